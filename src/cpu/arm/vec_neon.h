@@ -1,0 +1,59 @@
+/* Vocabulary of NEON (aarch64) for f32 kernels: one vector is 4 floats. Rules as in ../x86/vec_avx2.h; a mask is
+ * a lane count for loads and stores (v_tail) and a bit mask for v_select (v_lt, v_isnan). */
+#ifndef HK_VEC_NEON_H
+#define HK_VEC_NEON_H
+#include <arm_neon.h>
+#include <stdint.h>
+#define HK_VEC neon
+#define HK_VW 4
+#define HK_VREGS 32
+
+typedef float32x4_t v_f32;
+typedef int32x4_t v_i32;
+typedef uint32x4_t v_mask;
+
+static inline v_f32 v_zero(void) { return vdupq_n_f32(0.0f); }
+static inline v_f32 v_set1(float a) { return vdupq_n_f32(a); }
+static inline v_f32 v_bcast(const float *p) { return vld1q_dup_f32(p); }
+static inline v_f32 v_load(const float *p) { return vld1q_f32(p); }
+static inline void v_store(float *p, v_f32 v) { vst1q_f32(p, v); }
+static inline v_mask v_tail(int64_t n) {
+  static const uint32_t lanes[8] = {~0u, ~0u, ~0u, ~0u, 0, 0, 0, 0};
+  const int64_t keep = n < 0 ? 0 : n > 4 ? 4 : n;
+  return vld1q_u32(lanes + 4 - keep);
+}
+static inline v_f32 v_load_m(const float *p, v_mask m) {
+  float t[4] = {0, 0, 0, 0};
+  if (vgetq_lane_u32(m, 0)) t[0] = p[0];
+  if (vgetq_lane_u32(m, 1)) t[1] = p[1];
+  if (vgetq_lane_u32(m, 2)) t[2] = p[2];
+  if (vgetq_lane_u32(m, 3)) t[3] = p[3];
+  return vld1q_f32(t);
+}
+static inline void v_store_m(float *p, v_f32 v, v_mask m) {
+  if (vgetq_lane_u32(m, 0)) p[0] = vgetq_lane_f32(v, 0);
+  if (vgetq_lane_u32(m, 1)) p[1] = vgetq_lane_f32(v, 1);
+  if (vgetq_lane_u32(m, 2)) p[2] = vgetq_lane_f32(v, 2);
+  if (vgetq_lane_u32(m, 3)) p[3] = vgetq_lane_f32(v, 3);
+}
+static inline v_f32 v_fma(v_f32 a, v_f32 b, v_f32 c) { return vfmaq_f32(c, a, b); }
+static inline v_f32 v_fnma(v_f32 a, v_f32 b, v_f32 c) { return vfmsq_f32(c, a, b); }
+static inline v_f32 v_add(v_f32 a, v_f32 b) { return vaddq_f32(a, b); }
+static inline v_f32 v_sub(v_f32 a, v_f32 b) { return vsubq_f32(a, b); }
+static inline v_f32 v_mul(v_f32 a, v_f32 b) { return vmulq_f32(a, b); }
+static inline v_f32 v_div(v_f32 a, v_f32 b) { return vdivq_f32(a, b); }
+static inline v_f32 v_min(v_f32 a, v_f32 b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
+static inline v_f32 v_max(v_f32 a, v_f32 b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+static inline v_f32 v_abs(v_f32 a) { return vabsq_f32(a); }
+static inline v_f32 v_round(v_f32 a) { return vrndnq_f32(a); }
+static inline v_i32 v_to_i32(v_f32 a) { return vcvtnq_s32_f32(a); }
+static inline v_f32 v_exp2i(v_i32 e) {
+  return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(e, vdupq_n_s32(127)), 23));
+}
+static inline v_mask v_lt(v_f32 a, v_f32 b) { return vcltq_f32(a, b); }
+static inline v_mask v_isnan(v_f32 a) { return vmvnq_u32(vceqq_f32(a, a)); }
+static inline v_f32 v_select(v_mask m, v_f32 a, v_f32 b) { return vbslq_f32(m, a, b); }
+static inline v_f32 v_copysign(v_f32 a, v_f32 b) { return vbslq_f32(vdupq_n_u32(0x80000000u), b, a); }
+static inline float v_sum(v_f32 a) { return vaddvq_f32(a); }
+static inline void v_prefetch(const void *p) { __builtin_prefetch(p); }
+#endif

@@ -1,0 +1,49 @@
+/* Vocabulary of AVX-512 (F, BW, DQ, VL) for f32 kernels: one vector is 16 floats. Rules as in vec_avx2.h. */
+#ifndef HK_VEC_AVX512_H
+#define HK_VEC_AVX512_H
+#include <immintrin.h>
+#include <stdint.h>
+#define HK_VEC avx512
+#define HK_VW 16
+#define HK_VREGS 32
+
+typedef __m512 v_f32;
+typedef __m512i v_i32;
+typedef __mmask16 v_mask;
+
+static inline v_f32 v_zero(void) { return _mm512_setzero_ps(); }
+static inline v_f32 v_set1(float a) { return _mm512_set1_ps(a); }
+static inline v_f32 v_bcast(const float *p) { return _mm512_set1_ps(*p); }
+static inline v_f32 v_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void v_store(float *p, v_f32 v) { _mm512_storeu_ps(p, v); }
+static inline v_mask v_tail(int64_t n) {
+  return n >= 16 ? (v_mask)0xffff : n <= 0 ? (v_mask)0 : (v_mask)((1u << n) - 1u);
+}
+static inline v_f32 v_load_m(const float *p, v_mask m) { return _mm512_maskz_loadu_ps(m, p); }
+static inline void v_store_m(float *p, v_f32 v, v_mask m) { _mm512_mask_storeu_ps(p, m, v); }
+static inline v_f32 v_fma(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fmadd_ps(a, b, c); }
+static inline v_f32 v_fnma(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fnmadd_ps(a, b, c); }
+static inline v_f32 v_add(v_f32 a, v_f32 b) { return _mm512_add_ps(a, b); }
+static inline v_f32 v_sub(v_f32 a, v_f32 b) { return _mm512_sub_ps(a, b); }
+static inline v_f32 v_mul(v_f32 a, v_f32 b) { return _mm512_mul_ps(a, b); }
+static inline v_f32 v_div(v_f32 a, v_f32 b) { return _mm512_div_ps(a, b); }
+static inline v_f32 v_min(v_f32 a, v_f32 b) { return _mm512_min_ps(a, b); }
+static inline v_f32 v_max(v_f32 a, v_f32 b) { return _mm512_max_ps(a, b); }
+static inline v_f32 v_abs(v_f32 a) { return _mm512_abs_ps(a); }
+static inline v_f32 v_round(v_f32 a) {
+  return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static inline v_i32 v_to_i32(v_f32 a) { return _mm512_cvtps_epi32(a); }
+static inline v_f32 v_exp2i(v_i32 e) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(e, _mm512_set1_epi32(127)), 23));
+}
+static inline v_mask v_lt(v_f32 a, v_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+static inline v_mask v_isnan(v_f32 a) { return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q); }
+static inline v_f32 v_select(v_mask m, v_f32 a, v_f32 b) { return _mm512_mask_blend_ps(m, b, a); }
+static inline v_f32 v_copysign(v_f32 a, v_f32 b) {
+  const __m512 s = _mm512_set1_ps(-0.0f);
+  return _mm512_or_ps(_mm512_andnot_ps(s, a), _mm512_and_ps(s, b));
+}
+static inline float v_sum(v_f32 a) { return _mm512_reduce_add_ps(a); }
+static inline void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+#endif
