@@ -1,0 +1,56 @@
+/* What the library asks of the machine: memory, CPU, threads, floating-point mode, log. Knows nothing of
+ * convolution. */
+#ifndef HK_BASE_H
+#define HK_BASE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hankel.h"
+
+#define HK_ALIGN 64
+#define HK_HIDDEN __attribute__((visibility("hidden")))
+#define HK_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+static inline int64_t hk_min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t hk_max64(int64_t a, int64_t b) { return a > b ? a : b; }
+/* ceil(a / b) and a rounded up to a multiple of b, for a >= 0 and b > 0 */
+static inline int64_t hk_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t hk_round_up(int64_t a, int64_t b) { return hk_ceil_div(a, b) * b; }
+
+/* alloc.c: 64-byte aligned; NULL when memory is out; hk_alloc(0) is a valid pointer */
+void *hk_alloc(size_t bytes);
+void *hk_alloc_zero(size_t bytes);
+void hk_free(void *p);
+
+/* cpu.c */
+hk_isa hk_cpu_best_isa(void);       /* of this machine, capped by HANKEL_MAX_ISA */
+bool hk_cpu_has(hk_isa isa);
+int32_t hk_cpu_count(void);         /* cores this process may use: affinity and cgroup quota */
+int32_t hk_threads_default(void);   /* HANKEL_NUM_THREADS, OMP_NUM_THREADS, else hk_cpu_count */
+bool hk_isa_parse(const char *text, hk_isa *isa);
+
+/* threads.c: runs body(context, 0..count-1) over at most `threads` threads of the process-wide pool, the caller's
+ * among them; when the pool is busy or cannot start, the caller's thread does all the work. */
+typedef void (*hk_body)(void *context, int64_t i);
+void hk_pool_run(int32_t threads, int64_t count, hk_body body, void *context);
+
+/* fpmode.c: hk_fp_set returns the mode to restore; flush selects flush-to-zero and denormals-are-zero. */
+uint64_t hk_fp_set(bool flush);
+void hk_fp_restore(uint64_t mode);
+
+/* log.c: words of HANKEL_VERBOSE */
+enum { HK_LOG_ERROR = 1, HK_LOG_WARN = 2, HK_LOG_CHECK = 4, HK_LOG_DISPATCH = 8, HK_LOG_CREATE = 16, HK_LOG_EXEC = 32 };
+extern HK_HIDDEN uint32_t hk_log_mask; /* read through hk_log_on */
+uint32_t hk_log_words(void);           /* reads the environment once */
+static inline bool hk_log_on(uint32_t word) { return (hk_log_mask & 0x80000000u ? hk_log_mask : hk_log_words()) & word; }
+void hk_log(uint32_t word, const char *format, ...) __attribute__((format(printf, 2, 3)));
+double hk_clock(void);                 /* seconds, monotonic */
+
+/* text.c: a growing view of a caller's buffer, as snprintf does it */
+typedef struct hk_text {
+  char *buffer;
+  size_t size, length; /* length of the whole text, even when cut */
+} hk_text;
+void hk_text_add(hk_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#endif

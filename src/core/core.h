@@ -1,0 +1,68 @@
+/* What a convolution is: status sentences, element types, canonical geometry, canonical epilogue. */
+#ifndef HK_CORE_H
+#define HK_CORE_H
+#include "base/base.h"
+
+/* status.c: keeps the sentence for hk_last_error and returns status */
+hk_status hk_fail(hk_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* convert.c: one element at a time, the meaning of every type */
+bool hk_type_valid(hk_type t);
+bool hk_type_is_int8(hk_type t);
+double hk_load_element(hk_type t, const void *base, int64_t index);
+void hk_store_element(hk_type t, void *base, int64_t index, double value); /* rounds half to even, saturates */
+float hk_f16_to_f32(uint16_t h);
+uint16_t hk_f32_to_f16(float f);
+uint16_t hk_f64_to_f16(double d);
+float hk_bf16_to_f32(uint16_t h);
+uint16_t hk_f32_to_bf16(float f);
+uint16_t hk_f64_to_bf16(double d);
+float hk_f8_to_f32(uint8_t b);
+uint8_t hk_f64_to_f8(double d);
+
+/* geom.c: every derived size, once. Always three spatial dimensions (leading ones of size 1), sizes per group,
+ * filter reversal folded into f's strides and offset. */
+typedef struct hk_geom {
+  int32_t rank;
+  hk_type x_type, f_type, y_type;
+  hk_type acc_type;            /* HK_F32, HK_F64 or HK_S32 */
+  int64_t groups;              /* of either kind */
+  bool batch_grouped;
+  int64_t n, c, k;             /* per group: output batch, input channels, output channels */
+  int64_t in[3], in_span[3];   /* in_span: with input dilation, in_dil*(in-1)+1, or 0 */
+  int64_t win[3], out[3], stride[3], lo[3], hi[3], dil[3], in_dil[3];
+  int32_t x_zero, f_zero, y_zero;
+  hk_strides x, f, y;          /* offset already counts reversal; add it to the pointers once */
+  int64_t y_channels;          /* k*groups, or half of it under a gate: then y's channel j lies at y.channel*j */
+  int64_t taps;                /* win[0]*win[1]*win[2] */
+  int64_t pixels;              /* out[0]*out[1]*out[2] */
+  int64_t gm, gn, gk;          /* n*pixels, k, c*taps: the GEMM of one group */
+  double flops, bytes;
+} hk_geom;
+/* Checks everything; the caller's problem is untrusted. y_channels 0 means k. */
+hk_status hk_geom_make(hk_geom *g, const hk_problem *p, bool gated);
+/* Range of output positions p in [*lo, *hi) for which tap s of dimension d reads inside x (input dilation 1 only). */
+void hk_geom_valid(const hk_geom *g, int d, int64_t s, int64_t *lo, int64_t *hi);
+/* Offset of channel k (over all groups) in y or in a residual laid out as s. */
+static inline int64_t hk_geom_y_channel(const hk_geom *g, const hk_strides *s, int64_t k) {
+  if (g->y_channels != g->k * g->groups) return s->channel * k;
+  return s->group * (k / g->k) + s->channel * (k % g->k);
+}
+/* True when the problem's strides are those of hk_problem_dense. */
+bool hk_problem_is_dense(const hk_problem *p, hk_layout layout);
+bool hk_add_checked(int64_t a, int64_t b, int64_t *r);
+bool hk_mul_checked(int64_t a, int64_t b, int64_t *r);
+
+/* epilogue.c */
+typedef struct hk_epi {
+  hk_epilogue e;     /* zeros where the caller gave none */
+  hk_strides c;      /* of the residual */
+  bool any;          /* anything at all to do beyond conversion */
+  bool simple;       /* only scale, bias, relu or clip, residual: what kernels fuse in registers */
+  bool transcendental;
+} hk_epi;
+hk_status hk_epi_make(hk_epi *epi, const hk_epilogue *e, const hk_problem *p);
+/* act(v) in double, the definition; slope is PRELU's */
+double hk_act_eval(hk_act act, double a, double b, double slope, double v);
+const char *hk_act_name(hk_act act);
+#endif

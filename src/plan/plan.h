@@ -1,0 +1,109 @@
+/* Decisions and plans: the algorithm table, and what the tile loops see.
+ *
+ *   task      geometry + epilogue + options: everything a decision may depend on
+ *   algo      one way to compute it; offers decisions or says why not, builds, runs
+ *   decision  algo + kernel row + knobs: prints, parses, compares
+ *   plan      decision + packed weights: immutable, shared by threads */
+#ifndef HK_PLAN_H
+#define HK_PLAN_H
+#include <stdatomic.h>
+
+#include "core/core.h"
+#include "cpu/ukernel.h"
+
+#define HK_KNOBS 8
+#define HK_REASON 160
+
+typedef struct hk_task {
+  hk_problem problem;
+  hk_geom geom;
+  hk_epi epi;
+  hk_options options;  /* every field present; decision pointer not kept */
+  hk_isa isa;          /* highest that may be used */
+  int32_t threads;     /* >= 1 */
+  bool f_now;          /* weights are known at creation */
+  bool f_zero_per_k;
+} hk_task;
+
+typedef struct hk_algo hk_algo;
+
+typedef struct hk_decision {
+  const hk_algo *algo;
+  const hk_kernel *kernel;   /* NULL for algorithms without rows */
+  int64_t knob[HK_KNOBS];
+  double predicted_s;
+  size_t workspace_bytes;
+} hk_decision;
+
+/* What execute hands to an algorithm: pointers with the problem's offsets already added. */
+typedef struct hk_call {
+  const char *x, *f, *c;
+  char *y;
+  const void *scale, *bias;
+  char *workspace;
+  const char *state_in;
+  char *state_out;
+  void *stream, *user;
+} hk_call;
+
+struct hk_algo {
+  const char *name;
+  const char *knobs[HK_KNOBS];   /* names, as printed: bm=, bk=, ... */
+  hk_family family;              /* its rows are offered one by one; HK_FAMILY_NONE: one offer, kernel NULL */
+  hk_device device;
+  bool fallback;                 /* a slow path: forbid_fallback refuses it */
+  double error_factor;           /* 0: integers exact */
+  /* Fills knobs, predicted_s and workspace_bytes of *d (algo and kernel are set), or writes why not (HK_REASON bytes)
+   * and returns false. */
+  bool (*offer)(const hk_task *task, hk_decision *d, char *why);
+  /* The index-th other knob setting worth measuring, from a decision that offer made; false when there are no more.
+   * May be NULL. */
+  bool (*vary)(const hk_task *task, const hk_decision *base, int index, hk_decision *d);
+  /* Checks knobs of a forced decision, and sets workspace_bytes; writes why not. NULL: any knobs. */
+  bool (*check)(const hk_task *task, hk_decision *d, char *why);
+  /* Packs weights (plan->weights->raw_f is readable when task.f_now) and whatever else; may allocate. */
+  hk_status (*build)(hk_plan *plan);
+  hk_status (*run)(const hk_plan *plan, const hk_call *call);
+  void (*destroy)(hk_plan *plan);  /* frees plan->own; may be NULL */
+};
+
+/* Packed weights, shared between plans made alike. All pointers owned. */
+typedef struct hk_packed {
+  atomic_int refs;
+  void *f;          /* as the algorithm packed it; for algorithms that read f as given: a plain copy */
+  size_t f_bytes;
+  void *scale, *bias, *slopes;
+  int32_t *f_zero;
+} hk_packed;
+
+struct hk_plan {
+  hk_task task;
+  hk_decision decision;
+  hk_packed *packed;
+  const void *raw_f;          /* during build only: the caller's weights, offset added */
+  const hk_packed *share;     /* during build only: packed weights to reuse (create-like) */
+  void *own;                  /* the algorithm's tables */
+  const char *wisdom;         /* where the decision came from: "estimate", "wisdom", "forced", "measured" */
+  double error_factor;
+};
+
+/* registry.c: NULL-ended */
+extern const hk_algo *const hk_algos[];
+
+/* run.c: body(context, 0..count-1) over the plan's threads or the caller's loop */
+void hk_plan_parallel(const hk_plan *plan, int64_t count, hk_body body, void *context);
+
+/* decision.c */
+void hk_decision_print(hk_text *t, const hk_decision *d);
+hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d);
+
+/* plan.c: from a decision to a plan. share (may be NULL): packed weights of a like plan. */
+hk_status hk_plan_build(hk_plan **plan, const hk_task *task, const hk_decision *d, const hk_weights *w,
+                        const hk_packed *share);
+hk_status hk_task_make(hk_task *task, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
+                       const hk_weights *w);
+
+/* rows.c: the epilogue of one run of f32 sums while it is hot, then conversion and store. at->k counts over all
+ * groups; v has count values along k (at->along_k) or along the last dimension; v is overwritten. */
+void hk_plan_store_row(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v);
+#endif
