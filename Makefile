@@ -1,0 +1,53 @@
+# The front door. CMake and Ninja do the work; `make run` and `make test` are all a newcomer needs.
+#   make run          set up, build, show what hankel does
+#   make test         set up, build, run every test      (SAN=address,undefined or SAN=thread: under sanitizers)
+#   make build | bench | test-gpu | bench-gpu | install | format | lint | clean | setup
+# PREFIX and DESTDIR as usual; JOBS; CMAKE_ARGS reach cmake; TEST_ARGS reach ctest, e.g. TEST_ARGS="-L quick".
+SHELL := /bin/bash
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+SAN ?=
+comma := ,
+BUILD ?= $(if $(SAN),build-san-$(subst $(comma),-,$(SAN)),build)
+TYPE ?= $(if $(SAN),RelWithDebInfo,Release)
+
+.PHONY: run test build bench test-gpu bench-gpu install format lint clean setup
+.DEFAULT_GOAL := build
+
+run: build
+	$(BUILD)/bin/hankel demo
+
+build: setup
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) -DHK_SANITIZE=$(SAN) $(CMAKE_ARGS) \
+	  > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@grep '^-- hankel:' $(BUILD).log || true; mv -f $(BUILD).log $(BUILD)/configure.log
+	cmake --build $(BUILD) -j $(JOBS)
+
+test: build
+	@scripts/test.sh $(BUILD) $(JOBS) $(TEST_ARGS)
+
+bench: build
+	scripts/bench.sh $(BUILD)
+
+test-gpu: build
+	$(BUILD)/bin/hankel info --device cuda
+	@scripts/test.sh $(BUILD) 1 -L gpu --no-tests=error
+
+bench-gpu: build
+	scripts/bench.sh $(BUILD) --device cuda
+
+install: build
+	cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
+	DESTDIR=$(DESTDIR) cmake --install $(BUILD)
+
+format:
+	scripts/lint.sh format
+
+lint: build
+	scripts/lint.sh check $(BUILD)
+
+clean:
+	rm -rf build build-*
+
+setup:
+	@scripts/setup.sh

@@ -1,0 +1,43 @@
+# The CUDA side. The host part (src/cuda/*.c) is always built: it loads the driver at run time. The kernels
+# (src/cuda/*.cu) are compiled by nvcc into one fatbin each and embedded with .incbin as
+# hk_fatbin_<name>[] and hk_fatbin_<name>_end[]; without nvcc they are left out and the device says so.
+# Out: appends to HK_SOURCES and HK_DEFINITIONS (HK_HAVE_CUDA_KERNELS=1).
+file(GLOB cuda_host CONFIGURE_DEPENDS src/cuda/*.c)
+file(GLOB cuda_kernels CONFIGURE_DEPENDS src/cuda/*.cu)
+file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.cuh src/cuda/*.h)
+list(APPEND HK_SOURCES ${cuda_host})
+set(HK_CUDA_CODE "-gencode=arch=compute_90a,code=sm_90a" CACHE STRING "nvcc -gencode options")
+
+if(HK_CUDA AND cuda_kernels)
+  find_program(HK_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  if(HK_NVCC)
+    enable_language(ASM)
+    list(APPEND HK_DEFINITIONS HK_HAVE_CUDA_KERNELS=1)
+    foreach(kernel ${cuda_kernels})
+      get_filename_component(name ${kernel} NAME_WE)
+      set(fatbin ${PROJECT_BINARY_DIR}/cuda/${name}.fatbin)
+      set(embed ${PROJECT_BINARY_DIR}/cuda/${name}.S)
+      add_custom_command(OUTPUT ${fatbin}
+        COMMAND ${HK_NVCC} -fatbin -O3 -std=c++17 ${HK_CUDA_CODE} -I${PROJECT_SOURCE_DIR}/include
+                -I${PROJECT_SOURCE_DIR}/src -o ${fatbin} ${kernel}
+        DEPENDS ${kernel} ${cuda_headers} COMMENT "nvcc ${name}.cu" VERBATIM)
+      file(CONFIGURE OUTPUT ${embed} CONTENT [[
+.section .rodata
+.balign 64
+.global hk_fatbin_@name@
+.hidden hk_fatbin_@name@
+hk_fatbin_@name@:
+.incbin "@fatbin@"
+.global hk_fatbin_@name@_end
+.hidden hk_fatbin_@name@_end
+hk_fatbin_@name@_end:
+.byte 0
+.section .note.GNU-stack,"",%progbits
+]] @ONLY)
+      set_source_files_properties(${embed} PROPERTIES OBJECT_DEPENDS ${fatbin})
+      list(APPEND HK_SOURCES ${embed})
+    endforeach()
+  else()
+    message(STATUS "hankel: CUDA kernels skipped: nvcc was not found (the CPU side is complete without it)")
+  endif()
+endif()

@@ -1,0 +1,15 @@
+# Flags that hold for every target of the project: an interface target, so that nothing leaks to those who link hankel.
+add_library(hk_flags INTERFACE)
+target_compile_options(hk_flags INTERFACE -Wall -Wextra $<$<BOOL:${HK_WERROR}>:-Werror>)
+# Contraction is never left to the compiler: a fused multiply-add is written as one, so gcc and clang give the same bits.
+target_compile_options(hk_flags INTERFACE -ffp-contract=off)
+target_compile_definitions(hk_flags INTERFACE _GNU_SOURCE)
+
+if(HK_SANITIZE)
+  target_compile_options(hk_flags INTERFACE -fsanitize=${HK_SANITIZE} -fno-omit-frame-pointer -g)
+  target_link_options(hk_flags INTERFACE -fsanitize=${HK_SANITIZE})
+  target_compile_definitions(hk_flags INTERFACE HK_SANITIZED=1)
+  if(HK_SANITIZE MATCHES undefined)
+    target_compile_options(hk_flags INTERFACE -fno-sanitize-recover=undefined)
+  endif()
+endif()

@@ -1,0 +1,25 @@
+# The library: one object set, a shared and a static library of it. Only names of cmake/hankel.map are exported.
+if(NOT HK_SOURCES)
+  message(STATUS "hankel: no library sources")
+  return()
+endif()
+
+add_library(hk_objects OBJECT ${HK_SOURCES})
+set_target_properties(hk_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+target_include_directories(hk_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_compile_definitions(hk_objects PRIVATE ${HK_DEFINITIONS})
+target_link_libraries(hk_objects PRIVATE hk_flags)
+
+add_library(hankel SHARED $<TARGET_OBJECTS:hk_objects>)
+add_library(hankel_static STATIC $<TARGET_OBJECTS:hk_objects>)
+set(map ${PROJECT_SOURCE_DIR}/cmake/hankel.map)
+set_target_properties(hankel PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${map})
+set_target_properties(hankel_static PROPERTIES OUTPUT_NAME hankel EXPORT_NAME hankel_static)
+target_link_options(hankel PRIVATE LINKER:--version-script=${map})
+foreach(lib hankel hankel_static)
+  add_library(hankel::${lib} ALIAS ${lib})
+  target_include_directories(${lib} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+endforeach()
+target_link_libraries(hankel PRIVATE m ${CMAKE_DL_LIBS} Threads::Threads $<BUILD_INTERFACE:hk_flags>)
+target_link_libraries(hankel_static PUBLIC m ${CMAKE_DL_LIBS} Threads::Threads PRIVATE $<BUILD_INTERFACE:hk_flags>)

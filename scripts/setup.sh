@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Installs what the build and the tests need and this machine lacks: Debian packages by apt when that is allowed,
+# otherwise it prints the one command to run. Optional suites (see the lists) are installed in CI (CI=true) or with
+# HK_OPTIONAL=1; a machine that cannot have them still passes, and the suites say that they were skipped.
+set -eu
+cd "$(dirname "$0")/.."
+
+required=(gcc g++ cmake ninja-build pkg-config libjansson-dev libsndfile1-dev python3 python3-numpy python3-pytest
+  python3-hypothesis)
+optional=(python3-venv python3-pip libonnx-testdata python3-onnx python3-torch shellcheck)
+stamp=build/.setup
+want_optional=${HK_OPTIONAL:-}
+[ "${CI:-}" = true ] && want_optional=1
+
+# A stamp newer than this script, made for the same wish, means that there is nothing to do.
+if [ -f $stamp ] && [ ! "$0" -nt $stamp ] && [ "$(cat $stamp)" = "optional=$want_optional" ]; then exit 0; fi
+
+missing() { # prints those of "$@" that are not installed
+  local p
+  for p in "$@"; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || echo "$p"
+  done
+}
+
+have_required_programs() { # on a system without dpkg, or with tools that apt did not install
+  local p
+  for p in cc cmake ninja pkg-config python3; do command -v "$p" >/dev/null || return 1; done
+}
+
+run_as_root=()
+may_install() {
+  command -v apt-get >/dev/null || return 1
+  [ "$(id -u)" = 0 ] && return 0
+  run_as_root=(sudo -n)
+  sudo -n true 2>/dev/null
+}
+
+apt_install() {
+  "${run_as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq &&
+    "${run_as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+if command -v dpkg-query >/dev/null; then
+  mapfile -t lack < <(missing "${required[@]}")
+  if [ ${#lack[@]} -gt 0 ]; then
+    if may_install; then
+      echo "setup: installing ${lack[*]}"
+      apt_install "${lack[@]}"
+    elif have_required_programs; then
+      echo "setup: not installed by apt, going on without: ${lack[*]}" >&2
+    else
+      echo "setup: these packages are missing and may not be installed from here. Run:" >&2
+      echo "  sudo apt-get install -y ${lack[*]}" >&2
+      exit 1
+    fi
+  fi
+elif ! have_required_programs; then
+  echo "setup: needs a C compiler, cmake >= 3.22, ninja, pkg-config and python3 (on Debian: ${required[*]})" >&2
+  exit 1
+fi
+
+mkdir -p build
+if [ -n "$want_optional" ]; then
+  if command -v dpkg-query >/dev/null; then
+    mapfile -t lack < <(missing "${optional[@]}")
+    for p in "${lack[@]}"; do
+      { may_install && apt_install "$p"; } || echo "setup: optional package $p could not be installed; its suite is skipped"
+    done
+  fi
+  # jax and a newer onnx are not in Debian 12. The venv sees Debian's numpy, torch and onnx.
+  if [ ! -x build/venv/bin/python3 ]; then
+    /usr/bin/python3 -m venv --system-site-packages build/venv || rm -rf build/venv
+  fi
+  if [ -x build/venv/bin/python3 ] && ! build/venv/bin/python3 -c 'import jax' 2>/dev/null; then
+    timeout 300 build/venv/bin/python3 -m pip install -q --disable-pip-version-check 'jax[cpu]<0.5' 'numpy<2' ||
+      echo "setup: jax could not be installed; its suite is skipped"
+  fi
+fi
+echo "optional=$want_optional" > $stamp
