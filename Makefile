@@ -18,7 +18,7 @@ run: build
 	$(BUILD)/bin/hankel demo
 
 build: setup
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) -DHK_SANITIZE=$(SAN) $(CMAKE_ARGS) \
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(if $(SAN),-DHK_SANITIZE=$(SAN) -DHK_CUDA=OFF -DHK_BENCH=OFF) $(CMAKE_ARGS) \
 	  > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@grep '^-- hankel:' $(BUILD).log || true; mv -f $(BUILD).log $(BUILD)/configure.log
 	cmake --build $(BUILD) -j $(JOBS)

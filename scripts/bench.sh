@@ -14,6 +14,6 @@ out=bench/results/$(date +%Y-%m-%d)-$device.csv
   [ "$device" = cuda ] && echo "# gpu: $(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)"
   echo "# commit: $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
   echo "# date: $(date -u +%Y-%m-%dT%H:%MZ)"
-  "$build/bin/hankel" bench --batch "bench/shapes/$([ $device = cuda ] && echo gpu || echo cpu).tsv" --csv "$@"
+  "$build/bin/hankel" bench --batch "bench/shapes/$([ "$device" = cuda ] && echo gpu || echo cpu).tsv" --csv "$@"
 } | tee "$out"
 echo "kept in $out" >&2

@@ -4,8 +4,7 @@
 set -u
 source_dir=${1:-.}
 for python in "${HK_PYTHON:-}" "$source_dir/build/venv/bin/python3" /usr/bin/python3 "$(command -v python3)"; do
-  [ -n "$python" ] && [ -x "$python" ] || continue
-  if "$python" -c 'import numpy, pytest' 2>/dev/null; then
+  if [ -x "$python" ] && "$python" -c 'import numpy, pytest' 2>/dev/null; then
     echo "$python"
     exit 0
   fi

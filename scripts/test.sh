@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
 # Runs the tests of a build tree and ends with a summary. usage: test.sh BUILD JOBS [ctest arguments]
+# A conformance suite may leave a line "name: N passed, N unsupported, N failed" in BUILD/suites/<name>.txt.
 set -u
 build=$1 jobs=$2
 shift 2
+mkdir -p "$build/suites"
+rm -f "$build"/suites/*
 log=$build/test.log
 ctest --test-dir "$build" --output-on-failure -j "$jobs" "$@" | tee "$log"
 status=${PIPESTATUS[0]}
-echo
-echo "== suites (passed / unsupported / failed) =="
-# A conformance suite leaves one line per suite in build/suites/*.txt.
-cat "$build"/suites/*.txt 2>/dev/null || echo "none ran"
-echo "== skipped =="
-grep -E '\*\*\*Skipped|SKIPPED' "$log" | sed 's/^[ \t]*//' | sort -u || true
-echo "== result =="
-grep -E 'tests passed|tests failed' "$log" || echo "no tests ran"
+section() { # title, lines on stdin; silent when there are none
+  local lines
+  lines=$(cat)
+  [ -z "$lines" ] || printf '\n== %s ==\n%s\n' "$1" "$lines"
+}
+cat "$build"/suites/*.txt 2>/dev/null | section "conformance"
+{
+  sed -nE 's/^ *[0-9]+\/[0-9]+ +Test +#[0-9]+: ([^ ]+) .*\*\*\*Skipped.*/\1/p' "$log"
+  grep '^-- hankel:.*skipped' "$build/configure.log" 2>/dev/null | sed 's/^-- hankel: //'
+  cat "$build"/suites/*.skipped 2>/dev/null
+} | section "skipped"
+grep -E '^[0-9]+% tests passed' "$log" | section "result"
 exit "$status"

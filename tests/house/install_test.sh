@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Installs into an empty prefix, moves it, and builds an outside program against it by pkg-config (shared and static) and
+# by CMake (both), runs each, and runs the installed command.
+set -eu
+[ -z "${HK_SANITIZE:-}" ] || { echo "skipped: under sanitizers an outside program would need their run-time"; exit 77; }
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+outside=$HANKEL_SOURCE_DIR/tests/house/outside
+DESTDIR=$dir cmake --install "$HANKEL_BUILD_DIR" --prefix /stage > "$dir/install.log"
+mv "$dir/stage" "$dir/moved" # nothing may remember where it was installed
+prefix=$dir/moved
+pc=$(find "$prefix" -name hankel.pc)
+lib=$(dirname "$(dirname "$pc")")
+export PKG_CONFIG_PATH=${pc%/*}
+
+for wanted in include/hankel.h "${lib#"$prefix"/}/libhankel.so.0" "${lib#"$prefix"/}/libhankel.a"; do
+  [ -e "$prefix/$wanted" ] || { echo "not installed: $wanted"; exit 1; }
+done
+if grep -rlI "$HANKEL_BUILD_DIR" "$prefix"; then echo "the installed files name the build directory"; exit 1; fi
+
+read -ra flags <<< "$(pkg-config --cflags --libs hankel)"
+"$HK_CC" -std=c11 -Wall -Werror "$outside/main.c" -o "$dir/shared" "${flags[@]}"
+LD_LIBRARY_PATH=$lib "$dir/shared"
+readelf -d "$dir/shared" | grep -q 'libhankel.so.0' || { echo "the shared program does not need libhankel.so.0"; exit 1; }
+
+read -ra flags <<< "$(pkg-config --static --libs hankel)"
+"$HK_CC" -std=c11 "-I$prefix/include" "$outside/main.c" -o "$dir/static" "${flags[@]/-lhankel/-l:libhankel.a}"
+"$dir/static"
+if readelf -d "$dir/static" | grep -q libhankel; then echo "the static program needs the shared library"; exit 1; fi
+
+cmake -S "$outside" -B "$dir/cmake" -G Ninja -DCMAKE_C_COMPILER="$HK_CC" -DCMAKE_PREFIX_PATH="$prefix" > "$dir/cmake.log" ||
+  { cat "$dir/cmake.log"; exit 1; }
+cmake --build "$dir/cmake" > "$dir/cmake.log" || { cat "$dir/cmake.log"; exit 1; }
+"$dir/cmake/outside_shared"
+"$dir/cmake/outside_static"
+
+if [ -x "$HANKEL_BIN" ]; then
+  "$prefix/bin/hankel" --version
+  [ -e "$prefix/share/man/man1/hankel.1" ] || { echo "no man page"; exit 1; }
+  [ -e "$prefix/share/bash-completion/completions/hankel" ] || { echo "no completion"; exit 1; }
+fi

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Who may include whom (docs/design.md). Reads every #include "..." of the tree:
+#   base < core < cpu, cuda < plan < tune < stream < api: a folder includes only itself and folders to its left, and cpu
+#   and cuda never each other; kernel sources (src/cpu/{x86,arm,scalar,tmpl}) see only base, ukernel.h, their vocabulary
+#   and their template; cli, apps and bench see hankel.h and their own headers.
+# `--self-test` shows that a forbidden include is seen.
+set -u
+root=${HANKEL_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+
+level() { # of a folder of src/
+  case $1 in
+    base) echo 0 ;; core) echo 1 ;; cpu | cuda) echo 2 ;; plan) echo 3 ;; tune) echo 4 ;; stream) echo 5 ;;
+    api) echo 6 ;; *) echo 9 ;;
+  esac
+}
+
+# check_tree DIR: prints a line for each forbidden include.
+check_tree() {
+  local tree=$1 file include target from to
+  while IFS= read -r line; do
+    file=${line%%:*}
+    include=$(sed -E 's/.*#[ ]*include[ ]*"([^"]*)".*/\1/' <<< "${line#*:}")
+    [ "$include" = hankel.h ] && continue
+    # What the name means: beside the file, or under src/.
+    if [ -e "$tree/$(dirname "$file")/$include" ]; then
+      target=$(realpath -m --relative-to="$tree" "$tree/$(dirname "$file")/$include")
+    else
+      target=src/$include
+    fi
+    case $file in
+      src/cpu/x86/* | src/cpu/arm/* | src/cpu/scalar/* | src/cpu/tmpl/*)
+        case $target in
+          src/base/* | src/cpu/ukernel.h | src/cpu/kernels.inc | src/cpu/tmpl/* | "$(dirname "$file")"/*) ;;
+          *) echo "$file: a kernel source includes $include" ;;
+        esac
+        ;;
+      src/*)
+        case $target in
+          src/*)
+            from=$(cut -d/ -f2 <<< "$file") to=$(cut -d/ -f2 <<< "$target")
+            if [ "$from" != "$to" ] && [ "$(level "$to")" -ge "$(level "$from")" ]; then
+              echo "$file: $from includes $include of $to"
+            fi
+            ;;
+          *) echo "$file: the library includes $include, outside src/" ;;
+        esac
+        ;;
+      cli/* | apps/* | bench/*)
+        case $target in
+          src/*) echo "$file: includes $include; only hankel.h is allowed here" ;;
+        esac
+        ;;
+    esac
+  done < <(cd "$tree" && find src cli apps bench \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.inc' \) \
+    -exec grep -HE '^[ ]*#[ ]*include[ ]*"' {} + 2>/dev/null)
+}
+
+self_test() {
+  local dir
+  dir=$(mktemp -d)
+  mkdir -p "$dir"/src/{base,core,cpu/x86,cpu/tmpl,cuda,plan} "$dir/cli"
+  touch "$dir"/src/{base/base.h,core/core.h,cpu/ukernel.h,cpu/tmpl/a.tmpl.h,cuda/cuda.h,plan/plan.h} "$dir/cli/cli.h"
+  echo '#include "plan/plan.h"' > "$dir/src/core/bad.c"
+  echo '#include "cuda/cuda.h"' > "$dir/src/cpu/bad.c"
+  echo '#include "core/core.h"' > "$dir/src/cpu/x86/bad_avx2.c"
+  echo '#include "base/base.h"' > "$dir/cli/bad.c"
+  printf '#include "hankel.h"\n#include "core/core.h"\n#include "cpu/ukernel.h"\n' > "$dir/src/plan/good.c"
+  printf '#include "cpu/ukernel.h"\n#include "../tmpl/a.tmpl.h"\n#include "base/base.h"\n' > "$dir/src/cpu/x86/good_avx2.c"
+  echo '#include "cli.h"' > "$dir/cli/good.c"
+  found=$(check_tree "$dir")
+  rm -rf "$dir"
+  if [ "$(grep -c bad <<< "$found")" != 4 ] || grep -q good <<< "$found"; then
+    printf 'the checker itself is wrong:\n%s\n' "$found"
+    exit 1
+  fi
+}
+
+self_test
+[ "${1:-}" = --self-test ] && exit 0
+wrong=$(check_tree "$root")
+[ -z "$wrong" ] || { echo "$wrong"; exit 1; }
+echo "every include goes to the left"
