@@ -71,9 +71,13 @@ if [ -n "$want_optional" ]; then
   if [ ! -x build/venv/bin/python3 ]; then
     /usr/bin/python3 -m venv --system-site-packages build/venv || rm -rf build/venv
   fi
-  if [ -x build/venv/bin/python3 ] && ! build/venv/bin/python3 -c 'import jax' 2>/dev/null; then
-    timeout 300 build/venv/bin/python3 -m pip install -q --disable-pip-version-check 'jax[cpu]<0.5' 'numpy<2' ||
-      echo "setup: jax could not be installed; its suite is skipped"
-  fi
+  pip_install() { # what it is, requirements...
+    local what=$1
+    shift
+    [ -x build/venv/bin/python3 ] && timeout 300 build/venv/bin/python3 -m pip install -q --disable-pip-version-check "$@" ||
+      echo "setup: $what could not be installed; its suite is skipped"
+  }
+  pip_install jax 'jax[cpu]<0.5' 'numpy<2'
+  pip_install "a newer onnx" 'onnx>=1.16,<1.18' 'numpy<2'
 fi
 echo "optional=$want_optional" > $stamp
