@@ -12,8 +12,8 @@ stamp=build/.setup
 want_optional=${HK_OPTIONAL:-}
 [ "${CI:-}" = true ] && want_optional=1
 
-# A stamp newer than this script, made for the same wish, means that there is nothing to do.
-if [ -f $stamp ] && [ ! "$0" -nt $stamp ] && [ "$(cat $stamp)" = "optional=$want_optional" ]; then exit 0; fi
+# A stamp newer than the lists, made for the same wish, means that there is nothing to do.
+if [ -f $stamp ] && [ ! scripts/setup.sh -nt $stamp ] && [ ! tests/python/requirements.txt -nt $stamp ] && [ "$(cat $stamp)" = "optional=$want_optional" ]; then exit 0; fi
 
 missing() { # prints those of "$@" that are not installed
   local p
@@ -67,17 +67,12 @@ if [ -n "$want_optional" ]; then
       { may_install && apt_install "$p"; } || echo "setup: optional package $p could not be installed; its suite is skipped"
     done
   fi
-  # jax and a newer onnx are not in Debian 12. The venv sees Debian's numpy, torch and onnx.
-  if [ ! -x build/venv/bin/python3 ]; then
-    /usr/bin/python3 -m venv --system-site-packages build/venv || rm -rf build/venv
+  # What Debian 12 does not have, pinned in tests/python/requirements.txt. The venv sees Debian's numpy and torch.
+  if [ -f tests/python/requirements.txt ]; then
+    [ -x build/venv/bin/python3 ] || /usr/bin/python3 -m venv --system-site-packages build/venv || rm -rf build/venv
+    { [ -x build/venv/bin/python3 ] &&
+      timeout 600 build/venv/bin/python3 -m pip install -q --disable-pip-version-check -r tests/python/requirements.txt; } ||
+      echo "setup: tests/python/requirements.txt could not be installed; the suites that need it are skipped"
   fi
-  pip_install() { # what it is, requirements...
-    local what=$1
-    shift
-    [ -x build/venv/bin/python3 ] && timeout 300 build/venv/bin/python3 -m pip install -q --disable-pip-version-check "$@" ||
-      echo "setup: $what could not be installed; its suite is skipped"
-  }
-  pip_install jax 'jax[cpu]<0.5' 'numpy<2'
-  pip_install "a newer onnx" 'onnx>=1.16,<1.18' 'numpy<2'
 fi
 echo "optional=$want_optional" > $stamp

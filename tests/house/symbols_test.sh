@@ -15,15 +15,15 @@ if [ "${1:-}" = --update ]; then
   exit 0
 fi
 exported() {
-  nm -D --defined-only "$HANKEL_LIBRARY" | awk '$2 ~ /[A-Z]/ && $2 != "A" {print $3}' | sed 's/@.*//' | LC_ALL=C sort
+  nm -D --defined-only "$LIBHANKEL" | awk '$2 ~ /[A-Z]/ && $2 != "A" {print $3}' | sed 's/@.*//' | LC_ALL=C sort
 }
 [ "$(wc -l < "$list")" -gt 0 ]
 diff -u "$list" <(declared) || { echo "hankel.h and $list differ (see --update)"; exit 1; }
 diff -u "$list" <(exported) || { echo "the library does not export what $list says"; exit 1; }
-nm -D --with-symbol-versions --defined-only "$HANKEL_LIBRARY" | grep -q '@@HANKEL_0' || { echo "no symbol version"; exit 1; }
+nm -D --with-symbol-versions --defined-only "$LIBHANKEL" | grep -q '@@HANKEL_0' || { echo "no symbol version"; exit 1; }
 # Nothing but libc, libm, pthread and dl is needed at run time.
-needed=$(objdump -p "$HANKEL_LIBRARY" | awk '$1 == "NEEDED" {print $2}' |
+needed=$(objdump -p "$LIBHANKEL" | awk '$1 == "NEEDED" {print $2}' |
   grep -vE '^(libc|libm|libpthread|libdl|ld-linux.*)\.so\.' | grep -vE '^lib[alt]*san|^libubsan' || true)
 [ -z "$needed" ] || { echo "unexpected dependency: $needed"; exit 1; }
-objdump -p "$HANKEL_LIBRARY" | grep -q 'SONAME *libhankel.so.0$' || { echo "the soname is not libhankel.so.0"; exit 1; }
+objdump -p "$LIBHANKEL" | grep -q 'SONAME *libhankel.so.0$' || { echo "the soname is not libhankel.so.0"; exit 1; }
 echo "$(wc -l < "$list") symbols"
