@@ -1,0 +1,19 @@
+/* The table of kernels this build holds, from kernels.inc. */
+#include "cpu/ukernel.h"
+
+const hk_kernel hk_kernels[] = {
+#define HK_KERNEL(name, family, isa, x, f, mr, nr) \
+  {#name, HK_FAMILY_##family, HK_ISA_##isa, HK_##x, HK_##f, mr, nr, name},
+#include "cpu/kernels.inc"
+#undef HK_KERNEL
+};
+const int32_t hk_kernel_count = HK_COUNT(hk_kernels);
+
+const hk_kernel *hk_kernel_best(hk_family family, hk_isa isa) {
+  const hk_kernel *best = NULL;
+  for (int32_t i = 0; i < hk_kernel_count; i++) {
+    const hk_kernel *k = &hk_kernels[i];
+    if (k->family == family && k->isa <= isa && hk_cpu_has(k->isa) && (!best || k->isa > best->isa)) best = k;
+  }
+  return best;
+}
