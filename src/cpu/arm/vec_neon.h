@@ -56,4 +56,25 @@ static inline v_f32 v_select(v_mask m, v_f32 a, v_f32 b) { return vbslq_f32(m, a
 static inline v_f32 v_copysign(v_f32 a, v_f32 b) { return vbslq_f32(vdupq_n_u32(0x80000000u), b, a); }
 static inline float v_sum(v_f32 a) { return vaddvq_f32(a); }
 static inline void v_prefetch(const void *p) { __builtin_prefetch(p); }
+static inline void v_store_n(float *p, v_f32 v, int64_t n) {
+  if (n >= 4) {
+    vst1q_f32(p, v);
+    return;
+  }
+  float32x2_t half = vget_low_f32(v);
+  if (n & 2) {
+    vst1_f32(p, half);
+    half = vget_high_f32(v);
+    p += 2;
+  }
+  if (n & 1) vst1_lane_f32(p, half, 0);
+}
+static inline v_i32 v_load_i32(const int32_t *p) { return vld1q_s32(p); }
+static inline v_f32 v_permute(v_f32 a, v_i32 index) {
+  const uint32x4_t first = vmulq_n_u32(vreinterpretq_u32_s32(index), 0x04040404u);
+  const uint8x16_t bytes = vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(0x03020100u)));
+  return vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(a), bytes));
+}
+static inline v_f32 v_even(v_f32 a, v_f32 b) { return vuzp1q_f32(a, b); }
+static inline v_f32 v_odd(v_f32 a, v_f32 b) { return vuzp2q_f32(a, b); }
 #endif

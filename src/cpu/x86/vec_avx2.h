@@ -55,4 +55,35 @@ static inline float v_sum(v_f32 a) {
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
 static inline void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+/* The first n lanes, 1 <= n <= 8. Masked stores are microcoded on AMD, so a short run is stored in pieces. */
+static inline void v_store_n(float *p, v_f32 v, int64_t n) {
+  if (n >= 8) {
+    _mm256_storeu_ps(p, v);
+    return;
+  }
+  __m128 half = _mm256_castps256_ps128(v);
+  if (n & 4) {
+    _mm_storeu_ps(p, half);
+    half = _mm256_extractf128_ps(v, 1);
+    p += 4;
+  }
+  if (n & 2) {
+    _mm_storel_pi((__m64 *)(void *)p, half);
+    half = _mm_movehl_ps(half, half);
+    p += 2;
+  }
+  if (n & 1) _mm_store_ss(p, half);
+}
+static inline v_i32 v_load_i32(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+/* lane i of the result is lane index[i] of a; indices lie within the vector */
+static inline v_f32 v_permute(v_f32 a, v_i32 index) { return _mm256_permutevar8x32_ps(a, index); }
+/* the even and the odd elements of a followed by b */
+static inline v_f32 v_even(v_f32 a, v_f32 b) {
+  const __m256d t = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(t, 0xd8));
+}
+static inline v_f32 v_odd(v_f32 a, v_f32 b) {
+  const __m256d t = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(t, 0xd8));
+}
 #endif

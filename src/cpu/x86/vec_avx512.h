@@ -46,4 +46,15 @@ static inline v_f32 v_copysign(v_f32 a, v_f32 b) {
 }
 static inline float v_sum(v_f32 a) { return _mm512_reduce_add_ps(a); }
 static inline void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+static inline void v_store_n(float *p, v_f32 v, int64_t n) { _mm512_mask_storeu_ps(p, v_tail(n), v); }
+static inline v_i32 v_load_i32(const int32_t *p) { return _mm512_loadu_si512(p); }
+static inline v_f32 v_permute(v_f32 a, v_i32 index) { return _mm512_permutexvar_ps(index, a); }
+static inline v_f32 v_even(v_f32 a, v_f32 b) {
+  const v_i32 i = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return _mm512_permutex2var_ps(a, i, b);
+}
+static inline v_f32 v_odd(v_f32 a, v_f32 b) {
+  const v_i32 i = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  return _mm512_permutex2var_ps(a, i, b);
+}
 #endif
