@@ -8,6 +8,8 @@ typedef enum hk_family {
   HK_FAMILY_NONE = 0,
   HK_FAMILY_IGEMM = 1,  /* rows of pixels x packed output channels */
   HK_FAMILY_ACT = 2,    /* an activation over a row of floats */
+  HK_FAMILY_SMALL = 3,  /* few channels over planar rows, time contiguous */
+  HK_FAMILY_MAP = 4,    /* element by element over planar rows */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -50,6 +52,48 @@ typedef struct hk_act_args {
   const float *slope;
   int64_t slope_step;
 } hk_act_args;
+
+/* small: y[o][t] = act(bias[o] + add[o][t] + sum over segments s, channels c of f_s[o][c] * x_s[c][t]) for output
+ * channels o = g*y_group + j*MR + i of group g < groups, tile j < tiles, row i < MR, and 0 <= t < n.
+ * x_s[c][t] = x[g*group + c*stride + t], so a tap is a segment whose x is shifted in time. f is packed, see
+ * tmpl/small.tmpl.h. add and sum may be NULL; sum[o][t] += y[o][t]. y may equal add. */
+enum { HK_SMALL_NONE = 0, HK_SMALL_CLIP = 1 /* to lo..hi */, HK_SMALL_LEAKY = 2 /* slope lo below 0 */ };
+typedef struct hk_small_seg {
+  const float *x, *f;
+  int64_t channels, stride, group;
+} hk_small_seg;
+typedef struct hk_small_args {
+  const hk_small_seg *seg;
+  const float *bias, *add;
+  float *y, *sum;
+  int64_t n, groups, tiles, y_group;
+  int64_t y_stride, add_stride, sum_stride; /* from channel to channel */
+  int32_t segs, act;
+  float lo, hi;
+} hk_small_args;
+
+/* map: y[r][t] = f(x[r][t], x2[r][t]) + beta*add[r][t] for r < rows, t < n; then sum[r][t] += y[r][t]. add and sum may
+ * be NULL; y may equal x, x2 or x3, nothing else overlaps.
+ *   ACT      act(x)
+ *   GATED    act(x) * act2(x2)
+ *   BLENDED  w*act(x) + (1-w)*x, w = act2(x2)
+ *   SCALE    x*x2 + x3, x3 may be NULL */
+enum { HK_MAP_ACT = 0, HK_MAP_GATED = 1, HK_MAP_BLENDED = 2, HK_MAP_SCALE = 3 };
+typedef struct hk_map_act {
+  hk_act act;
+  float a, b, slope_lo, slope_hi; /* HARDTANH: slopes below a and above b */
+  const float *slopes;            /* PRELU: one a row */
+  int32_t rational;               /* TANH: the short rational form, within 3e-3 */
+} hk_map_act;
+typedef struct hk_map_args {
+  const float *x, *x2, *x3, *add;
+  float *y, *sum;
+  int64_t x_stride, x2_stride, x3_stride, add_stride, y_stride, sum_stride; /* from row to row */
+  int64_t rows, n;
+  int32_t op;
+  float beta;
+  hk_map_act act, act2;
+} hk_map_args;
 
 #define HK_KERNEL(name, family, isa, x, f, mr, nr) void name(const void *args);
 #include "cpu/kernels.inc"

@@ -35,18 +35,21 @@ static inline v_f32 v_sigmoid(v_f32 x) {
   return v_div(top, v_add(one, e));
 }
 
-/* An odd polynomial near 0, where 1 - 2/(e^2x + 1) would cancel. */
+/* x P(x^2) / Q(x^2), a minimax fit of 4/4 with relative error 2.1e-8 up to 9.02, where tanh rounds to 1; all
+ * coefficients are positive, so nothing cancels and rounding adds less than 3e-7. */
 static inline v_f32 v_tanh(v_f32 x) {
-  const v_f32 m = v_abs(x);
-  const v_f32 z = v_mul(x, x);
-  v_f32 p = v_fma(v_set1(-5.70498872745e-3f), z, v_set1(2.06390887954e-2f));
-  p = v_fma(p, z, v_set1(-5.37397155531e-2f));
-  p = v_fma(p, z, v_set1(1.33314422036e-1f));
-  p = v_fma(p, z, v_set1(-3.33332819422e-1f));
-  const v_f32 near = v_fma(v_mul(p, z), x, x);
-  const v_f32 e = v_exp(v_add(m, m));
-  const v_f32 far = v_sub(v_set1(1.0f), v_div(v_set1(2.0f), v_add(e, v_set1(1.0f))));
-  return v_select(v_lt(m, v_set1(0.625f)), near, v_copysign(far, x));
+  const v_f32 one = v_set1(1.0f), end = v_set1(9.02f);
+  const v_f32 c = v_max(v_sub(v_zero(), end), v_min(end, x));
+  const v_f32 z = v_mul(c, c);
+  v_f32 p = v_fma(v_set1(1.331900963e-8f), z, v_set1(2.058344684e-5f));
+  v_f32 q = v_fma(v_set1(7.761996843e-7f), z, v_set1(3.28308994e-4f));
+  p = v_fma(p, z, v_set1(3.494033056e-3f));
+  q = v_fma(q, z, v_set1(2.587106819e-2f));
+  p = v_fma(p, z, v_set1(1.337971691e-1f));
+  q = v_fma(q, z, v_set1(4.671303216e-1f));
+  p = v_fma(p, z, v_set1(9.99999979e-1f));
+  q = v_fma(q, z, one);
+  return v_max(v_sub(v_zero(), one), v_min(one, v_div(v_mul(c, p), q)));
 }
 
 /* erf(x)/x as a polynomial in x^2 on |x| < 1: Chebyshev fit, error 1.3e-9 */

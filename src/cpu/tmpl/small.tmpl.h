@@ -1,0 +1,68 @@
+/* small: convolution of few channels over planar rows (time contiguous), any taps, dilation and groups, with bias,
+ * an added row, a clip or a leaky slope, and a running sum beside the result. See hk_small_args for the meaning.
+ *
+ * Define MR (output channels a tile), NVM (time vectors of the main tile) and HK_NAME, include a vocabulary, then this.
+ * The packed weights of segment s of tile index = group*tiles + tile: f[(index*channels + c)*MR + i]; a tile's weights
+ * stay in L1 while time runs inside. Tails take narrower tiles, the last lanes are masked: nothing else is touched. */
+#include "cpu/ukernel.h"
+
+#ifndef HK_UNROLL
+#ifdef __clang__
+#define HK_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define HK_UNROLL _Pragma("GCC unroll 16")
+#endif
+#endif
+/* Keeps a loaded vector in its register: gcc would rather load it again inside each multiply-add. */
+#if defined(__x86_64__)
+#define HK_PIN(v) __asm__("" : "+v"(v))
+#elif defined(__aarch64__)
+#define HK_PIN(v) __asm__("" : "+w"(v))
+#else
+#define HK_PIN(v) ((void)0)
+#endif
+#define SMALL_PASTE_(a, b) a##b
+#define SMALL_PASTE(a, b) SMALL_PASTE_(a, b)
+
+#define MASKED 0
+#define NV NVM
+#define TILE SMALL_PASTE(HK_NAME, _main)
+#include "small_tile.tmpl.h"
+#if NVM > 2
+#define MASKED 0
+#define NV 2
+#define TILE SMALL_PASTE(HK_NAME, _two)
+#include "small_tile.tmpl.h"
+#endif
+#define MASKED 0
+#define NV 1
+#define TILE SMALL_PASTE(HK_NAME, _one)
+#include "small_tile.tmpl.h"
+#define MASKED 1
+#define NV 1
+#define TILE SMALL_PASTE(HK_NAME, _tail)
+#include "small_tile.tmpl.h"
+
+void HK_NAME(const void *args) {
+  const hk_small_args *a = args;
+  const int64_t n = a->n;
+  const v_mask none = v_tail(0);
+  for (int64_t g = 0; g < a->groups; g++) {
+    for (int64_t j = 0; j < a->tiles; j++) {
+      const int64_t index = g * a->tiles + j, o = g * a->y_group + j * MR;
+      int64_t t = 0;
+      for (; t + NVM * HK_VW <= n; t += NVM * HK_VW) SMALL_PASTE(HK_NAME, _main)(a, g, index, o, t, none);
+#if NVM > 2
+      for (; t + 2 * HK_VW <= n; t += 2 * HK_VW) SMALL_PASTE(HK_NAME, _two)(a, g, index, o, t, none);
+#endif
+      for (; t + HK_VW <= n; t += HK_VW) SMALL_PASTE(HK_NAME, _one)(a, g, index, o, t, none);
+      if (t < n) SMALL_PASTE(HK_NAME, _tail)(a, g, index, o, t, v_tail(n - t));
+    }
+  }
+}
+#undef HK_PIN
+#undef SMALL_PASTE
+#undef SMALL_PASTE_
+#undef HK_NAME
+#undef NVM
+#undef MR
