@@ -79,7 +79,7 @@ typedef struct hk_problem {
   int32_t rank;                        /* 1, 2 or 3; arrays below use entries 0..rank-1, slowest dimension first */
   hk_type x_type, f_type, y_type;
   int64_t n, c, k;                     /* batch of x; channels of x; output channels */
-  int64_t feature_groups, batch_groups; /* as in XLA; at most one exceeds 1; 0 means 1 */
+  int64_t feature_groups, batch_groups; /* as in XLA, >= 1; at most one exceeds 1 */
   int64_t in[HK_MAX_RANK];             /* spatial size of x */
   int64_t window[HK_MAX_RANK];         /* spatial size of f, >= 1 */
   int64_t stride[HK_MAX_RANK];         /* >= 1 */
@@ -150,8 +150,10 @@ HK_API hk_status hk_problem_xla(hk_problem *p, const hk_xla_desc *desc);
 HK_API hk_status hk_problem_pad(hk_problem *p, hk_padding padding);
 /* Sets dense strides of a layout for x, f and y. */
 HK_API hk_status hk_problem_dense(hk_problem *p, hk_layout layout);
+/* Sets dense strides of y alone for `channels` channels: k/2 for a gated epilogue, whose y is one run of channels. */
+HK_API hk_status hk_problem_dense_y(hk_problem *p, hk_layout layout, int64_t channels);
 
-/* Everything that can be wrong with a problem is found here. */
+/* Everything that can be wrong with a problem is found here; a gated epilogue's y is checked by hk_plan_create. */
 HK_API hk_status hk_problem_check(const hk_problem *p);
 /* out[0..rank-1]: spatial size of y. n_out (may be NULL): batch of y. */
 HK_API hk_status hk_problem_output(const hk_problem *p, int64_t out[HK_MAX_RANK], int64_t *n_out);
@@ -205,7 +207,7 @@ typedef struct hk_at {
   int64_t n, k, p[HK_MAX_RANK];
   int32_t along_k;
 } hk_at;
-/* values: float, or double when x or f is f64. Called from any thread of the plan. */
+/* values: float, or double when x, f or y is f64. Called from any thread of the plan. */
 typedef void (*hk_user_fn)(void *user, const hk_at *at, int64_t count, void *values);
 typedef void (*hk_store_fn)(void *user, const hk_at *at, int64_t count, const void *values);
 
@@ -268,7 +270,7 @@ typedef struct hk_options {
 typedef struct hk_plan hk_plan;
 
 /* What a plan copies at creation. NULL pointers are given at execute instead (slopes and f_zero only here).
- * scale, bias, slopes: f32, f64 when x or f is f64; bias of an int8 problem: s32. */
+ * scale, bias, slopes: f32, f64 when x, f or y is f64; bias of an int8 problem: s32. */
 typedef struct hk_weights {
   size_t size;
   const void *f, *scale, *bias, *slopes;

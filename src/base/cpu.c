@@ -1,0 +1,149 @@
+/* What the CPU can do and how much of it this process may use. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#endif
+
+static const char *const isa_names[] = {"best", "scalar", "neon", "avx2", "avx512", "amx"};
+
+const char *hk_isa_name(hk_isa isa) {
+  return (unsigned)isa < (unsigned)HK_COUNT(isa_names) ? isa_names[isa] : NULL;
+}
+
+bool hk_isa_parse(const char *text, hk_isa *isa) {
+  for (int i = 0; i < HK_COUNT(isa_names); i++)
+    if (!strcmp(text, isa_names[i])) {
+      *isa = (hk_isa)i;
+      return true;
+    }
+  return false;
+}
+
+#if defined(__x86_64__)
+static uint64_t xcr0(void) {
+  uint32_t a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return 0;
+  __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  return (uint64_t)d << 32 | a;
+}
+
+static hk_isa detect(void) {
+  uint32_t a, b, c, d;
+  const uint64_t state = xcr0();
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return HK_ISA_SCALAR;
+  const bool fma = c >> 12 & 1, f16c = c >> 29 & 1;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return HK_ISA_SCALAR;
+  if (!(b >> 5 & 1) || !fma || !f16c || (state & 6) != 6) return HK_ISA_SCALAR;
+  const bool avx512 = (b >> 16 & 1) && (b >> 17 & 1) && (b >> 30 & 1) && (b >> 31 & 1) && (state & 0xe6) == 0xe6;
+  if (!avx512) return HK_ISA_AVX2;
+  const bool tile = (d >> 24 & 1) && (d >> 22 & 1) && (state & 0x60000) == 0x60000;
+  /* Linux hands out AMX tile data on request only (arch_prctl ARCH_REQ_XCOMP_PERM, feature 18). */
+  if (!tile || syscall(SYS_arch_prctl, 0x1023, 18) != 0) return HK_ISA_AVX512;
+  return HK_ISA_AMX;
+}
+#elif defined(__aarch64__)
+static hk_isa detect(void) { return HK_ISA_NEON; }
+#else
+static hk_isa detect(void) { return HK_ISA_SCALAR; }
+#endif
+
+static hk_isa machine_isa(void) {
+  static int cached; /* racing writers store the same value */
+  int isa = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+  if (!isa) {
+    isa = detect();
+    __atomic_store_n(&cached, isa, __ATOMIC_RELAXED);
+  }
+  return (hk_isa)isa;
+}
+
+bool hk_cpu_has(hk_isa isa) {
+  const hk_isa best = machine_isa();
+  if (isa == HK_ISA_SCALAR || isa == HK_ISA_BEST) return true;
+  if (isa == HK_ISA_NEON || best == HK_ISA_NEON) return isa == best;
+  return isa <= best;
+}
+
+hk_isa hk_cpu_best_isa(void) {
+  const hk_isa best = machine_isa();
+  const char *cap = getenv("HANKEL_MAX_ISA");
+  hk_isa wanted;
+  if (!cap || !hk_isa_parse(cap, &wanted) || wanted == HK_ISA_BEST) return best;
+  return hk_cpu_has(wanted) ? wanted : best;
+}
+
+/* cgroup v2 "max 100000" or "150000 100000"; v1 quota and period in two files; 0 when unlimited */
+static int32_t cgroup_limit(void) {
+  long long quota = -1, period = 0;
+  char text[64];
+  FILE *f = fopen("/sys/fs/cgroup/cpu.max", "r");
+  if (f) {
+    if (fgets(text, sizeof text, f) && sscanf(text, "%lld %lld", &quota, &period) != 2) quota = -1;
+    fclose(f);
+  } else if ((f = fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r"))) {
+    if (fscanf(f, "%lld", &quota) != 1) quota = -1;
+    fclose(f);
+    if (quota > 0 && (f = fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r"))) {
+      if (fscanf(f, "%lld", &period) != 1) period = 0;
+      fclose(f);
+    }
+  }
+  if (quota <= 0 || period <= 0) return 0;
+  return (int32_t)((quota + period - 1) / period);
+}
+
+int32_t hk_cpu_count(void) {
+  cpu_set_t set;
+  int32_t n = 0;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) n = CPU_COUNT(&set);
+  if (n < 1) n = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
+  const int32_t limit = cgroup_limit();
+  if (limit > 0 && limit < n) n = limit;
+  return n < 1 ? 1 : n;
+}
+
+int32_t hk_threads_default(void) {
+  static const char *const names[] = {"HANKEL_NUM_THREADS", "OMP_NUM_THREADS"};
+  for (int i = 0; i < 2; i++) {
+    const char *s = getenv(names[i]);
+    const long n = s ? strtol(s, NULL, 10) : 0;
+    if (n >= 1 && n <= 4096) return (int32_t)n;
+  }
+  return hk_cpu_count();
+}
+
+static int64_t cache_size(int name, int64_t otherwise) {
+  const long n = sysconf(name);
+  return n > 0 ? n : otherwise;
+}
+
+hk_status hk_machine_info(hk_machine *m) {
+  if (!m || m->size != sizeof *m) return HK_INVALID;
+  memset(m->cpu, 0, sizeof m->cpu);
+  FILE *f = fopen("/proc/cpuinfo", "r");
+  char line[256];
+  while (f && fgets(line, sizeof line, f)) {
+    char *colon = strchr(line, ':');
+    if (strncmp(line, "model name", 10) || !colon) continue;
+    colon[strcspn(colon, "\n")] = 0;
+    snprintf(m->cpu, sizeof m->cpu, "%.63s", colon + 2);
+    break;
+  }
+  if (f) fclose(f);
+  if (!m->cpu[0]) snprintf(m->cpu, sizeof m->cpu, "unknown");
+  m->best_isa = hk_cpu_best_isa();
+  m->cores = hk_cpu_count();
+  m->l1d_bytes = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32768);
+  m->l2_bytes = cache_size(_SC_LEVEL2_CACHE_SIZE, 524288);
+  m->l3_bytes = cache_size(_SC_LEVEL3_CACHE_SIZE, 4 << 20);
+  return HK_OK;
+}

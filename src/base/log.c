@@ -1,0 +1,64 @@
+/* Log lines: HANKEL_VERBOSE holds oneDNN's words (none, error, warn, check, dispatch, profile_create, profile_exec,
+ * all, or 0, 1, 2), joined by commas. Lines go to a callback, HANKEL_LOGFILE, or stderr. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+static const struct { const char *word; uint32_t bits; } words[] = {
+    {"none", 0}, {"0", 0}, {"error", HK_LOG_ERROR}, {"warn", HK_LOG_WARN}, {"check", HK_LOG_CHECK},
+    {"dispatch", HK_LOG_DISPATCH}, {"profile_create", HK_LOG_CREATE}, {"profile_exec", HK_LOG_EXEC},
+    {"profile", HK_LOG_CREATE | HK_LOG_EXEC}, {"1", HK_LOG_EXEC | HK_LOG_ERROR},
+    {"2", HK_LOG_EXEC | HK_LOG_ERROR | HK_LOG_CREATE}, {"all", 63}};
+
+uint32_t hk_log_mask;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static hk_log_fn sink;
+static void *sink_context;
+static FILE *file;
+
+uint32_t hk_log_words(void) {
+  uint32_t bits = HK_LOG_ERROR;
+  const char *s = getenv("HANKEL_VERBOSE");
+  if (s && *s) bits = 0;
+  while (s && *s) {
+    const size_t n = strcspn(s, ",");
+    for (int i = 0; i < HK_COUNT(words); i++)
+      if (strlen(words[i].word) == n && !strncmp(words[i].word, s, n)) bits |= words[i].bits;
+    s += n + (s[n] == ',');
+  }
+  __atomic_store_n(&hk_log_mask, bits | 0x80000000u, __ATOMIC_RELAXED);
+  return bits;
+}
+
+void hk_log(uint32_t word, const char *format, ...) {
+  char line[2048];
+  if (!hk_log_on(word)) return;
+  va_list ap;
+  va_start(ap, format);
+  vsnprintf(line, sizeof line, format, ap);
+  va_end(ap);
+  pthread_mutex_lock(&lock);
+  if (sink) {
+    sink(sink_context, line);
+  } else {
+    if (!file) {
+      const char *path = getenv("HANKEL_LOGFILE");
+      file = path && *path ? fopen(path, "a") : NULL;
+      if (!file) file = stderr;
+    }
+    fprintf(file, "%s\n", line);
+    fflush(file);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void hk_log_set(hk_log_fn fn, void *context) {
+  pthread_mutex_lock(&lock);
+  sink = fn;
+  sink_context = context;
+  pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,276 @@
+/* Problems from the usual arguments: dense layouts, torch-style descriptions, XLA dimension numbers, padding rules.
+ * Helpers refuse what torch refuses (a window larger than the padded input, negative padding); hk_problem_check allows
+ * all that spec.md allows. */
+#include <string.h>
+
+#include "core/core.h"
+
+hk_status hk_problem_check(const hk_problem *p) {
+  hk_geom g;
+  return hk_geom_make(&g, p, false);
+}
+
+static void clear(hk_problem *p, int32_t rank) {
+  memset(p, 0, sizeof *p);
+  p->size = sizeof *p;
+  p->rank = rank;
+  p->feature_groups = p->batch_groups = 1;
+  for (int d = 0; d < HK_MAX_RANK; d++) p->window[d] = p->stride[d] = p->dilation[d] = p->in_dilation[d] = 1;
+}
+
+/* Dense strides over (outer, channels, at): channel or space innermost. *total: elements, checked. */
+static bool dense(hk_strides *s, hk_layout layout, int rank, int64_t outer, int64_t channels, const int64_t *at) {
+  int64_t step = 1;
+  memset(s, 0, sizeof *s);
+  if (layout == HK_CHANNELS_LAST) {
+    s->channel = 1;
+    step = hk_max64(channels, 1);
+  }
+  for (int d = rank - 1; d >= 0; d--) {
+    s->at[d] = step;
+    if (!hk_mul_checked(step, hk_max64(at[d], 1), &step)) return false;
+  }
+  if (layout == HK_CHANNELS_FIRST) {
+    s->channel = step;
+    if (!hk_mul_checked(step, hk_max64(channels, 1), &step)) return false;
+  }
+  s->outer = step;
+  return hk_mul_checked(step, hk_max64(outer, 1), &step);
+}
+
+/* Sizes without strides: what the dense helpers need of a problem. */
+static hk_status sizes(const hk_problem *p, hk_geom *g) {
+  hk_problem q;
+  if (!p) return hk_fail(HK_INVALID, "problem is NULL");
+  q = *p;
+  memset(&q.x, 0, sizeof q.x);
+  memset(&q.f, 0, sizeof q.f);
+  memset(&q.y, 0, sizeof q.y);
+  q.k = 0; /* y is empty, so its strides are not judged */
+  hk_status s = hk_geom_make(g, &q, false);
+  if (s) return s;
+  if (p->k < 0 || p->k % (p->feature_groups * p->batch_groups)) {
+    q.k = p->k;
+    return hk_geom_make(g, &q, false);
+  }
+  g->k = p->k / g->groups;
+  return HK_OK;
+}
+
+static hk_status overflow(const char *tensor) {
+  return hk_fail(HK_INVALID, "the number of elements of %s overflows 63 bits", tensor);
+}
+
+hk_status hk_problem_dense_y(hk_problem *p, hk_layout layout, int64_t channels) {
+  hk_geom g;
+  const hk_status s = sizes(p, &g);
+  if (s) return s;
+  if (channels < 0) return hk_fail(HK_INVALID, "channels = %lld must be >= 0", (long long)channels);
+  if (!dense(&p->y, layout, p->rank, g.n, channels, g.out + 3 - p->rank)) return overflow("y");
+  p->y.group = g.groups > 1 && channels == p->k ? g.k * p->y.channel : 0;
+  return HK_OK;
+}
+
+hk_status hk_problem_dense(hk_problem *p, hk_layout layout) {
+  hk_geom g;
+  const hk_status s = sizes(p, &g);
+  if (s) return s;
+  if (!dense(&p->x, layout, p->rank, p->n, p->c, p->in)) return overflow("x");
+  if (!dense(&p->f, layout, p->rank, p->k, g.c, p->window)) return overflow("f");
+  if (g.groups > 1) {
+    p->x.group = g.batch_grouped ? g.n * p->x.outer : g.c * p->x.channel;
+    p->f.group = g.k * p->f.outer;
+  }
+  return hk_problem_dense_y(p, layout, p->k);
+}
+
+bool hk_problem_is_dense(const hk_problem *p, hk_layout layout) {
+  hk_problem q = *p;
+  return hk_problem_dense(&q, layout) == HK_OK && !memcmp(&q.x, &p->x, sizeof q.x) &&
+         !memcmp(&q.f, &p->f, sizeof q.f) && !memcmp(&q.y, &p->y, sizeof q.y);
+}
+
+hk_status hk_problem_pad(hk_problem *p, hk_padding padding) {
+  hk_geom g;
+  const hk_status s = sizes(p, &g);
+  if (s) return s;
+  const int lead = 3 - p->rank;
+  for (int i = 0; i < p->rank; i++) {
+    const int64_t reach = g.dil[i + lead] * (g.win[i + lead] - 1), span = g.in_span[i + lead], st = g.stride[i + lead];
+    int64_t lo = 0, hi = 0;
+    if (padding == HK_PAD_SAME_UPPER || padding == HK_PAD_SAME_LOWER) {
+      const int64_t out = hk_ceil_div(span, st);
+      const int64_t all = hk_max64(0, (out - 1) * st + reach + 1 - span);
+      lo = padding == HK_PAD_SAME_UPPER ? all / 2 : all - all / 2;
+      hi = all - lo;
+    } else if (padding == HK_PAD_CAUSAL) {
+      lo = reach;
+    } else if (padding != HK_PAD_VALID) {
+      return hk_fail(HK_INVALID, "padding = %d must be VALID, SAME_UPPER, SAME_LOWER or CAUSAL here", (int)padding);
+    }
+    p->pad_lo[i] = lo, p->pad_hi[i] = hi;
+  }
+  return HK_OK;
+}
+
+static int64_t or_one(int64_t v) { return v ? v : 1; }
+
+static hk_status check_desc(const hk_conv_desc *d, hk_problem *p) {
+  if (!p) return hk_fail(HK_INVALID, "problem is NULL");
+  if (!d || d->size != sizeof *d)
+    return hk_fail(HK_INVALID, "desc.size = %zu must be sizeof(hk_conv_desc) = %zu", d ? d->size : 0, sizeof *d);
+  if (d->rank < 1 || d->rank > 3) return hk_fail(HK_INVALID, "rank = %d must be 1, 2 or 3", d->rank);
+  if (d->layout != HK_CHANNELS_FIRST && d->layout != HK_CHANNELS_LAST)
+    return hk_fail(HK_INVALID, "layout = %d must be HK_CHANNELS_FIRST or HK_CHANNELS_LAST", (int)d->layout);
+  for (int i = 0; i < d->rank; i++)
+    if (d->padding == HK_PAD_EXPLICIT && (d->pad_lo[i] < 0 || d->pad_hi[i] < 0))
+      return hk_fail(HK_INVALID, "pad_lo[%d] = %lld, pad_hi[%d] = %lld must be >= 0", i, (long long)d->pad_lo[i], i,
+                     (long long)d->pad_hi[i]);
+  return HK_OK;
+}
+
+static void common(hk_problem *p, const hk_conv_desc *d) {
+  clear(p, d->rank);
+  p->x_type = d->x_type, p->f_type = d->f_type, p->y_type = d->y_type;
+  p->n = d->n, p->c = d->c, p->k = d->k;
+  p->feature_groups = or_one(d->groups);
+  for (int i = 0; i < d->rank; i++) {
+    p->in[i] = d->in[i], p->window[i] = d->window[i];
+    p->stride[i] = or_one(d->stride[i]), p->dilation[i] = or_one(d->dilation[i]);
+    if (d->padding == HK_PAD_EXPLICIT) p->pad_lo[i] = d->pad_lo[i], p->pad_hi[i] = d->pad_hi[i];
+  }
+}
+
+hk_status hk_problem_conv(hk_problem *p, const hk_conv_desc *d) {
+  hk_status s = check_desc(d, p);
+  if (s) return s;
+  common(p, d);
+  if (d->padding != HK_PAD_EXPLICIT && (s = hk_problem_pad(p, d->padding))) return s;
+  hk_geom g;
+  if ((s = hk_problem_dense(p, d->layout)) || (s = hk_geom_make(&g, p, false))) return s;
+  for (int i = 0; i < d->rank; i++) {
+    const int c = i + 3 - d->rank;
+    if (g.in[c] + g.lo[c] + g.hi[c] < g.dil[c] * (g.win[c] - 1) + 1)
+      return hk_fail(HK_INVALID, "window[%d] = %lld with dilation %lld is larger than the padded input %lld", i,
+                     (long long)g.win[c], (long long)g.dil[c], (long long)(g.in[c] + g.lo[c] + g.hi[c]));
+  }
+  return HK_OK;
+}
+
+/* The transposed convolution is the input gradient of a forward one whose output is our input. */
+hk_status hk_problem_conv_transpose(hk_problem *p, const hk_conv_desc *d) {
+  hk_status s = check_desc(d, p);
+  if (s) return s;
+  if (d->padding != HK_PAD_EXPLICIT && d->padding != HK_PAD_VALID)
+    return hk_fail(HK_INVALID, "padding = %d must be EXPLICIT or VALID for a transposed convolution", (int)d->padding);
+  hk_problem fwd;
+  common(&fwd, d);
+  fwd.c = d->k, fwd.k = d->c;
+  fwd.x_type = d->y_type, fwd.y_type = d->x_type;
+  for (int i = 0; i < d->rank; i++) {
+    int64_t out, reach, far;
+    const int64_t st = fwd.stride[i], extra = d->output_padding[i];
+    if (d->in[i] < 0 || st < 1 || fwd.dilation[i] < 1 || fwd.window[i] < 1) {
+      fwd.in[i] = d->in[i];
+      return hk_problem_check(&fwd);
+    }
+    if (extra < 0 || (extra >= st && extra >= fwd.dilation[i]))
+      return hk_fail(HK_INVALID, "output_padding[%d] = %lld must be >= 0 and below stride %lld or dilation %lld", i,
+                     (long long)extra, (long long)st, (long long)fwd.dilation[i]);
+    if (!hk_mul_checked(hk_max64(d->in[i], 1) - 1, st, &far) || !hk_mul_checked(fwd.dilation[i], fwd.window[i] - 1, &reach) ||
+        !hk_add_checked(far, reach, &out) || !hk_add_checked(out, 1 + extra - fwd.pad_lo[i] - fwd.pad_hi[i], &out))
+      return hk_fail(HK_INVALID, "the output size of dimension %d overflows 63 bits", i);
+    if (out <= 0)
+      return hk_fail(HK_INVALID, "the output size %lld of dimension %d must be positive", (long long)out, i);
+    fwd.in[i] = out;
+    fwd.pad_hi[i] = far + reach + 1 - out - fwd.pad_lo[i]; /* so that the forward output is exactly our input */
+  }
+  if ((s = hk_problem_dense(&fwd, d->layout))) return s;
+  return hk_problem_grad_input(&fwd, p);
+}
+
+static hk_status square(hk_problem *p, hk_layout layout, int rank, int64_t n, int64_t c, const int64_t *in, int64_t k,
+                        const int64_t *window, int64_t stride, int64_t pad, int64_t dilation, int64_t groups) {
+  if (!p) return hk_fail(HK_INVALID, "problem is NULL");
+  if (stride < 1 || dilation < 1 || groups < 1)
+    return hk_fail(HK_INVALID, "stride = %lld, dilation = %lld, groups = %lld must be >= 1", (long long)stride,
+                   (long long)dilation, (long long)groups);
+  hk_conv_desc d = {.size = sizeof d, .rank = rank, .layout = layout, .n = n, .c = c, .k = k, .groups = groups};
+  for (int i = 0; i < rank; i++) {
+    d.in[i] = in[i], d.window[i] = window[i], d.stride[i] = stride, d.dilation[i] = dilation;
+    d.pad_lo[i] = d.pad_hi[i] = pad;
+  }
+  return hk_problem_conv(p, &d);
+}
+
+hk_status hk_problem_conv1d(hk_problem *p, hk_layout layout, int64_t n, int64_t c, int64_t w, int64_t k, int64_t s,
+                            int64_t stride, int64_t pad, int64_t dilation, int64_t groups) {
+  return square(p, layout, 1, n, c, &w, k, &s, stride, pad, dilation, groups);
+}
+
+hk_status hk_problem_conv2d(hk_problem *p, hk_layout layout, int64_t n, int64_t c, int64_t h, int64_t w, int64_t k,
+                            int64_t r, int64_t s, int64_t stride, int64_t pad, int64_t dilation, int64_t groups) {
+  const int64_t in[2] = {h, w}, win[2] = {r, s};
+  return square(p, layout, 2, n, c, in, k, win, stride, pad, dilation, groups);
+}
+
+hk_status hk_problem_conv3d(hk_problem *p, hk_layout layout, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w,
+                            int64_t k, int64_t q, int64_t r, int64_t s, int64_t stride, int64_t pad, int64_t dilation,
+                            int64_t groups) {
+  const int64_t in[3] = {d, h, w}, win[3] = {q, r, s};
+  return square(p, layout, 3, n, c, in, k, win, stride, pad, dilation, groups);
+}
+
+hk_status hk_problem_depthwise(hk_problem *p, hk_layout layout, int32_t rank, int64_t n, int64_t c, const int64_t *in,
+                               const int64_t *window, int64_t multiplier, int64_t stride, hk_padding padding,
+                               int64_t dilation) {
+  if (!in || !window) return hk_fail(HK_INVALID, "in and window must not be NULL");
+  if (rank < 1 || rank > 3) return hk_fail(HK_INVALID, "rank = %d must be 1, 2 or 3", rank);
+  if (stride < 1 || dilation < 1 || multiplier < 1 || c < 1)
+    return hk_fail(HK_INVALID, "c = %lld, multiplier = %lld, stride = %lld, dilation = %lld must be >= 1", (long long)c,
+                   (long long)multiplier, (long long)stride, (long long)dilation);
+  hk_conv_desc d = {.size = sizeof d, .rank = rank, .layout = layout, .n = n, .c = c, .groups = c, .padding = padding};
+  if (!hk_mul_checked(c, multiplier, &d.k)) return hk_fail(HK_INVALID, "c*multiplier overflows 63 bits");
+  for (int i = 0; i < rank; i++)
+    d.in[i] = in[i], d.window[i] = window[i], d.stride[i] = stride, d.dilation[i] = dilation;
+  return hk_problem_conv(p, &d);
+}
+
+hk_status hk_problem_output(const hk_problem *p, int64_t out[HK_MAX_RANK], int64_t *n_out) {
+  hk_geom g;
+  const hk_status s = sizes(p, &g);
+  if (s) return s;
+  for (int i = 0; out && i < p->rank; i++) out[i] = g.out[i + 3 - p->rank];
+  if (n_out) *n_out = g.n;
+  return HK_OK;
+}
+
+hk_status hk_problem_work(const hk_problem *p, double *flops, double *bytes) {
+  hk_geom g;
+  const hk_status s = hk_geom_make(&g, p, false);
+  if (s) return s;
+  if (flops) *flops = g.flops;
+  if (bytes) *bytes = g.bytes;
+  return HK_OK;
+}
+
+static hk_extent extent(const hk_strides *s, int64_t groups, int64_t outer, int64_t channels, const int64_t *at) {
+  const int64_t size[6] = {groups, outer, channels, at[0], at[1], at[2]};
+  const int64_t step[6] = {s->group, s->outer, s->channel, s->at[0], s->at[1], s->at[2]};
+  int64_t lo = s->offset, hi = s->offset;
+  for (int i = 0; i < 6; i++) {
+    if (size[i] == 0) return (hk_extent){0, 0};
+    *(step[i] > 0 ? &hi : &lo) += (size[i] - 1) * step[i];
+  }
+  return (hk_extent){hi - lo + 1, -lo};
+}
+
+hk_status hk_problem_extents(const hk_problem *p, hk_extent *x, hk_extent *f, hk_extent *y) {
+  hk_geom g;
+  hk_status s = hk_geom_make(&g, p, false);
+  if (s) return s;
+  if (x) *x = extent(&g.x, g.groups, g.n, g.c, g.in);
+  if (f) *f = extent(&g.f, g.groups, g.k, g.c, g.win);
+  if (y) *y = extent(&g.y, g.groups, g.n, g.k, g.out);
+  return HK_OK;
+}
