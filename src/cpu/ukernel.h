@@ -30,9 +30,9 @@ extern const int32_t hk_kernel_count;
 /* The first row of a family with the highest ISA this machine has, not above isa; NULL when there is none. */
 const hk_kernel *hk_kernel_best(hk_family family, hk_isa isa);
 
-/* igemm: acc[m][j] = sum over segments t, channels c of row(m, t)[c * c_stride] * f[t][c][j], m < rows <= MR, j < NR.
+/* igemm: out[m][j] (+)= sum over segments t, channels c of row(m, t)[c * c_stride] * f[t][c][j], m < MR, j < NR.
  * row(m, t) = x + offset[t * MR + m] (elements); an offset of HK_ROW_SKIP reads as zeros.
- * f is packed [segment][c][NR]; out is [MR][NR], every element of the first `rows` rows written. */
+ * f is packed [segment][c][NR]; out is [MR][NR]. */
 #define HK_ROW_SKIP INT64_MIN
 typedef struct hk_igemm_args {
   const float *x;
@@ -40,7 +40,7 @@ typedef struct hk_igemm_args {
   const float *f;
   float *out;
   int64_t segments, channels, c_stride;
-  int32_t rows;
+  int32_t accumulate; /* add to out instead of starting from zero */
 } hk_igemm_args;
 
 /* act: v[i] = act(v[i]) in place. PRELU's slope is slope[i * slope_step], slope_step 0 or 1; USER does nothing. */

@@ -61,7 +61,8 @@ struct hk_algo {
   bool (*vary)(const hk_task *task, const hk_decision *base, int index, hk_decision *d);
   /* Checks knobs of a forced decision, and sets workspace_bytes; writes why not. NULL: any knobs. */
   bool (*check)(const hk_task *task, hk_decision *d, char *why);
-  /* Packs weights (plan->weights->raw_f is readable when task.f_now) and whatever else; may allocate. */
+  /* Packs weights (plan->raw_f is readable when task.f_now and the plan does not share) into plan->packed->f, and
+   * whatever else; may allocate. */
   hk_status (*build)(hk_plan *plan);
   hk_status (*run)(const hk_plan *plan, const hk_call *call);
   void (*destroy)(hk_plan *plan);  /* frees plan->own; may be NULL */
@@ -82,8 +83,9 @@ struct hk_plan {
   hk_packed *packed;
   const void *raw_f;          /* during build only: the caller's weights, offset added */
   const hk_packed *share;     /* during build only: packed weights to reuse (create-like) */
+  int64_t f_shift;            /* hk_plan_copy_weights: element of packed->f that is f[0] */
   void *own;                  /* the algorithm's tables */
-  const char *wisdom;         /* where the decision came from: "estimate", "wisdom", "forced", "measured" */
+  const char *source;         /* where the decision came from: "estimate", "wisdom", "forced", "measured" */
   double error_factor;
 };
 
@@ -93,15 +95,22 @@ extern const hk_algo *const hk_algos[];
 /* run.c: body(context, 0..count-1) over the plan's threads or the caller's loop */
 void hk_plan_parallel(const hk_plan *plan, int64_t count, hk_body body, void *context);
 
+void hk_plan_log_exec(const hk_plan *plan, double seconds); /* print.c */
+
 /* decision.c */
 void hk_decision_print(hk_text *t, const hk_decision *d);
 hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d);
 
-/* plan.c: from a decision to a plan. share (may be NULL): packed weights of a like plan. */
+/* plan.c: from a decision to a plan. like (may be NULL): a plan whose packed weights are shared. */
 hk_status hk_plan_build(hk_plan **plan, const hk_task *task, const hk_decision *d, const hk_weights *w,
-                        const hk_packed *share);
+                        const hk_plan *like);
 hk_status hk_task_make(hk_task *task, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
                        const hk_weights *w);
+
+/* For algorithms that read f as given: copies the extent of f (or shares it); weights at execute need nothing. */
+hk_status hk_plan_copy_weights(hk_plan *plan);
+/* Takes the shared packed f when plan->share is set (then returns true: nothing to pack). */
+bool hk_plan_shares(const hk_plan *plan);
 
 /* rows.c: the epilogue of one run of f32 sums while it is hot, then conversion and store. at->k counts over all
  * groups; v has count values along k (at->along_k) or along the last dimension; v is overwritten. */

@@ -1,0 +1,93 @@
+/* Creating plans and listing candidates: task, planner, build. No logic of its own. */
+#include <string.h>
+
+#include "tune/planner.h"
+
+static void log_create(const hk_plan *plan, double seconds) {
+  char problem[1024], epilogue[256], decision[256];
+  if (!hk_log_on(HK_LOG_CREATE | HK_LOG_DISPATCH)) return;
+  hk_problem_print(&plan->task.problem, problem, sizeof problem, NULL);
+  hk_epilogue_print(&plan->task.epi.e, epilogue, sizeof epilogue, NULL);
+  hk_plan_decision(plan, decision, sizeof decision, NULL);
+  hk_log(HK_LOG_CREATE, "hankel,create,cpu,%s,%s,%s,%s,%.6g ms,hankel plan '%s' --epilogue '%s'", problem, epilogue,
+         decision, plan->source, seconds * 1e3, problem, epilogue);
+}
+
+hk_status hk_plan_create(hk_plan **plan, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
+                         const hk_weights *w) {
+  hk_task task;
+  hk_decision d;
+  if (!plan) return hk_fail(HK_INVALID, "plan is NULL");
+  *plan = NULL;
+  const double start = hk_clock();
+  const char *text = o && o->size == sizeof *o ? o->decision : NULL;
+  hk_status s = hk_task_make(&task, p, e, o, w);
+  if (!s) s = text ? hk_decision_parse(&task, text, &d) : hk_planner_decide(&task, &d);
+  if (!s && task.options.limit_workspace && d.workspace_bytes > task.options.workspace_limit_bytes)
+    s = hk_fail(HK_UNSUPPORTED, "the decision needs %zu bytes of workspace, the limit is %zu", d.workspace_bytes,
+                task.options.workspace_limit_bytes);
+  if (!s && task.options.forbid_fallback && d.algo->fallback)
+    s = hk_fail(HK_FALLBACK, "%s is a slow path and forbid_fallback is set", d.algo->name);
+  if (!s) s = hk_plan_build(plan, &task, &d, w, NULL);
+  if (s) return s;
+  if (text) (*plan)->source = "forced";
+  log_create(*plan, hk_clock() - start);
+  return HK_OK;
+}
+
+/* All but batch, input size, padding and the strides of x and y must be the same. */
+static hk_status check_like(const hk_problem *a, const hk_problem *b) {
+  hk_problem c = *b;
+  c.n = a->n, c.x = a->x, c.y = a->y;
+  memcpy(c.in, a->in, sizeof c.in);
+  memcpy(c.pad_lo, a->pad_lo, sizeof c.pad_lo);
+  memcpy(c.pad_hi, a->pad_hi, sizeof c.pad_hi);
+  if (!memcmp(&c, a, sizeof c)) return HK_OK;
+  return hk_fail(HK_INVALID, "the problem differs from the plan's in more than batch, input size, padding and strides");
+}
+
+hk_status hk_plan_create_like(hk_plan **plan, const hk_plan *like, const hk_problem *p) {
+  hk_task task;
+  if (!plan || !like || !p) return hk_fail(HK_INVALID, "plan, like and problem must not be NULL");
+  *plan = NULL;
+  if (p->size != sizeof *p)
+    return hk_fail(HK_INVALID, "problem.size = %zu must be sizeof(hk_problem) = %zu", p->size, sizeof *p);
+  const hk_weights w = {.size = sizeof w, .slopes = like->packed->slopes, .f_zero = like->packed->f_zero};
+  hk_status s = check_like(&like->task.problem, p);
+  if (!s) s = hk_task_make(&task, p, &like->task.epi.e, &like->task.options, &w);
+  if (s) return s;
+  task.f_now = like->task.f_now;
+  char text[512];
+  hk_decision d;
+  if ((s = hk_plan_decision(like, text, sizeof text, NULL)) || (s = hk_decision_parse(&task, text, &d))) return s;
+  if ((s = hk_plan_build(plan, &task, &d, NULL, like))) return s;
+  (*plan)->source = like->source;
+  return HK_OK;
+}
+
+typedef struct visit {
+  hk_candidate_fn fn;
+  void *context;
+} visit;
+
+static void show(void *context, const hk_decision *d, const char *refusal) {
+  const visit *v = context;
+  char text[512];
+  hk_text t = {text, sizeof text, 0};
+  if (refusal) hk_text_add(&t, "%s%s%s", d->algo->name, d->kernel ? " kernel=" : "", d->kernel ? d->kernel->name : "");
+  else hk_decision_print(&t, d);
+  const hk_candidate c = {sizeof c, text, refusal, d->predicted_s, d->workspace_bytes};
+  v->fn(v->context, &c);
+}
+
+hk_status hk_plan_candidates(const hk_problem *p, const hk_epilogue *e, const hk_options *o, hk_candidate_fn fn,
+                             void *context) {
+  hk_task task;
+  if (!fn) return hk_fail(HK_INVALID, "fn is NULL");
+  /* candidates are those of a plan whose weights are known; a stand-in satisfies prelu's rule */
+  const hk_weights w = {.size = sizeof w, .f = "", .slopes = ""};
+  const hk_status s = hk_task_make(&task, p, e, o, &w);
+  if (s) return s;
+  visit v = {fn, context};
+  return hk_planner_visit(&task, show, &v);
+}

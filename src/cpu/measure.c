@@ -1,0 +1,62 @@
+/* Measured limits of this thread: FMA rate by a chain-free loop of the ISA, and copy bandwidth. */
+#include <string.h>
+
+#include "base/base.h"
+
+/* peak_<isa>.c: runs n rounds of independent FMAs and returns the flops done; the result is kept observable */
+double hk_peak_scalar(int64_t rounds, volatile float *sink);
+#if defined(__x86_64__)
+double hk_peak_avx2(int64_t rounds, volatile float *sink);
+double hk_peak_avx512(int64_t rounds, volatile float *sink);
+#elif defined(__aarch64__)
+double hk_peak_neon(int64_t rounds, volatile float *sink);
+#endif
+
+typedef double (*peak_fn)(int64_t rounds, volatile float *sink);
+
+static peak_fn peak_of(hk_isa isa) {
+#if defined(__x86_64__)
+  if (isa >= HK_ISA_AVX512) return hk_peak_avx512;
+  if (isa == HK_ISA_AVX2) return hk_peak_avx2;
+#elif defined(__aarch64__)
+  if (isa == HK_ISA_NEON) return hk_peak_neon;
+#endif
+  return hk_peak_scalar;
+}
+
+double hk_measure_peak(hk_isa isa, hk_type type) {
+  volatile float sink = 0;
+  if (isa == HK_ISA_BEST) isa = hk_cpu_best_isa();
+  if (!hk_cpu_has(isa)) return 0;
+  const peak_fn fn = peak_of(isa);
+  double best = 0;
+  fn(20000, &sink);
+  for (int i = 0; i < 7; i++) {
+    const double start = hk_clock(), flops = fn(100000, &sink), rate = flops / (hk_clock() - start);
+    if (rate > best) best = rate;
+  }
+  return type == HK_F64 ? best / 2 : best;
+}
+
+double hk_measure_bandwidth(size_t bytes) {
+  if (bytes < 64) bytes = 64;
+  char *a = hk_alloc(bytes), *b = hk_alloc(bytes);
+  double best = 0;
+  if (a && b) {
+    memset(a, 1, bytes);
+    memset(b, 2, bytes);
+    const int64_t times = hk_max64(1, (int64_t)(4e6 / (double)bytes));
+    for (int i = 0; i < 7; i++) {
+      const double start = hk_clock();
+      for (int64_t t = 0; t < times; t++) {
+        memcpy(b, a, bytes);
+        __asm__ volatile("" : : "r"(b) : "memory");
+      }
+      const double rate = 2.0 * (double)bytes * (double)times / (hk_clock() - start);
+      if (rate > best) best = rate;
+    }
+  }
+  hk_free(a);
+  hk_free(b);
+  return best;
+}

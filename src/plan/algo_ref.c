@@ -1,0 +1,42 @@
+/* The reference as an algorithm: computes everything, refuses nothing, needs no workspace. Always a candidate. */
+#include "cpu/ref/ref.h"
+#include "plan/plan.h"
+
+/* measured on a Zen 4 core, a 64-channel 3x3 layer (bench/results/foundation.md): about 4e8 flop/s */
+#define FLOPS 4e8
+
+static bool offer(const hk_task *task, hk_decision *d, char *why) {
+  (void)why;
+  d->predicted_s = 1e-6 + (task->geom.flops + 40.0 * (double)task->geom.gm * (double)task->geom.y_channels) / FLOPS;
+  return true;
+}
+
+static hk_status build(hk_plan *plan) { return hk_plan_copy_weights(plan); }
+
+typedef struct job {
+  hk_ref_args a;
+  int64_t count, chunk;
+} job;
+
+static void body(void *context, int64_t i) {
+  const job *j = context;
+  const int64_t end = hk_min64(j->count, (i + 1) * j->chunk);
+  for (int64_t m = i * j->chunk; m < end; m++) hk_ref_position(&j->a, m);
+}
+
+static hk_status run(const hk_plan *plan, const hk_call *call) {
+  const hk_task *t = &plan->task;
+  job j = {.a = {.g = &t->geom, .epi = &t->epi, .x = call->x, .f = call->f, .c = call->c, .y = call->y,
+                 .scale = call->scale, .bias = call->bias, .slopes = plan->packed->slopes,
+                 .f_zero = plan->packed->f_zero, .stateful = t->options.stateful, .state_in = call->state_in,
+                 .user = call->user},
+           .count = t->geom.gm};
+  /* about four pieces a thread; pieces never change a result */
+  j.chunk = hk_max64(1, t->geom.gm / (4 * t->threads));
+  hk_plan_parallel(plan, hk_ceil_div(j.count, j.chunk), body, &j);
+  if (t->options.stateful && call->state_out) hk_ref_state(&j.a, call->state_out);
+  return HK_OK;
+}
+
+const hk_algo hk_algo_ref = {.name = "ref", .family = HK_FAMILY_NONE, .device = HK_CPU, .fallback = true,
+                             .offer = offer, .build = build, .run = run};

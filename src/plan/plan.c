@@ -1,0 +1,96 @@
+/* From a decision to a plan: weights copied and packed, shared between plans made alike, freed with the last. */
+#include <string.h>
+
+#include "plan/plan.h"
+
+static void packed_release(hk_packed *p) {
+  if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
+  hk_free(p->f);
+  hk_free(p->scale);
+  hk_free(p->bias);
+  hk_free(p->slopes);
+  hk_free(p->f_zero);
+  hk_free(p);
+}
+
+/* false when memory is out; a NULL source is fine */
+static bool copy(void **to, const void *from, int64_t count, size_t bytes) {
+  if (!from) return true;
+  *to = hk_alloc((size_t)count * bytes);
+  if (!*to) return false;
+  memcpy(*to, from, (size_t)count * bytes);
+  return true;
+}
+
+static hk_packed *packed_make(const hk_task *t, const hk_weights *w) {
+  hk_packed *p = hk_alloc_zero(sizeof *p);
+  if (!p) return NULL;
+  atomic_init(&p->refs, 1);
+  const int64_t k = t->geom.k * t->geom.groups;
+  const size_t real = t->geom.acc_type == HK_F64 ? 8 : 4;
+  if (w && !(copy(&p->scale, w->scale, t->epi.e.scale == 1 ? 1 : k, real) && copy(&p->bias, w->bias, k, real) &&
+             copy(&p->slopes, w->slopes, k, real) && copy((void **)&p->f_zero, w->f_zero, k, 4))) {
+    packed_release(p);
+    return NULL;
+  }
+  return p;
+}
+
+bool hk_plan_shares(const hk_plan *plan) { return plan->share != NULL; }
+
+hk_status hk_plan_copy_weights(hk_plan *plan) {
+  const hk_geom *g = &plan->task.geom;
+  if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;
+  const int64_t size[6] = {g->groups, g->k, g->c, g->win[0], g->win[1], g->win[2]};
+  const int64_t step[6] = {g->f.group, g->f.outer, g->f.channel, g->f.at[0], g->f.at[1], g->f.at[2]};
+  int64_t lo = 0, hi = 0;
+  for (int i = 0; i < 6; i++) {
+    if (size[i] == 0) return HK_OK;
+    *(step[i] > 0 ? &hi : &lo) += (size[i] - 1) * step[i];
+  }
+  const size_t bytes = hk_type_bytes(g->f_type);
+  plan->packed->f_bytes = (size_t)(hi - lo + 1) * bytes;
+  plan->packed->f = hk_alloc(plan->packed->f_bytes);
+  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
+  memcpy(plan->packed->f, (const char *)plan->raw_f + lo * (int64_t)bytes, plan->packed->f_bytes);
+  plan->f_shift = -lo;
+  return HK_OK;
+}
+
+hk_status hk_plan_build(hk_plan **out, const hk_task *task, const hk_decision *d, const hk_weights *w,
+                        const hk_plan *like) {
+  hk_plan *plan = hk_alloc_zero(sizeof *plan);
+  if (!plan) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  plan->task = *task;
+  plan->decision = *d;
+  plan->error_factor = d->algo->error_factor;
+  plan->source = "estimate";
+  if (like) {
+    plan->packed = like->packed;
+    atomic_fetch_add(&plan->packed->refs, 1);
+    plan->share = like->packed;
+    plan->f_shift = like->f_shift;
+  } else {
+    plan->packed = packed_make(task, w);
+  }
+  hk_status s = plan->packed ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for the weights");
+  if (!s) {
+    if (w && w->f) plan->raw_f = (const char *)w->f + task->geom.f.offset * (int64_t)hk_type_bytes(task->geom.f_type);
+    s = d->algo->build(plan);
+  }
+  plan->raw_f = NULL;
+  plan->share = NULL;
+  if (s) {
+    hk_plan_destroy(plan);
+    return s;
+  }
+  *out = plan;
+  return HK_OK;
+}
+
+void hk_plan_destroy(hk_plan *plan) {
+  if (!plan) return;
+  if (plan->decision.algo->destroy) plan->decision.algo->destroy(plan);
+  packed_release(plan->packed);
+  hk_free(plan);
+}

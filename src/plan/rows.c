@@ -1,0 +1,101 @@
+/* The epilogue of one run of f32 sums while it is hot in L1: scale, bias, residual, activation, user functions, then
+ * conversion and store at y's strides. Gates are not rows: they pair channels far apart. */
+#include "plan/plan.h"
+
+typedef struct row {
+  const hk_plan *plan;
+  const hk_call *call;
+  const hk_at *at;
+  int64_t count;
+  int64_t base, step;   /* of y, elements */
+  int64_t c_base, c_step;
+} row;
+
+static int64_t place(const hk_geom *g, const hk_strides *s, const hk_at *at) {
+  int64_t o = hk_geom_y_channel(g, s, at->k) + at->n * s->outer;
+  for (int d = 0; d < g->rank; d++) o += at->p[d] * s->at[d + 3 - g->rank];
+  return o;
+}
+
+static void linear(const row *r, float *v) {
+  const hk_epilogue *e = &r->plan->task.epi.e;
+  const float *scale = r->call->scale, *bias = r->call->bias;
+  const int64_t k = r->at->k;
+  const int64_t step = r->at->along_k ? 1 : 0;
+  if (e->scale) {
+    const int64_t s = e->scale == 2 ? step : 0, k0 = e->scale == 2 ? k : 0;
+    for (int64_t i = 0; i < r->count; i++) v[i] *= scale[k0 + i * s];
+  }
+  if (e->bias)
+    for (int64_t i = 0; i < r->count; i++) v[i] += bias[k + i * step];
+}
+
+static void residual(const row *r, float *v) {
+  const hk_geom *g = &r->plan->task.geom;
+  const float beta = r->plan->task.epi.e.beta;
+  if (g->y_type == HK_F32) {
+    const float *c = (const float *)r->call->c + r->c_base;
+    for (int64_t i = 0; i < r->count; i++) v[i] += beta * c[i * r->c_step];
+  } else {
+    for (int64_t i = 0; i < r->count; i++)
+      v[i] += beta * (float)hk_load_element(g->y_type, r->call->c, r->c_base + i * r->c_step);
+  }
+}
+
+static void activate(const row *r, float *v) {
+  const hk_epilogue *e = &r->plan->task.epi.e;
+  const float *slopes = r->plan->packed->slopes;
+  const int64_t step = r->at->along_k ? 1 : 0;
+  if (e->act == HK_ACT_NONE) return;
+  if (e->act == HK_ACT_USER) {
+    e->user(r->call->user, r->at, r->count, v);
+  } else if (e->act == HK_ACT_RELU) {
+    for (int64_t i = 0; i < r->count; i++) v[i] = v[i] < 0 ? 0 : v[i];
+  } else {
+    for (int64_t i = 0; i < r->count; i++)
+      v[i] = (float)hk_act_eval(e->act, e->a, e->b, e->act == HK_ACT_PRELU ? slopes[r->at->k + i * step] : 0, v[i]);
+  }
+}
+
+static void write(const row *r, const float *v) {
+  const hk_geom *g = &r->plan->task.geom;
+  if (g->y_type == HK_F32) {
+    float *y = (float *)r->call->y + r->base;
+    if (r->step == 1)
+      for (int64_t i = 0; i < r->count; i++) y[i] = v[i];
+    else
+      for (int64_t i = 0; i < r->count; i++) y[i * r->step] = v[i];
+  } else {
+    for (int64_t i = 0; i < r->count; i++)
+      hk_store_element(g->y_type, r->call->y, r->base + i * r->step, (double)v[i] + g->y_zero);
+  }
+}
+
+static void store_run(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v) {
+  const hk_geom *g = &plan->task.geom;
+  const hk_epi *epi = &plan->task.epi;
+  const row r = {plan, call, at, count, place(g, &g->y, at), at->along_k ? g->y.channel : g->y.at[2],
+                 place(g, &epi->c, at), at->along_k ? epi->c.channel : epi->c.at[2]};
+  linear(&r, v);
+  if (epi->e.residual == HK_RESIDUAL_BEFORE) residual(&r, v);
+  activate(&r, v);
+  if (epi->e.residual == HK_RESIDUAL_AFTER) residual(&r, v);
+  if (epi->e.user2) epi->e.user2(call->user, at, count, v);
+  if (epi->e.store) epi->e.store(call->user, at, count, v);
+  else write(&r, v);
+}
+
+void hk_plan_store_row(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v) {
+  const int64_t per_group = plan->task.geom.k;
+  if (!at->along_k) {
+    store_run(plan, call, at, count, v);
+    return;
+  }
+  hk_at a = *at; /* a run may cross groups, whose channels lie elsewhere */
+  for (int64_t done = 0; done < count;) {
+    const int64_t n = hk_min64(count - done, per_group - a.k % per_group);
+    store_run(plan, call, &a, n, v + done);
+    done += n;
+    a.k += n;
+  }
+}

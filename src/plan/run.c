@@ -1,0 +1,110 @@
+/* Running a plan: arguments checked against what the plan needs, floating-point mode set and restored on every thread
+ * that works, the work handed to the pool or the caller's loop. Nothing here allocates. */
+#include "plan/plan.h"
+
+typedef struct wrapped {
+  hk_body body;
+  void *context;
+  bool flush;
+} wrapped;
+
+static void call_body(void *context, int64_t i) {
+  const wrapped *w = context;
+  const uint64_t mode = hk_fp_set(w->flush);
+  w->body(w->context, i);
+  hk_fp_restore(mode);
+}
+
+void hk_plan_parallel(const hk_plan *plan, int64_t count, hk_body body, void *context) {
+  const hk_options *o = &plan->task.options;
+  if (count <= 1 || (plan->task.threads == 1 && !o->parallel_for)) {
+    for (int64_t i = 0; i < count; i++) body(context, i);
+    return;
+  }
+  wrapped w = {body, context, o->denormals == HK_DENORMALS_FLUSH};
+  if (o->parallel_for) o->parallel_for(o->pool, count, call_body, &w);
+  else hk_pool_run(plan->task.threads, count, call_body, &w);
+}
+
+static bool misaligned(const void *p, size_t bytes) { return ((uintptr_t)p & (bytes - 1)) != 0; }
+
+static hk_status check_pointer(const char *name, const void *p, size_t bytes) {
+  if (!p) return hk_fail(HK_INVALID, "args.%s is NULL", name);
+  if (misaligned(p, bytes)) return hk_fail(HK_INVALID, "args.%s must be aligned to its element size %zu", name, bytes);
+  return HK_OK;
+}
+
+static hk_status check_parameters(const hk_plan *plan, const hk_args *a, hk_call *call) {
+  const hk_geom *g = &plan->task.geom;
+  const hk_epilogue *e = &plan->task.epi.e;
+  const size_t real = g->acc_type == HK_F64 ? 8 : 4;
+  hk_status s;
+  call->scale = plan->packed->scale ? plan->packed->scale : a->scale;
+  call->bias = plan->packed->bias ? plan->packed->bias : a->bias;
+  if (e->scale && (s = check_pointer("scale", call->scale, real))) return s;
+  if (e->bias && (s = check_pointer("bias", call->bias, real))) return s;
+  if (plan->decision.workspace_bytes) {
+    if (!a->workspace || a->workspace_bytes < plan->decision.workspace_bytes)
+      return hk_fail(HK_WORKSPACE, "args.workspace needs %zu bytes, %zu were given", plan->decision.workspace_bytes,
+                     a->workspace ? a->workspace_bytes : 0);
+    if (misaligned(a->workspace, HK_ALIGN)) return hk_fail(HK_WORKSPACE, "args.workspace must be 64-byte aligned");
+  }
+  if (plan->task.options.stateful) {
+    const size_t xb = hk_type_bytes(g->x_type);
+    if (misaligned(a->state_in, xb) || misaligned(a->state_out, xb))
+      return hk_fail(HK_INVALID, "args.state_in and state_out must be aligned to their element size %zu", xb);
+  } else if (a->state_in || a->state_out) {
+    return hk_fail(HK_INVALID, "args.state_in and state_out need a plan made with options.stateful");
+  }
+  return HK_OK;
+}
+
+static hk_status check_tensors(const hk_plan *plan, const hk_args *a, hk_call *call) {
+  const hk_geom *g = &plan->task.geom;
+  const hk_epi *epi = &plan->task.epi;
+  const size_t xb = hk_type_bytes(g->x_type), fb = hk_type_bytes(g->f_type), yb = hk_type_bytes(g->y_type);
+  hk_status s;
+  const bool empty = g->gm == 0 || g->y_channels == 0;
+  const bool reads_f = g->gk && !empty, has_x = g->gk && g->in[0] && g->in[1] && g->in[2] && g->n;
+  if (has_x && (!empty || plan->task.options.stateful)) {
+    if ((s = check_pointer("x", a->x, xb))) return s;
+    call->x = (const char *)a->x + g->x.offset * (int64_t)xb;
+  }
+  if (reads_f) {
+    if (plan->task.f_now) {
+      call->f = (const char *)plan->packed->f + plan->f_shift * (int64_t)fb;
+    } else {
+      if ((s = check_pointer("f", a->f, fb))) return s;
+      call->f = (const char *)a->f + g->f.offset * (int64_t)fb;
+    }
+  }
+  if (empty) return HK_OK;
+  if (!epi->e.store && !epi->e.cuda_store) {
+    if ((s = check_pointer("y", a->y, yb))) return s;
+    call->y = (char *)a->y + g->y.offset * (int64_t)yb;
+  }
+  if (epi->e.residual) {
+    if ((s = check_pointer("c", a->c, yb))) return s;
+    call->c = (const char *)a->c + epi->c.offset * (int64_t)yb;
+  }
+  return HK_OK;
+}
+
+hk_status hk_plan_execute(const hk_plan *plan, const hk_args *a) {
+  if (!plan) return hk_fail(HK_INVALID, "plan is NULL");
+  if (!a || a->size != sizeof *a)
+    return hk_fail(HK_INVALID, "args.size = %zu must be sizeof(hk_args) = %zu", a ? a->size : 0, sizeof *a);
+  hk_call call = {.workspace = a->workspace, .state_in = a->state_in, .state_out = a->state_out, .stream = a->stream,
+                  .user = a->user};
+  hk_status s;
+  const hk_geom *g = &plan->task.geom;
+  const bool empty = g->gm == 0 || g->y_channels == 0;
+  if (empty && !plan->task.options.stateful) return HK_OK;
+  if ((s = check_tensors(plan, a, &call)) || (s = check_parameters(plan, a, &call))) return s;
+  const double start = hk_log_on(HK_LOG_EXEC) ? hk_clock() : 0;
+  const uint64_t mode = hk_fp_set(plan->task.options.denormals == HK_DENORMALS_FLUSH);
+  s = plan->decision.algo->run(plan, &call);
+  hk_fp_restore(mode);
+  if (start != 0) hk_plan_log_exec(plan, hk_clock() - start);
+  return s;
+}

@@ -1,0 +1,56 @@
+/* The task: problem, epilogue and options made canonical; everything a decision may depend on. */
+#include <string.h>
+
+#include "plan/plan.h"
+
+static hk_status check_options(const hk_options *o) {
+  if (o->size != sizeof *o)
+    return hk_fail(HK_INVALID, "options.size = %zu must be sizeof(hk_options) = %zu", o->size, sizeof *o);
+  if (o->threads < 0 || o->threads > 4096) return hk_fail(HK_INVALID, "threads = %d must be 0..4096", o->threads);
+  if ((unsigned)o->isa > HK_ISA_AMX) return hk_fail(HK_INVALID, "isa = %d must be an hk_isa value", (int)o->isa);
+  if ((unsigned)o->device > HK_CUDA) return hk_fail(HK_INVALID, "device = %d must be an hk_device value", (int)o->device);
+  if ((unsigned)o->rigor > HK_PATIENT) return hk_fail(HK_INVALID, "rigor = %d must be an hk_rigor value", (int)o->rigor);
+  if ((unsigned)o->denormals > HK_DENORMALS_FLUSH)
+    return hk_fail(HK_INVALID, "denormals = %d must be an hk_denormals value", (int)o->denormals);
+  if (o->math & ~7u) return hk_fail(HK_INVALID, "math = %u holds unknown bits", o->math);
+  if (!(o->time_limit_s >= 0)) return hk_fail(HK_INVALID, "time_limit_s = %g must be >= 0", o->time_limit_s);
+  return HK_OK;
+}
+
+static hk_status check_state(const hk_task *t) {
+  const hk_geom *g = &t->geom;
+  if (!t->options.stateful) return HK_OK;
+  if (g->rank != 1 || g->stride[2] != 1 || g->in_dil[2] != 1 || g->batch_grouped || g->hi[2] != 0 ||
+      g->lo[2] != g->dil[2] * (g->win[2] - 1))
+    return hk_fail(HK_INVALID, "stateful needs rank 1, stride 1, no input dilation, no batch groups, pad_lo = "
+                               "dilation*(window-1) = %lld and pad_hi = 0",
+                   (long long)(g->dil[2] * (g->win[2] - 1)));
+  return HK_OK;
+}
+
+hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
+                       const hk_weights *w) {
+  hk_status s;
+  memset(t, 0, sizeof *t);
+  if (!p) return hk_fail(HK_INVALID, "problem is NULL");
+  if (e && e->size != sizeof *e)
+    return hk_fail(HK_INVALID, "epilogue.size = %zu must be sizeof(hk_epilogue) = %zu", e->size, sizeof *e);
+  if (w && w->size != sizeof *w)
+    return hk_fail(HK_INVALID, "weights.size = %zu must be sizeof(hk_weights) = %zu", w->size, sizeof *w);
+  t->options.size = sizeof t->options;
+  if (o) {
+    if ((s = check_options(o))) return s;
+    t->options = *o;
+    t->options.decision = NULL;
+  }
+  if ((s = hk_geom_make(&t->geom, p, e && e->gate)) || (s = hk_epi_make(&t->epi, e, p)) || (s = check_state(t))) return s;
+  t->problem = *p;
+  t->threads = t->options.threads ? t->options.threads : hk_threads_default();
+  t->isa = t->options.isa ? t->options.isa : hk_cpu_best_isa();
+  t->f_now = w && w->f;
+  t->f_zero_per_k = w && w->f_zero;
+  if (t->f_zero_per_k && t->geom.acc_type != HK_S32) return hk_fail(HK_INVALID, "weights.f_zero needs int8 types");
+  if (t->epi.e.act == HK_ACT_PRELU || t->epi.e.act2 == HK_ACT_PRELU)
+    if (!w || !w->slopes) return hk_fail(HK_INVALID, "act = prelu needs weights.slopes at creation");
+  return HK_OK;
+}

@@ -1,0 +1,98 @@
+/* Candidates and the choice among them by predicted time. Every algorithm is asked with every kernel row of its family;
+ * each refusal keeps its reason. */
+#include "tune/planner.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_CANDIDATES 256
+
+typedef struct list {
+  hk_decision usable[MAX_CANDIDATES], refused[MAX_CANDIDATES];
+  char why[MAX_CANDIDATES][HK_REASON];
+  int usable_count, refused_count;
+} list;
+
+/* What the options alone forbid; NULL when nothing. */
+static bool allowed(const hk_task *t, const hk_decision *d, char *why) {
+  const hk_isa isa = d->kernel ? d->kernel->isa : HK_ISA_SCALAR;
+  if (d->algo->device != t->options.device) snprintf(why, HK_REASON, "is for another device");
+  else if (!hk_cpu_has(isa)) snprintf(why, HK_REASON, "this CPU lacks %s", hk_isa_name(isa));
+  else if (isa > t->isa) snprintf(why, HK_REASON, "%s is above the ISA cap %s", hk_isa_name(isa), hk_isa_name(t->isa));
+  else if (d->algo->fallback && t->options.forbid_fallback) snprintf(why, HK_REASON, "is a slow path and forbid_fallback is set");
+  else return true;
+  return false;
+}
+
+static bool fits(const hk_task *t, const hk_decision *d, char *why) {
+  if (!t->options.limit_workspace || d->workspace_bytes <= t->options.workspace_limit_bytes) return true;
+  snprintf(why, HK_REASON, "needs %zu bytes of workspace, the limit is %zu", d->workspace_bytes,
+           t->options.workspace_limit_bytes);
+  return false;
+}
+
+/* A batch-invariant choice is made as if for one image and one thread. */
+static hk_task seen(const hk_task *task) {
+  hk_task t = *task;
+  if (t.options.batch_invariant && t.geom.n > 0) {
+    t.geom.n = 1;
+    t.geom.gm = t.geom.pixels;
+    t.geom.flops /= (double)task->geom.n;
+    t.threads = 1;
+  }
+  return t;
+}
+
+static void consider(const hk_task *t, const hk_algo *algo, const hk_kernel *kernel, list *l) {
+  hk_decision d = {.algo = algo, .kernel = kernel};
+  char why[HK_REASON] = "";
+  if (allowed(t, &d, why) && algo->offer(t, &d, why) && fits(t, &d, why)) {
+    if (l->usable_count == MAX_CANDIDATES) return;
+    int i = l->usable_count++;
+    for (; i > 0 && l->usable[i - 1].predicted_s > d.predicted_s; i--) l->usable[i] = l->usable[i - 1];
+    l->usable[i] = d;
+  } else if (algo->device == t->options.device && l->refused_count < MAX_CANDIDATES) {
+    l->refused[l->refused_count] = d;
+    memcpy(l->why[l->refused_count++], why, sizeof why);
+  }
+}
+
+static void gather(const hk_task *task, list *l) {
+  const hk_task t = seen(task);
+  l->usable_count = l->refused_count = 0;
+  for (int i = 0; hk_algos[i]; i++) {
+    if (hk_algos[i]->family == HK_FAMILY_NONE) {
+      consider(&t, hk_algos[i], NULL, l);
+      continue;
+    }
+    for (int k = 0; k < hk_kernel_count; k++)
+      if (hk_kernels[k].family == hk_algos[i]->family) consider(&t, hk_algos[i], &hk_kernels[k], l);
+  }
+}
+
+static hk_status nothing(const hk_task *t, const list *l) {
+  const char *why = l->refused_count ? l->why[l->refused_count - 1] : "this build has none";
+  const hk_status s = t->options.forbid_fallback ? HK_FALLBACK : HK_UNSUPPORTED;
+  return hk_fail(s, "no algorithm fits the options: %s", why);
+}
+
+hk_status hk_planner_decide(const hk_task *task, hk_decision *d) {
+  list *l = hk_alloc(sizeof *l);
+  if (!l) return hk_fail(HK_NO_MEMORY, "no memory to plan");
+  gather(task, l);
+  hk_status s = HK_OK;
+  if (l->usable_count) *d = l->usable[0];
+  else s = nothing(task, l);
+  hk_free(l);
+  return s;
+}
+
+hk_status hk_planner_visit(const hk_task *task, hk_planner_fn fn, void *context) {
+  list *l = hk_alloc(sizeof *l);
+  if (!l) return hk_fail(HK_NO_MEMORY, "no memory to plan");
+  gather(task, l);
+  for (int i = 0; i < l->usable_count; i++) fn(context, &l->usable[i], NULL);
+  for (int i = 0; i < l->refused_count; i++) fn(context, &l->refused[i], l->why[i]);
+  hk_free(l);
+  return HK_OK;
+}
