@@ -34,7 +34,7 @@ if have clang-tidy; then
 fi
 if have shellcheck; then
   mapfile -t shells < <(git ls-files '*.sh' .ci/run)
-  shellcheck "${shells[@]}" || failed=1
+  shellcheck -S warning "${shells[@]}" || failed=1
 fi
 [ $failed = 0 ] && echo "lint: clean"
 exit $failed

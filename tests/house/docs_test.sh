@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The docs keep up with the code: relative links lead somewhere, and the manual names every environment variable that the
+# sources read, every status, every activation word and every field of hk_options, and no variable that nothing reads.
+set -u
+root=${HANKEL_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+cd "$root" || exit 1
+manual=docs/manual.md
+failed=0
+complain() { echo "$1"; failed=1; }
+
+while IFS=: read -r file link; do
+  target=$(dirname "$file")/${link%%#*}
+  [ -z "${link%%#*}" ] || [ -e "$target" ] || complain "$file: broken link $link"
+done < <(find . -name '*.md' -not -path './build*' -exec grep -oHE '\]\([^)]+\)' {} + |
+  sed -E 's/\]\(([^)]*)\)/\1/' | grep -vE ':(https?|mailto):')
+
+read_names=$(grep -rhoE '"HANKEL_[A-Z_]+"' src cli apps python --include='*.c' --include='*.h' --include='*.py' 2>/dev/null |
+  tr -d '"' | sort -u)
+for name in $read_names; do
+  grep -q "\`$name\`" $manual || complain "$manual does not name $name"
+done
+for name in $(grep -oE '`HANKEL_[A-Z_]+`' $manual | tr -d '\`' | sort -u); do
+  grep -qx "$name" <<< "$read_names" || complain "$manual names $name, which nothing reads"
+done
+for name in $(sed -n '/^typedef enum hk_status/,/^}/p' include/hankel.h | grep -oE 'HK_[A-Z_]+' | sort -u); do
+  grep -q "\`$name\`" $manual || complain "$manual does not name $name"
+done
+for name in $(sed -n '/^typedef enum hk_act/,/^}/p' include/hankel.h | grep -oE 'HK_ACT_[A-Z_]+' | sed 's/HK_ACT_//' | tr "[:upper:]" "[:lower:]"); do
+  grep -qE "\`${name}[:\`[]" $manual || complain "$manual does not name the activation $name"
+done
+for name in $(sed -n '/^typedef struct hk_options/,/^}/p' include/hankel.h |
+  sed -E 's,/\*.*,,; s/;//; s/^ *(int32_t|uint32_t|double|size_t|const char \*|void \*|hk_[a-z_]+) *//' | tr ',' '\n' |
+  grep -oE '^ *[a-z_]+ *$' | tr -d ' ' | grep -v '^size$'); do
+  grep -q "\`$name\`" $manual || complain "$manual does not name the option $name"
+done
+[ $failed = 0 ] && echo "the docs keep up"
+exit $failed
