@@ -150,10 +150,12 @@ static bool collide(const axis *a, const int64_t *reach, int count, int i, int64
 static hk_status check_distinct(const axis *all, int count) {
   axis a[6];
   int n = 0;
-  for (int i = 0; i < count; i++) {
+  for (int i = 0; i < count; i++)
     if (all[i].size == 0) return HK_OK;
+  for (int i = 0; i < count; i++) {
     if (all[i].size == 1) continue;
-    if (all[i].stride == 0) return hk_fail(HK_INVALID, "a stride of y is 0 over size %lld: y must address distinct elements", (long long)all[i].size);
+    if (all[i].stride == 0)
+      return hk_fail(HK_INVALID, "a stride of y is 0 over size %lld: y must address distinct elements", (long long)all[i].size);
     a[n++] = (axis){all[i].size, llabs(all[i].stride)};
   }
   qsort(a, (size_t)n, sizeof a[0], by_stride_down);
