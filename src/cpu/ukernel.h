@@ -30,18 +30,33 @@ extern const int32_t hk_kernel_count;
 /* The first row of a family with the highest ISA this machine has, not above isa; NULL when there is none. */
 const hk_kernel *hk_kernel_best(hk_family family, hk_isa isa);
 
-/* igemm: out[m][j] (+)= sum over segments t, channels c of row(m, t)[c * c_stride] * f[t][c][j], m < MR, j < NR.
- * row(m, t) = x + offset[t * MR + m] (elements); an offset of HK_ROW_SKIP reads as zeros.
- * f is packed [segment][c][NR]; out is [MR][NR]. */
-#define HK_ROW_SKIP INT64_MIN
+/* igemm: sum[m][j] = over segments t and channels c of rows[t*row_step + m][x_at + c] * f[(seg[t] + c)*NR + j], m < count
+ * and j < NR = vectors * lanes of the ISA. count is any; the kernel cuts it into register tiles. Then, on the sums
+ * still in registers: SUSPEND stores them to partial[m*NR + j] and ends; RESUME begins from there; else
+ *   AFFINE v*scale[j] + bias[j]; BEFORE + beta*c[m][y_at + j]; CLAMP min(max(v, lo), hi); AFTER + beta*c[m][y_at + j];
+ * and stores to y[m][y_at + j], j < columns, (vectors-1)*lanes < columns <= NR. scale and bias hold NR values. */
+enum {
+  HK_IGEMM_RESUME = 1, HK_IGEMM_SUSPEND = 2, HK_IGEMM_AFFINE = 4, HK_IGEMM_BEFORE = 8, HK_IGEMM_CLAMP = 16,
+  HK_IGEMM_AFTER = 32
+};
 typedef struct hk_igemm_args {
-  const float *x;
-  const int64_t *offset;
+  const float *const *rows;
+  int64_t row_step, count, segments, channels, x_at, y_at;
+  const int64_t *seg;
   const float *f;
-  float *out;
-  int64_t segments, channels, c_stride;
-  int32_t accumulate; /* add to out instead of starting from zero */
+  int64_t vectors, columns;
+  uint32_t flags;
+  float beta, lo, hi;
+  const float *scale, *bias;
+  const float *const *c;
+  float *const *y;
+  float *partial;
 } hk_igemm_args;
+
+/* Floats in a vector of an ISA. */
+static inline int32_t hk_isa_lanes(hk_isa isa) {
+  return isa >= HK_ISA_AVX512 ? 16 : isa == HK_ISA_AVX2 ? 8 : isa == HK_ISA_NEON ? 4 : 1;
+}
 
 /* act: v[i] = act(v[i]) in place. PRELU's slope is slope[i * slope_step], slope_step 0 or 1; USER does nothing. */
 typedef struct hk_act_args {

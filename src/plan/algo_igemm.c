@@ -1,127 +1,158 @@
-/* Implicit GEMM: tiles of MR output pixels x NR output channels; the rows of the im2col matrix are addressed through
- * offsets, one a pixel and tap, and never built. f32 data, any strides, any type of y. Refuses input dilation, gates,
- * state and weights that come at execute. Packed f: [group][k block][tap][c][NR], channels past k are zero. */
+/* igemm: dense convolution over channels that lie next to each other in x (channels-last). The rows of pixels are
+ * addressed by pointers (dense_rows.c), the weights are packed in panels of output channels (dense_pack.c), and the
+ * kernel cuts a block of bm pixels x one panel into register tiles. Any rank, stride, padding, dilation, input dilation,
+ * groups and y; refuses other types than f32, channels of x that are not adjacent, gates and streaming state.
+ *
+ * Loops: (group, block of bm pixels, bn panels) are the jobs; in a job panels, then bk channels, then tiles. A panel's
+ * piece of packed f stays in L2 for the whole block. Sums resume in order of channel blocks, so bits depend on bk only. */
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/plan.h"
+#include "plan/cost.h"
+#include "plan/igemm.h"
 
-#define MAX_MR 8
-#define MAX_NR 32
-#define SEGMENTS 32 /* taps whose offsets are kept on the stack at a time */
+/* Windows so small that the tap loop would rule are joined along the row. */
+static bool merge_pays(const hk_geom *g) { return hk_rows_mergeable(g) && g->c <= 16 && g->gk <= 256; }
 
-static bool refuse(char *why, const char *text) {
-  snprintf(why, HK_REASON, "%s", text);
-  return false;
+static int64_t most_pixels(const hk_geom *g, const hk_kernel *k, int64_t pack) {
+  const bool merged = pack != HK_PACK_BLOCK && merge_pays(g);
+  const int64_t segments = merged ? g->taps / g->win[2] : g->taps;
+  int64_t bm = hk_min64(HK_BLOCK_MAX, HK_IGEMM_PARTIAL / k->nr);
+  bm = hk_min64(bm, hk_max64(8, HK_IGEMM_TABLE / segments));
+  if (merged) bm = hk_min64(bm, HK_IGEMM_SCRATCH / g->gk);
+  return bm;
+}
+
+static size_t packed_bytes(const hk_geom *g, const hk_panels *s) {
+  return (size_t)(s->group_size * g->groups) * sizeof(float);
+}
+
+static int64_t choose_bk(const hk_geom *g, const hk_kernel *k) {
+  /* a panel's piece takes up to half of L2 */
+  const int64_t most = hk_max64(32, hk_cost_l2() / 2 / (int64_t)sizeof(float) / k->nr / g->taps);
+  const int64_t blocks = hk_ceil_div(g->c, most);
+  return blocks <= 1 ? g->c : hk_round_up(hk_ceil_div(g->c, blocks), 8);
+}
+
+static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
+  const hk_geom *g = &t->geom;
+  const char *no = NULL;
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
+  else if (k->isa > t->isa) no = "the kernel's ISA is above the cap";
+  else if (g->x.channel != 1 && g->c > 1) no = "the channels of x are not adjacent";
+  else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
+  else if (t->options.stateful) no = "streaming state lies channel by channel";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  if (no) snprintf(why, HK_REASON, "%s", no);
+  return !no;
+}
+
+static double predict(const hk_task *t, const hk_decision *d) {
+  const hk_geom *g = &t->geom;
+  const hk_panels s = hk_panels_make(g, d->kernel, d->knob[HK_IGEMM_BK]);
+  const double peak = hk_cost_peak(d->kernel->isa);
+  /* taps in the padding are left out block by block; input dilation leaves only its phase's taps */
+  double flops = 2.0 * (double)(g->groups * g->gm) * (double)(s.vectors * s.lanes) * (double)g->gk;
+  for (int i = 0; i < 3; i++) flops /= (double)g->in_dil[i];
+  const double tiles = (double)(g->groups * g->gm) * (double)s.vectors / (double)(d->kernel->mr * (d->kernel->nr / s.lanes));
+  double cycles = tiles * (20 + 4.0 * (double)g->taps) / 3e9;
+  const double bytes = g->bytes;
+  double seconds = flops / (0.96 * peak) + cycles + 0.3 * hk_cost_move(bytes, bytes);
+  if (d->knob[HK_IGEMM_PACK] == HK_PACK_WORKSPACE) seconds += hk_cost_move(2.0 * (double)packed_bytes(g, &s), 1e8) * 4;
+  if (d->knob[HK_IGEMM_PACK] == HK_PACK_BLOCK) seconds *= 1.0 + 4.0 / (double)d->knob[HK_IGEMM_BM];
+  const int64_t jobs = g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]) * hk_ceil_div(s.count, d->knob[HK_IGEMM_BN]);
+  return 5e-7 + hk_cost_spread(seconds, jobs, t->threads);
+}
+
+static bool finish(const hk_task *t, hk_decision *d, char *why) {
+  const hk_geom *g = &t->geom;
+  const int64_t *k = d->knob;
+  const int64_t most = most_pixels(g, d->kernel, k[HK_IGEMM_PACK]);
+  if (k[HK_IGEMM_BM] < 1 || k[HK_IGEMM_BM] > most || k[HK_IGEMM_BN] < 1 || k[HK_IGEMM_BK] < 1 || k[HK_IGEMM_BK] > g->c || k[HK_IGEMM_PACK] < 0 || k[HK_IGEMM_PACK] > HK_PACK_BLOCK ||
+      (k[HK_IGEMM_PACK] == HK_PACK_PLAN) != t->f_now) {
+    snprintf(why, HK_REASON, "needs 1 <= bm <= %lld, bn >= 1, 1 <= bk <= %lld, pack %s", (long long)most, (long long)g->c,
+             t->f_now ? "0" : "1 or 2");
+    return false;
+  }
+  const hk_panels s = hk_panels_make(g, d->kernel, k[HK_IGEMM_BK]);
+  d->workspace_bytes = k[HK_IGEMM_PACK] == HK_PACK_WORKSPACE ? packed_bytes(g, &s) : 0;
+  d->predicted_s = predict(t, d);
+  return true;
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return refuse(why, "needs f32 x and f, and no f64 y");
-  if (!t->f_now) return refuse(why, "needs the weights at creation");
-  for (int i = 0; i < 3; i++)
-    if (g->in_dil[i] != 1) return refuse(why, "input dilation is not 1");
-  if (t->epi.e.gate) return refuse(why, "the epilogue is gated");
-  if (t->options.stateful) return refuse(why, "the plan is stateful");
-  const double width = d->kernel->isa == HK_ISA_SCALAR ? 1 : 8;
-  const double padded = (double)g->groups * (double)hk_round_up(g->gm, d->kernel->mr) *
-                        (double)hk_round_up(g->gn, d->kernel->nr) * (double)g->gk * 2;
-  d->predicted_s = 1e-6 + padded / (width * 6e9);
-  return true;
+  if (!applies(t, d->kernel, why)) return false;
+  d->knob[HK_IGEMM_PACK] = t->f_now ? HK_PACK_PLAN : HK_PACK_WORKSPACE;
+  d->knob[HK_IGEMM_BK] = choose_bk(g, d->kernel);
+  const hk_panels s = hk_panels_make(g, d->kernel, d->knob[HK_IGEMM_BK]);
+  if (!t->f_now && t->options.limit_workspace && packed_bytes(g, &s) > t->options.workspace_limit_bytes)
+    d->knob[HK_IGEMM_PACK] = HK_PACK_BLOCK;
+  const int64_t most = most_pixels(g, d->kernel, d->knob[HK_IGEMM_PACK]);
+  const int64_t grid = hk_max64(1, g->gm / hk_grid_count(g));
+  const int64_t blocks = hk_ceil_div(grid, hk_min64(most, 96));
+  d->knob[HK_IGEMM_BM] = hk_min64(most, hk_round_up(hk_ceil_div(grid, blocks), d->kernel->mr));
+  /* few blocks of pixels: the panels are spread over the threads too */
+  d->knob[HK_IGEMM_BN] = s.count;
+  const int64_t jobs = blocks * hk_grid_count(g) * g->groups;
+  if (t->threads > 1 && jobs < 8 * t->threads)
+    d->knob[HK_IGEMM_BN] = hk_max64(1, s.count / hk_ceil_div(8 * t->threads, jobs));
+  return finish(t, d, why);
 }
 
-static int64_t blocks(const hk_plan *plan) { return hk_ceil_div(plan->task.geom.k, plan->decision.kernel->nr); }
+static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
+  static const struct { int knob; int64_t mul, div; } step[] = {{HK_IGEMM_BM, 1, 2}, {HK_IGEMM_BM, 1, 4}, {HK_IGEMM_BM, 2, 1}, {HK_IGEMM_BK, 1, 2}, {HK_IGEMM_BK, 2, 1}};
+  char why[HK_REASON];
+  *d = *base;
+  if (index < HK_COUNT(step)) {
+    const int k = step[index].knob;
+    d->knob[k] = base->knob[k] * step[index].mul / step[index].div;
+    if (k == HK_IGEMM_BK) d->knob[k] = hk_min64(t->geom.c, d->knob[k]);
+    if (k == HK_IGEMM_BM) d->knob[k] = hk_min64(most_pixels(&t->geom, d->kernel, d->knob[HK_IGEMM_PACK]), d->knob[k]);
+    d->knob[k] = hk_max64(1, d->knob[k]);
+    return finish(t, d, why);
+  }
+  if (index == HK_COUNT(step) && !t->f_now) {
+    d->knob[HK_IGEMM_PACK] = HK_PACK_BLOCK;
+    d->knob[HK_IGEMM_BM] = hk_min64(d->knob[HK_IGEMM_BM], most_pixels(&t->geom, d->kernel, HK_PACK_BLOCK));
+    return finish(t, d, why);
+  }
+  return false;
+}
+
+static bool check(const hk_task *t, hk_decision *d, char *why) { return applies(t, d->kernel, why) && finish(t, d, why); }
 
 static hk_status build(hk_plan *plan) {
   const hk_geom *g = &plan->task.geom;
-  const int64_t nr = plan->decision.kernel->nr, nb = blocks(plan);
-  if (hk_plan_shares(plan)) return HK_OK;
-  plan->packed->f_bytes = (size_t)(g->groups * nb * g->gk * nr) * sizeof(float);
-  float *to = plan->packed->f = hk_alloc(plan->packed->f_bytes);
-  if (!to) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of packed weights", plan->packed->f_bytes);
-  const float *f = plan->raw_f;
-  for (int64_t group = 0; group < g->groups; group++)
-    for (int64_t b = 0; b < nb; b++)
-      for (int64_t tap = 0; tap < g->taps; tap++) {
-        const int64_t s = tap % g->win[2], r = tap / g->win[2] % g->win[1], u = tap / g->win[2] / g->win[1];
-        const float *at = f + group * g->f.group + u * g->f.at[0] + r * g->f.at[1] + s * g->f.at[2];
-        for (int64_t c = 0; c < g->c; c++)
-          for (int64_t j = 0; j < nr; j++) {
-            const int64_t k = b * nr + j;
-            *to++ = k < g->k ? at[k * g->f.outer + c * g->f.channel] : 0;
-          }
-      }
+  const int64_t *k = plan->decision.knob;
+  hk_igemm_own *o = hk_alloc_zero(sizeof *o);
+  if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  plan->own = o;
+  o->panels = hk_panels_make(g, plan->decision.kernel, k[HK_IGEMM_BK]);
+  o->fuse = hk_fuse_make(&plan->task);
+  o->merged = k[HK_IGEMM_PACK] != HK_PACK_BLOCK && k[HK_IGEMM_BK] == g->c && merge_pays(g);
+  o->segments = o->merged ? g->taps / g->win[2] : g->taps;
+  o->channels = o->merged ? g->c * g->win[2] : g->c;
+  o->bm = k[HK_IGEMM_BM], o->bn = k[HK_IGEMM_BN], o->bk = k[HK_IGEMM_BK];
+  o->splits = hk_ceil_div(o->panels.count, o->bn);
+  o->grids = hk_grid_count(g);
+  for (int64_t i = 0; i < o->grids; i++) o->blocks += hk_ceil_div(hk_grid_get(g, i).pixels, o->bm);
+  o->zeros = hk_alloc_zero((size_t)o->channels * sizeof(float));
+  if (!o->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
+  if (k[HK_IGEMM_PACK] != HK_PACK_PLAN || hk_plan_shares(plan)) return HK_OK;
+  plan->packed->f_bytes = packed_bytes(g, &o->panels);
+  plan->packed->f = hk_alloc(plan->packed->f_bytes);
+  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
+  hk_panels_pack(plan, &o->panels, plan->raw_f, plan->packed->f);
   return HK_OK;
 }
 
-typedef struct pixel { int64_t n, p[3]; } pixel;
-
-static pixel pixel_of(const hk_geom *g, int64_t m) {
-  const int64_t row = m / g->out[2], plane = row / g->out[1];
-  return (pixel){plane / g->out[0], {plane % g->out[0], row % g->out[1], m % g->out[2]}};
+static void destroy(hk_plan *plan) {
+  hk_igemm_own *o = plan->own;
+  if (o) hk_free(o->zeros);
+  hk_free(o);
 }
 
-static int64_t row_offset(const hk_geom *g, const pixel *at, int64_t tap) {
-  const int64_t s[3] = {tap / g->win[2] / g->win[1], tap / g->win[2] % g->win[1], tap % g->win[2]};
-  int64_t o = at->n * g->x.outer;
-  for (int d = 0; d < 3; d++) {
-    const int64_t i = at->p[d] * g->stride[d] + s[d] * g->dil[d] - g->lo[d];
-    if (i < 0 || i >= g->in[d]) return HK_ROW_SKIP;
-    o += i * g->x.at[d];
-  }
-  return o;
-}
-
-typedef struct job {
-  const hk_plan *plan;
-  const hk_call *call;
-} job;
-
-static void store_tile(const job *j, int64_t group, int64_t block, const pixel *at, int rows, float *out) {
-  const hk_geom *g = &j->plan->task.geom;
-  const int32_t nr = j->plan->decision.kernel->nr;
-  const int64_t k0 = block * nr, count = hk_min64(nr, g->k - k0);
-  for (int m = 0; m < rows; m++) {
-    hk_at a = {.n = at[m].n, .k = group * g->k + k0, .along_k = 1};
-    for (int d = 0; d < g->rank; d++) a.p[d] = at[m].p[d + 3 - g->rank];
-    hk_plan_store_row(j->plan, j->call, &a, count, out + m * nr);
-  }
-}
-
-/* One strip of MR pixels of one group, all its channels. */
-static void strip(void *context, int64_t index) {
-  const job *j = context;
-  const hk_geom *g = &j->plan->task.geom;
-  const hk_kernel *kernel = j->plan->decision.kernel;
-  const int32_t mr = kernel->mr, nr = kernel->nr;
-  const int64_t strips = hk_ceil_div(g->gm, mr), group = index / strips, m0 = index % strips * mr;
-  const int rows = (int)hk_min64(mr, g->gm - m0);
-  int64_t offset[SEGMENTS * MAX_MR];
-  float out[MAX_MR * MAX_NR];
-  pixel at[MAX_MR];
-  for (int m = 0; m < rows; m++) at[m] = pixel_of(g, m0 + m);
-  hk_igemm_args a = {.x = (const float *)j->call->x + group * g->x.group, .offset = offset, .out = out,
-                     .channels = g->c, .c_stride = g->x.channel};
-  const float *packed = (const float *)j->plan->packed->f + group * blocks(j->plan) * g->gk * nr;
-  for (int64_t b = 0; b < blocks(j->plan); b++, packed += g->gk * nr) {
-    for (int64_t t0 = 0; t0 < g->taps; t0 += SEGMENTS) {
-      a.segments = hk_min64(SEGMENTS, g->taps - t0);
-      for (int64_t t = 0; t < a.segments; t++)
-        for (int m = 0; m < mr; m++) offset[t * mr + m] = m < rows ? row_offset(g, &at[m], t0 + t) : HK_ROW_SKIP;
-      a.f = packed + t0 * g->c * nr;
-      a.accumulate = t0 > 0;
-      kernel->fn(&a);
-    }
-    store_tile(j, group, b, at, rows, out);
-  }
-}
-
-static hk_status run(const hk_plan *plan, const hk_call *call) {
-  const hk_geom *g = &plan->task.geom;
-  job j = {plan, call};
-  hk_plan_parallel(plan, g->groups * hk_ceil_div(g->gm, plan->decision.kernel->mr), strip, &j);
-  return HK_OK;
-}
-
-const hk_algo hk_algo_igemm = {.name = "igemm", .family = HK_FAMILY_IGEMM, .device = HK_CPU, .offer = offer,
-                               .build = build, .run = run};
+const hk_algo hk_algo_igemm = {.name = "igemm", .knobs = {"bm", "bn", "bk", "pack"}, .family = HK_FAMILY_IGEMM,
+                               .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build,
+                               .run = hk_igemm_run, .destroy = destroy};

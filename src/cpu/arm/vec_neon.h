@@ -78,4 +78,5 @@ static inline v_f32 v_permute(v_f32 a, v_i32 index) {
 }
 static inline v_f32 v_even(v_f32 a, v_f32 b) { return vuzp1q_f32(a, b); }
 static inline v_f32 v_odd(v_f32 a, v_f32 b) { return vuzp2q_f32(a, b); }
+static inline v_f32 v_load_n(const float *p, int64_t n) { return n >= 4 ? vld1q_f32(p) : v_load_m(p, v_tail(n)); }
 #endif

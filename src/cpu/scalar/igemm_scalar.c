@@ -1,6 +1,8 @@
-/* igemm tiles in plain C. */
-#include "cpu/scalar/vec_scalar.h"
-#define MR 4
-#define NR 4
-#define NAME hk_igemm_f32_4x4_scalar
-#include "cpu/tmpl/igemm.tmpl.h"
+/* igemm tiles for scalar: 8 sums. See ../tmpl/igemm.tmpl.h. */
+#include "vec_scalar.h"
+#define HK_NAME hk_igemm_f32_2x4_scalar
+#define HK_ROWS_1 4
+#define HK_ROWS_2 4
+#define HK_ROWS_3 2
+#define HK_ROWS_4 2
+#include "../tmpl/igemm.tmpl.h"

@@ -55,4 +55,5 @@ static inline v_i32 v_load_i32(const int32_t *p) { return *p; }
 static inline v_f32 v_permute(v_f32 a, v_i32 index) { (void)index; return a; }
 static inline v_f32 v_even(v_f32 a, v_f32 b) { (void)b; return a; }
 static inline v_f32 v_odd(v_f32 a, v_f32 b) { (void)a; return b; }
+static inline v_f32 v_load_n(const float *p, int64_t n) { return n > 0 ? *p : 0.0f; }
 #endif

@@ -6,10 +6,13 @@
  *   erf                                   absolute 3e-7
  *   gelu                                  absolute 3e-7 * max(1, |v|)
  *   the others                            one rounding a step
- * NaN stays NaN. -inf follows the defining formula: silu(-inf) and gelu(-inf) are NaN, as v * sigmoid(v) is. */
+ * NaN stays NaN, infinities give the limit. */
 #ifndef HK_ACTMATH_TMPL_H
 #define HK_ACTMATH_TMPL_H
 #include "base/base.h"
+
+/* silu and gelu are 0 from here to the left; bounding v there keeps -inf * 0 away */
+#define FAR_LEFT -1000.0f
 
 /* 2^n e^r with n = round(x log2 e), ln 2 in two parts so that n*hi is exact even without a fused multiply-add. 2^n is
  * applied in two halves: the result overflows to inf and underflows through the denormals as it should. */
@@ -87,6 +90,7 @@ static inline v_f32 v_erf(v_f32 x) {
 
 /* v Phi(v): on the left the tail comes from erfc itself, not from 1 + erf, which would cancel. */
 static inline v_f32 v_gelu(v_f32 v) {
+  v = v_max(v_set1(FAR_LEFT), v);
   const v_f32 x = v_mul(v, v_set1(0.70710678118654752f));
   const v_f32 m = v_abs(x);
   const v_f32 tail = v_erfc_far(m);
@@ -97,17 +101,25 @@ static inline v_f32 v_gelu(v_f32 v) {
 
 /* 0.5 v (1 + tanh u) is v sigmoid(2u) */
 static inline v_f32 v_gelu_tanh(v_f32 v) {
+  v = v_max(v_set1(FAR_LEFT), v);
   const v_f32 cube = v_mul(v_mul(v, v), v);
   const v_f32 u2 = v_mul(v_set1(1.5957691216057308f), v_fma(v_set1(0.044715f), cube, v));
   return v_mul(v, v_sigmoid(u2));
 }
 
-static inline v_f32 v_silu(v_f32 v) { return v_mul(v, v_sigmoid(v)); }
+static inline v_f32 v_silu(v_f32 v) {
+  v = v_max(v_set1(FAR_LEFT), v);
+  return v_mul(v, v_sigmoid(v));
+}
 static inline v_f32 v_clip(v_f32 v, v_f32 lo, v_f32 hi) { return v_min(hi, v_max(lo, v)); }
 static inline v_f32 v_leaky(v_f32 v, v_f32 slope) { return v_select(v_lt(v, v_zero()), v_mul(v, slope), v); }
-static inline v_f32 v_softsign(v_f32 v) { return v_div(v, v_add(v_set1(1.0f), v_abs(v))); }
+static inline v_f32 v_softsign(v_f32 v) {
+  v = v_clip(v, v_set1(-3.4028234e38f), v_set1(3.4028234e38f));
+  return v_div(v, v_add(v_set1(1.0f), v_abs(v)));
+}
 /* v * (clip(v + 3, 0, 6) / 6): the division first, so that a large v does not overflow */
 static inline v_f32 v_hardswish(v_f32 v) {
+  v = v_max(v_set1(-4.0f), v);
   const v_f32 gate = v_clip(v_add(v, v_set1(3.0f)), v_zero(), v_set1(6.0f));
   return v_mul(v, v_div(gate, v_set1(6.0f)));
 }

@@ -1,52 +1,65 @@
-/* igemm tile: MR pixels x NR output channels, f32.
- *
- * acc[m][v] += row(m, t)[c * c_stride] * f[t][c][v*VW ..]; f is packed [t][c][NR].
- * Registers: MR*NV accumulators + NV filter vectors + 1 broadcast (6x16 AVX2: 12 + 2 + 1 of 16).
- * Define MR, NR and NAME, include the vocabulary first. Rows beyond args->rows read row 0's offsets' zeros. */
+/* igemm for one ISA: all tiles of 1..4 vectors (those whose HK_ROWS_<vectors> is above 0) and the loop over rows.
+ * Define HK_NAME and HK_ROWS_1..4 (most rows a tile holds for that many vectors), include a vocabulary, then this.
+ * Rows are cut into tiles of nearly equal size, so a count just above a multiple costs no almost empty tile. */
 #include "cpu/ukernel.h"
+#include "unroll.tmpl.h"
 
-#define NV (NR / HK_VW)
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 64")
+typedef void (*tile_fn)(const hk_igemm_args *r, int64_t m0);
+
+#if HK_ROWS_1 > 0
+#define HK_NV 1
+#define HK_ROWS HK_ROWS_1
+#include "igemm_rows.tmpl.h"
+#undef HK_NV
+#undef HK_ROWS
+#endif
+#if HK_ROWS_2 > 0
+#define HK_NV 2
+#define HK_ROWS HK_ROWS_2
+#include "igemm_rows.tmpl.h"
+#undef HK_NV
+#undef HK_ROWS
+#endif
+#if HK_ROWS_3 > 0
+#define HK_NV 3
+#define HK_ROWS HK_ROWS_3
+#include "igemm_rows.tmpl.h"
+#undef HK_NV
+#undef HK_ROWS
+#endif
+#if HK_ROWS_4 > 0
+#define HK_NV 4
+#define HK_ROWS HK_ROWS_4
+#include "igemm_rows.tmpl.h"
+#undef HK_NV
+#undef HK_ROWS
 #endif
 
-void NAME(const void *args) {
-  const hk_igemm_args *a = args;
-  static const float zero[1] = {0};
-  v_f32 acc[MR][NV];
-  const int64_t step = a->c_stride;
-  UNROLL
-  for (int m = 0; m < MR; m++) UNROLL for (int v = 0; v < NV; v++) {
-    acc[m][v] = a->accumulate ? v_load(a->out + m * NR + v * HK_VW) : v_zero();
+static void run(const hk_igemm_args *r, const tile_fn *tiles, int64_t most) {
+  int64_t left = r->count, m = 0;
+  for (int64_t n = hk_ceil_div(left, most); n > 0; n--) {
+    const int64_t rows = hk_ceil_div(left, n);
+    tiles[rows - 1](r, m);
+    m += rows;
+    left -= rows;
   }
-  for (int64_t t = 0; t < a->segments; t++) {
-    const float *row[MR];
-    int64_t by[MR];
-    UNROLL
-    for (int m = 0; m < MR; m++) {
-      const int64_t o = a->offset[t * MR + m];
-      row[m] = o == HK_ROW_SKIP ? zero : a->x + o;
-      by[m] = o == HK_ROW_SKIP ? 0 : step;
-    }
-    const float *f = a->f + t * a->channels * NR;
-    for (int64_t c = 0; c < a->channels; c++, f += NR) {
-      v_f32 w[NV];
-      UNROLL
-      for (int v = 0; v < NV; v++) w[v] = v_load(f + v * HK_VW);
-      UNROLL
-      for (int m = 0; m < MR; m++) {
-        const v_f32 x = v_bcast(row[m]);
-        row[m] += by[m];
-        UNROLL
-        for (int v = 0; v < NV; v++) acc[m][v] = v_fma(x, w[v], acc[m][v]);
-      }
-    }
-  }
-  UNROLL
-  for (int m = 0; m < MR; m++) UNROLL for (int v = 0; v < NV; v++) v_store(a->out + m * NR + v * HK_VW, acc[m][v]);
 }
 
-#undef NV
-#undef UNROLL
+void HK_NAME(const void *args) {
+  const hk_igemm_args *r = args;
+  switch (r->vectors) {
+#if HK_ROWS_1 > 0
+    case 1: run(r, tiles_1_rows, HK_ROWS_1); return;
+#endif
+#if HK_ROWS_2 > 0
+    case 2: run(r, tiles_2_rows, HK_ROWS_2); return;
+#endif
+#if HK_ROWS_3 > 0
+    case 3: run(r, tiles_3_rows, HK_ROWS_3); return;
+#endif
+#if HK_ROWS_4 > 0
+    case 4: run(r, tiles_4_rows, HK_ROWS_4); return;
+#endif
+    default: return;
+  }
+}

@@ -87,4 +87,8 @@ static inline v_f32 v_odd(v_f32 a, v_f32 b) {
   const __m256d t = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
   return _mm256_castpd_ps(_mm256_permute4x64_pd(t, 0xd8));
 }
+/* The first n lanes, 1 <= n <= 8; the others are 0 and not read. */
+static inline v_f32 v_load_n(const float *p, int64_t n) {
+  return n >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, v_tail(n));
+}
 #endif

@@ -58,4 +58,5 @@ static inline v_f32 v_odd(v_f32 a, v_f32 b) {
   const v_i32 i = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
   return _mm512_permutex2var_ps(a, i, b);
 }
+static inline v_f32 v_load_n(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(v_tail(n), p); }
 #endif

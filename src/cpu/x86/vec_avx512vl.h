@@ -67,4 +67,5 @@ static inline v_f32 v_odd(v_f32 a, v_f32 b) {
   const __m256d t = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
   return _mm256_castpd_ps(_mm256_permute4x64_pd(t, 0xd8));
 }
+static inline v_f32 v_load_n(const float *p, int64_t n) { return _mm256_maskz_loadu_ps(v_tail(n), p); }
 #endif

@@ -1,0 +1,74 @@
+/* One register tile of igemm: HK_MR rows of pixels x HK_NV vectors of output channels.
+ * Registers: HK_MR*HK_NV sums, HK_NV of f, one broadcast of x. Packed f: f[(seg[t] + c)*NR + j], NR = HK_NV*HK_VW. */
+static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0) {
+  enum { NR = HK_NV * HK_VW };
+  v_f32 acc[HK_MR][HK_NV];
+  if (r->flags & HK_IGEMM_RESUME) {
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_load(r->partial + (m0 + m) * NR + v * HK_VW);
+    }
+  } else {
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_zero();
+    }
+  }
+  const int64_t channels = r->channels, end = r->x_at + channels;
+  const float *const *rows = r->rows + m0;
+  for (int64_t t = 0; t < r->segments; t++, rows += r->row_step) {
+    const float *f = r->f + r->seg[t] * NR;
+    const float *x[HK_MR];
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) x[m] = rows[m] + end;
+    for (int64_t c = -channels; c < 0; c++, f += NR) {
+      v_f32 b[HK_NV];
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) b[v] = v_load(f + v * HK_VW);
+      HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+        const v_f32 a = v_bcast(x[m] + c);
+        HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(a, b[v], acc[m][v]);
+      }
+    }
+  }
+  if (r->flags & HK_IGEMM_SUSPEND) {
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) v_store(r->partial + (m0 + m) * NR + v * HK_VW, acc[m][v]);
+    }
+    return;
+  }
+  if (r->flags & HK_IGEMM_AFFINE) {
+    HK_UNROLL for (int v = 0; v < HK_NV; v++) {
+      const v_f32 scale = v_load(r->scale + v * HK_VW), bias = v_load(r->bias + v * HK_VW);
+      HK_UNROLL for (int m = 0; m < HK_MR; m++) acc[m][v] = v_fma(acc[m][v], scale, bias);
+    }
+  }
+  const int64_t last = r->columns - (HK_NV - 1) * HK_VW;
+  if (r->flags & HK_IGEMM_BEFORE) {
+    const v_f32 beta = v_set1(r->beta);
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+      const float *c = r->c[m0 + m] + r->y_at;
+      HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
+      acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
+    }
+  }
+  if (r->flags & HK_IGEMM_CLAMP) {
+    const v_f32 lo = v_set1(r->lo), hi = v_set1(r->hi);
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_min(hi, v_max(lo, acc[m][v]));
+    }
+  }
+  if (r->flags & HK_IGEMM_AFTER) {
+    const v_f32 beta = v_set1(r->beta);
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+      const float *c = r->c[m0 + m] + r->y_at;
+      HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
+      acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
+    }
+  }
+  HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+    float *y = r->y[m0 + m] + r->y_at;
+    HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) v_store(y + v * HK_VW, acc[m][v]);
+    if (last == HK_VW) {
+      v_store(y + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1]);
+    } else {
+      v_store_n(y + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1], last);
+    }
+  }
+}

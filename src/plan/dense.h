@@ -1,0 +1,85 @@
+/* What the dense algorithms share: panels of packed weights, blocks of output pixels, row tables, epilogue flags. */
+#ifndef HK_DENSE_H
+#define HK_DENSE_H
+#include "plan/plan.h"
+
+/* ---- dense_pack.c: output channels of a group cut into panels of whole vectors, nearly equal.
+ * Packed f: [group][panel][block of bk channels][tap][channel in block][lanes*vectors], zeros beyond the last channel. */
+typedef struct hk_panels {
+  int64_t lanes, vectors, count; /* vectors of a group; panels */
+  int64_t k, taps, c, bk;
+  int64_t group_size;            /* packed elements of a group */
+} hk_panels;
+typedef struct hk_panel {
+  int64_t first, columns; /* output channels, in the group */
+  int64_t vectors;
+} hk_panel;
+hk_panels hk_panels_make(const hk_geom *g, const hk_kernel *kernel, int64_t bk);
+hk_panel hk_panels_get(const hk_panels *s, int64_t index);
+/* Where panel p of group g begins in packed f. */
+static inline int64_t hk_panels_at(const hk_panels *s, int64_t group, const hk_panel *p) {
+  return group * s->group_size + p->first * s->taps * s->c;
+}
+/* Taps t0..t1-1, channels c0..c0+cl-1 of one panel: to[(t - t0)*cl + c][NR]. */
+void hk_panel_pack(const hk_geom *g, const hk_panels *s, const hk_panel *p, int64_t group, const float *f, int64_t t0,
+                   int64_t t1, int64_t c0, int64_t cl, float *to);
+/* All of it; the groups and panels are spread over the plan's threads. */
+void hk_panels_pack(const hk_plan *plan, const hk_panels *s, const float *f, float *to);
+
+/* ---- dense_rows.c: output pixels in the order they are computed. With input dilation the outputs fall into
+ * sub-grids, one a phase, within which every pixel uses the same taps; else there is one. */
+typedef struct hk_grid {
+  int64_t first[3], step[3], count[3];
+  int64_t pixels; /* over the batch */
+} hk_grid;
+int64_t hk_grid_count(const hk_geom *g);
+hk_grid hk_grid_get(const hk_geom *g, int64_t index);
+
+/* Consecutive pixels of a block that share n and all but the last coordinate. */
+typedef struct hk_run {
+  int64_t n, p[3]; /* of the first pixel */
+  int32_t m, count;
+} hk_run;
+#define HK_BLOCK_MAX 256
+typedef struct hk_block {
+  const hk_grid *grid;
+  int32_t count, runs;
+  hk_run run[HK_BLOCK_MAX];
+} hk_block;
+/* Pixels m0..m0+count-1 of a grid. */
+void hk_block_make(hk_block *b, const hk_grid *grid, int64_t m0, int64_t count);
+/* Offset of pixel j of a run in a tensor laid out as y. */
+static inline int64_t hk_run_offset(const hk_block *b, const hk_run *r, const hk_strides *s, int64_t j) {
+  return s->outer * r->n + s->at[0] * r->p[0] + s->at[1] * r->p[1] + s->at[2] * (r->p[2] + j * b->grid->step[2]);
+}
+
+/* The rows of x under a block: table[t*step + m] for the taps that touch x at all; tap[t] says which. zeros: a row
+ * of zeros as long as C. Returns the number of taps kept. */
+typedef struct hk_rows {
+  const float **table;
+  int64_t step;
+  int64_t *tap;
+  const float *zeros;
+} hk_rows;
+int64_t hk_rows_make(const hk_geom *g, const hk_block *b, const float *x, int64_t t0, int64_t t1, hk_rows *rows);
+/* The same for whole window rows (the last dimension's taps and the channels lie contiguously): tap[] counts window
+ * rows, and rows that stick out of x are completed in scratch. */
+bool hk_rows_mergeable(const hk_geom *g);
+int64_t hk_rows_make_merged(const hk_geom *g, const hk_block *b, const float *x, int64_t t0, int64_t t1, float *scratch,
+                            hk_rows *rows);
+
+/* ---- dense_epi.c: how much of the epilogue a kernel does in registers */
+typedef struct hk_fuse {
+  bool all;        /* everything: the kernel stores to y */
+  uint32_t flags;  /* HK_IGEMM_AFFINE.. */
+  float lo, hi, beta;
+} hk_fuse;
+/* unit: the channel stride of y and c that the kernel's rows need is 1 along channels (last) or along pixels */
+hk_fuse hk_fuse_make(const hk_task *task);
+/* scale and bias of output channels first.. (over all groups): width values each, ones and zeros where there are none. */
+void hk_fuse_affine(const hk_plan *plan, const hk_call *call, int64_t first, int64_t columns, int64_t width, float *scale,
+                    float *bias);
+/* Rows of raw sums (width apart) of a block through the whole epilogue to y. */
+void hk_block_store(const hk_plan *plan, const hk_call *call, const hk_block *b, int64_t k, int64_t columns, float *sums,
+                    int64_t width);
+#endif

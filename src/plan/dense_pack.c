@@ -1,0 +1,60 @@
+/* Packed weights of the dense algorithms: see dense.h for the layout. */
+#include <string.h>
+
+#include "plan/dense.h"
+
+hk_panels hk_panels_make(const hk_geom *g, const hk_kernel *kernel, int64_t bk) {
+  hk_panels s = {.lanes = hk_isa_lanes(kernel->isa), .k = g->k, .taps = g->taps, .c = g->c, .bk = bk};
+  s.vectors = hk_ceil_div(g->k, s.lanes);
+  const int64_t most = kernel->nr / s.lanes;
+  /* AVX2 runs best two vectors wide (6x16); three serve an odd number of vectors without a lone one */
+  const int64_t best = kernel->isa == HK_ISA_AVX2 ? 2 : most;
+  s.count = hk_max64(hk_ceil_div(s.vectors, most), s.vectors / best);
+  s.group_size = s.vectors * s.lanes * s.taps * s.c;
+  return s;
+}
+
+hk_panel hk_panels_get(const hk_panels *s, int64_t index) {
+  const int64_t each = s->vectors / s->count, more = s->vectors % s->count;
+  const int64_t first = index * each + hk_min64(index, more);
+  hk_panel p = {.first = first * s->lanes, .vectors = each + (index < more)};
+  p.columns = hk_min64(p.vectors * s->lanes, s->k - p.first);
+  return p;
+}
+
+void hk_panel_pack(const hk_geom *g, const hk_panels *s, const hk_panel *p, int64_t group, const float *f, int64_t t0,
+                   int64_t t1, int64_t c0, int64_t cl, float *to) {
+  const int64_t width = p->vectors * s->lanes;
+  f += group * g->f.group + p->first * g->f.outer + c0 * g->f.channel;
+  for (int64_t t = t0; t < t1; t++) {
+    const int64_t s2 = t % g->win[2], s1 = t / g->win[2] % g->win[1], s0 = t / g->win[2] / g->win[1];
+    const float *from = f + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
+    for (int64_t c = 0; c < cl; c++, from += g->f.channel, to += width) {
+      for (int64_t j = 0; j < p->columns; j++) to[j] = from[j * g->f.outer];
+      for (int64_t j = p->columns; j < width; j++) to[j] = 0.0f;
+    }
+  }
+}
+
+typedef struct pack_job {
+  const hk_geom *g;
+  const hk_panels *s;
+  const float *f;
+  float *to;
+} pack_job;
+
+static void pack_body(void *context, int64_t i) {
+  const pack_job *j = context;
+  const hk_panels *s = j->s;
+  const hk_panel p = hk_panels_get(s, i % s->count);
+  float *to = j->to + hk_panels_at(s, i / s->count, &p);
+  for (int64_t c0 = 0; c0 < s->c; c0 += s->bk) {
+    const int64_t cl = hk_min64(s->bk, s->c - c0);
+    hk_panel_pack(j->g, s, &p, i / s->count, j->f, 0, s->taps, c0, cl, to + c0 * s->taps * p.vectors * s->lanes);
+  }
+}
+
+void hk_panels_pack(const hk_plan *plan, const hk_panels *s, const float *f, float *to) {
+  pack_job j = {&plan->task.geom, s, f, to};
+  hk_plan_parallel(plan, s->count * plan->task.geom.groups, pack_body, &j);
+}

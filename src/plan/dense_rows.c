@@ -1,0 +1,143 @@
+/* Blocks of output pixels and the rows of x beneath them: the whole of padding, stride and dilation, turned into
+ * pointers. A tap that falls outside x for one pixel reads a row of zeros; outside for all, it is left out. */
+#include <string.h>
+
+#include "plan/dense.h"
+
+static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+
+/* outputs p and p + phases use the same taps */
+static int64_t phases(const hk_geom *g, int d) { return hk_min64(g->in_dil[d] / gcd(g->in_dil[d], g->stride[d]), hk_max64(g->out[d], 1)); }
+
+int64_t hk_grid_count(const hk_geom *g) { return phases(g, 0) * phases(g, 1) * phases(g, 2); }
+
+hk_grid hk_grid_get(const hk_geom *g, int64_t index) {
+  hk_grid r = {.pixels = g->n};
+  for (int d = 2; d >= 0; d--) {
+    r.step[d] = phases(g, d);
+    r.first[d] = index % r.step[d];
+    index /= r.step[d];
+    r.count[d] = hk_ceil_div(g->out[d] - r.first[d], r.step[d]);
+    r.pixels *= r.count[d];
+  }
+  return r;
+}
+
+void hk_block_make(hk_block *b, const hk_grid *grid, int64_t m0, int64_t count) {
+  b->grid = grid;
+  b->count = (int32_t)count;
+  b->runs = 0;
+  int64_t q = m0 % grid->count[2], line = m0 / grid->count[2];
+  for (int64_t m = 0; m < count; line++, q = 0) {
+    hk_run *r = &b->run[b->runs++];
+    const int64_t plane = line / grid->count[1];
+    r->n = plane / grid->count[0];
+    r->p[0] = grid->first[0] + grid->step[0] * (plane % grid->count[0]);
+    r->p[1] = grid->first[1] + grid->step[1] * (line % grid->count[1]);
+    r->p[2] = grid->first[2] + grid->step[2] * q;
+    r->m = (int32_t)m;
+    r->count = (int32_t)hk_min64(count - m, grid->count[2] - q);
+    m += r->count;
+  }
+}
+
+/* Index into x along d for output p and tap s; false when it falls between the elements of a dilated input. May lie
+ * outside 0..in-1. */
+static bool tap_index(const hk_geom *g, int d, int64_t p, int64_t s, int64_t *index) {
+  const int64_t i = p * g->stride[d] + s * g->dil[d] - g->lo[d];
+  *index = i / g->in_dil[d];
+  return g->in_dil[d] == 1 || i % g->in_dil[d] == 0;
+}
+
+/* Offset of the line of x that taps s0, s1 read for a run; false when outside. */
+static bool line_offset(const hk_geom *g, const hk_run *r, int64_t s0, int64_t s1, int64_t *offset) {
+  int64_t i0, i1;
+  if (!tap_index(g, 0, r->p[0], s0, &i0) || i0 < 0 || i0 >= g->in[0]) return false;
+  if (!tap_index(g, 1, r->p[1], s1, &i1) || i1 < 0 || i1 >= g->in[1]) return false;
+  *offset = r->n * g->x.outer + i0 * g->x.at[0] + i1 * g->x.at[1];
+  return true;
+}
+
+static int64_t clip(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
+/* ceil(a / b) for b > 0 and any a */
+static int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
+
+/* Rows of one run under one tap; true when any of them lies in x. */
+static bool run_rows(const hk_geom *g, const hk_block *b, const hk_run *r, const float *line, int64_t s2,
+                     const float *zeros, const float **to) {
+  int64_t i = 0, lo = 0, hi = 0;
+  const int64_t inc = b->grid->step[2] * g->stride[2] / g->in_dil[2];
+  if (line && tap_index(g, 2, r->p[2], s2, &i)) {
+    lo = clip(ceil_div(-i, inc), 0, r->count);
+    hi = clip(ceil_div(g->in[2] - i, inc), lo, r->count);
+  }
+  for (int64_t j = 0; j < lo; j++) to[j] = zeros;
+  for (int64_t j = hi; j < r->count; j++) to[j] = zeros;
+  if (lo == hi) return false;
+  const float *x = line + (i + lo * inc) * g->x.at[2];
+  const int64_t step = inc * g->x.at[2];
+  for (int64_t j = lo; j < hi; j++, x += step) to[j] = x;
+  return true;
+}
+
+int64_t hk_rows_make(const hk_geom *g, const hk_block *b, const float *x, int64_t t0, int64_t t1, hk_rows *rows) {
+  int64_t kept = 0;
+  for (int64_t t = t0; t < t1; t++) {
+    const int64_t s2 = t % g->win[2], s1 = t / g->win[2] % g->win[1], s0 = t / g->win[2] / g->win[1];
+    const float **to = rows->table + kept * rows->step;
+    bool any = false;
+    for (int32_t i = 0; i < b->runs; i++) {
+      const hk_run *r = &b->run[i];
+      int64_t line;
+      const bool inside = line_offset(g, r, s0, s1, &line);
+      any |= run_rows(g, b, r, inside ? x + line : NULL, s2, rows->zeros, to + r->m);
+    }
+    if (any) rows->tap[kept++] = t;
+  }
+  return kept;
+}
+
+bool hk_rows_mergeable(const hk_geom *g) {
+  return g->in_dil[2] == 1 && (g->dil[2] == 1 || g->win[2] == 1) && g->x.at[2] == g->c && g->win[2] > 1;
+}
+
+/* Window rows of one run; those that stick out of x are completed with zeros in scratch. */
+static bool run_windows(const hk_geom *g, const hk_run *r, const float *line, const float *zeros, float **scratch,
+                        const float **to) {
+  const int64_t length = g->win[2] * g->c;
+  bool any = false;
+  for (int64_t j = 0; j < r->count; j++) {
+    const int64_t i = (r->p[2] + j) * g->stride[2] - g->lo[2];
+    const int64_t lo = clip(-i, 0, g->win[2]), hi = clip(g->in[2] - i, lo, g->win[2]);
+    to[j] = zeros;
+    if (!line || lo == hi) continue;
+    any = true;
+    if (lo == 0 && hi == g->win[2]) {
+      to[j] = line + i * g->c;
+      continue;
+    }
+    float *s = *scratch;
+    *scratch += length;
+    memset(s, 0, (size_t)length * sizeof *s);
+    memcpy(s + lo * g->c, line + (i + lo) * g->c, (size_t)((hi - lo) * g->c) * sizeof *s);
+    to[j] = s;
+  }
+  return any;
+}
+
+int64_t hk_rows_make_merged(const hk_geom *g, const hk_block *b, const float *x, int64_t t0, int64_t t1, float *scratch,
+                            hk_rows *rows) {
+  int64_t kept = 0;
+  for (int64_t t = t0; t < t1; t++) {
+    const float **to = rows->table + kept * rows->step;
+    bool any = false;
+    for (int32_t i = 0; i < b->runs; i++) {
+      const hk_run *r = &b->run[i];
+      int64_t line;
+      const bool inside = line_offset(g, r, t / g->win[1], t % g->win[1], &line);
+      any |= run_windows(g, r, inside ? x + line : NULL, rows->zeros, &scratch, to + r->m);
+    }
+    if (any) rows->tap[kept++] = t;
+  }
+  return kept;
+}

@@ -1,0 +1,27 @@
+/* What igemm's planning (algo_igemm.c) and running (igemm_run.c) share. */
+#ifndef HK_IGEMM_H
+#define HK_IGEMM_H
+#include "plan/dense.h"
+
+/* knobs */
+enum { HK_IGEMM_BM, HK_IGEMM_BN, HK_IGEMM_BK, HK_IGEMM_PACK };
+/* where f is packed: at creation; at execute into the workspace; at execute on a job's stack, piece by piece */
+enum { HK_PACK_PLAN = 0, HK_PACK_WORKSPACE = 1, HK_PACK_BLOCK = 2 };
+
+/* what a job keeps on its stack */
+#define HK_IGEMM_TABLE 2048   /* row pointers */
+#define HK_IGEMM_TAPS 256     /* taps in a table */
+#define HK_IGEMM_PARTIAL 8192 /* floats: sums of a block and panel */
+#define HK_IGEMM_SCRATCH 8192 /* floats: completed window rows, or weights packed for a block */
+
+typedef struct hk_igemm_own {
+  hk_panels panels;
+  hk_fuse fuse;
+  bool merged;
+  int64_t segments, channels; /* of the reduction: taps x C, or window rows x C*S */
+  int64_t bm, bn, bk, grids, splits, blocks;
+  float *zeros;
+} hk_igemm_own;
+
+hk_status hk_igemm_run(const hk_plan *plan, const hk_call *call);
+#endif
