@@ -3,6 +3,8 @@
  *   scale1 scale bias | relu clip:a:b leaky:a prelu sigmoid silu tanh gelu gelu_tanh hardswish hardtanh[:a:b] softsign user
  *   gated:ACT:ACT2 blended:ACT:ACT2 (parameters as ACT=a=b) | sum[:beta] presum[:beta] | user2 store
  * "none" is the empty epilogue. User words only print: a text holds no function. */
+#include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,11 +16,25 @@ static const int parameters[] = {0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0};
 
 const char *hk_act_name(hk_act act) { return (unsigned)act < (unsigned)HK_COUNT(acts) ? acts[act] : "?"; }
 
+/* The text has a point whatever the process's locale says. */
 static bool number(const char *s, float *v) {
-  char *end;
-  if (!*s) return false;
-  *v = strtof(s, &end);
+  char copy[64], *end;
+  const size_t n = strlen(s);
+  if (!n || n >= sizeof copy || strchr(s, ',')) return false;
+  memcpy(copy, s, n + 1);
+  char *point = strchr(copy, '.');
+  if (point) *point = *localeconv()->decimal_point;
+  *v = strtof(copy, &end);
   return *end == 0 && *v == *v;
+}
+
+/* Without the '+' of an exponent, which would part two words. */
+static void put_number(hk_text *t, char separator, float v) {
+  char text[32];
+  snprintf(text, sizeof text, "%.9g", (double)v);
+  hk_text_add(t, "%c", separator);
+  for (const char *s = text; *s; s++)
+    if (*s != '+') hk_text_add(t, "%c", *s == ',' ? '.' : *s);
 }
 
 /* "clip:0:6" with the separator ':' or '='; the text is cut up */
@@ -81,8 +97,8 @@ static void put_act(hk_text *t, hk_act act, float a, float b, char separator) {
   hk_text_add(t, "%s", hk_act_name(act));
   if (act == HK_ACT_HARDTANH && a == 0 && b == 0) return;
   const int n = (unsigned)act < (unsigned)HK_COUNT(parameters) ? parameters[act] : 0;
-  if (n > 0) hk_text_add(t, "%c%.9g", separator, (double)a);
-  if (n > 1) hk_text_add(t, "%c%.9g", separator, (double)b);
+  if (n > 0) put_number(t, separator, a);
+  if (n > 1) put_number(t, separator, b);
 }
 
 hk_status hk_epilogue_print(const hk_epilogue *e, char *buffer, size_t size, size_t *length) {
@@ -92,7 +108,10 @@ hk_status hk_epilogue_print(const hk_epilogue *e, char *buffer, size_t size, siz
 #define WORD(condition, ...) if (condition) hk_text_add(&t, "%s", plus), hk_text_add(&t, __VA_ARGS__), plus = "+"
   WORD(e->scale, e->scale == 1 ? "scale1" : "scale");
   WORD(e->bias, "bias");
-  WORD(e->residual == HK_RESIDUAL_BEFORE, "presum:%.9g", (double)e->beta);
+  if (e->residual == HK_RESIDUAL_BEFORE) {
+    WORD(1, "presum");
+    put_number(&t, ':', e->beta);
+  }
   if (e->gate) {
     WORD(1, e->gate == HK_GATE_GATED ? "gated:" : "blended:");
     put_act(&t, e->act, e->a, e->b, '=');
@@ -102,7 +121,10 @@ hk_status hk_epilogue_print(const hk_epilogue *e, char *buffer, size_t size, siz
     hk_text_add(&t, "%s", plus), plus = "+";
     put_act(&t, e->act, e->a, e->b, ':');
   }
-  WORD(e->residual == HK_RESIDUAL_AFTER, "sum:%.9g", (double)e->beta);
+  if (e->residual == HK_RESIDUAL_AFTER) {
+    WORD(1, "sum");
+    put_number(&t, ':', e->beta);
+  }
   WORD(e->user2 || e->cuda_user2, "user2");
   WORD(e->store || e->cuda_store, "store");
 #undef WORD

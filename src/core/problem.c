@@ -141,8 +141,9 @@ static void common(hk_problem *p, const hk_conv_desc *d) {
   }
 }
 
-hk_status hk_problem_conv(hk_problem *p, const hk_conv_desc *d) {
-  hk_status s = check_desc(d, p);
+hk_status hk_problem_conv(hk_problem *out, const hk_conv_desc *d) {
+  hk_problem made, *p = &made; /* the caller's is written only when all is well */
+  hk_status s = check_desc(d, out);
   if (s) return s;
   common(p, d);
   if (d->padding != HK_PAD_EXPLICIT && (s = hk_problem_pad(p, d->padding))) return s;
@@ -154,6 +155,7 @@ hk_status hk_problem_conv(hk_problem *p, const hk_conv_desc *d) {
       return hk_fail(HK_INVALID, "window[%d] = %lld with dilation %lld is larger than the padded input %lld", i,
                      (long long)g.win[c], (long long)g.dil[c], (long long)(g.in[c] + g.lo[c] + g.hi[c]));
   }
+  *out = made;
   return HK_OK;
 }
 
@@ -178,7 +180,8 @@ hk_status hk_problem_conv_transpose(hk_problem *p, const hk_conv_desc *d) {
       return hk_fail(HK_INVALID, "output_padding[%d] = %lld must be >= 0 and below stride %lld or dilation %lld", i,
                      (long long)extra, (long long)st, (long long)fwd.dilation[i]);
     if (!hk_mul_checked(hk_max64(d->in[i], 1) - 1, st, &far) || !hk_mul_checked(fwd.dilation[i], fwd.window[i] - 1, &reach) ||
-        !hk_add_checked(far, reach, &out) || !hk_add_checked(out, 1 + extra - fwd.pad_lo[i] - fwd.pad_hi[i], &out))
+        !hk_add_checked(far, reach, &out) || !hk_add_checked(out, 1 - fwd.pad_lo[i], &out) ||
+        !hk_add_checked(out, extra - fwd.pad_hi[i], &out))
       return hk_fail(HK_INVALID, "the output size of dimension %d overflows 63 bits", i);
     if (out <= 0)
       return hk_fail(HK_INVALID, "the output size %lld of dimension %d must be positive", (long long)out, i);

@@ -2,8 +2,9 @@
  *
  *   2d_n1_c64_i56x56_k64_w3x3_s2_p1_d2_g4_f32_last
  *   i input, w window, s stride, p padding (1, 1x2, 1:2x0:-1 as lo:hi), d dilation, l input dilation, g feature groups,
- *   b batch groups, flip or flip0x1, types f32 or s8:s8:s32, xz3 fz1 yz-4 zero points, first or last, or strides
- *   xs=offset.group.outer.channel.at0.at1 (fs, ys likewise), a name in double quotes.
+ *   b batch groups, flip or flip0x1, types f32 or s8:s8:s32 (one stands for three, but s8 alone is a stride), xz3 fz1
+ *   yz-4 zero points, first or last, or strides xs=offset.group.outer.channel.at0.at1 (fs, ys likewise), a name in
+ *   double quotes.
  * Defaults: n1, s1, p0, d1, l1, g1, b1, f32, first. A text that does not start with "1d", "2d" or "3d" is read as
  * benchdnn's form (problem_benchdnn.c). */
 #include <errno.h>
@@ -79,7 +80,7 @@ static bool types(const char *s, hk_problem *p) {
     if (!s[len]) break;
     s += len + 1;
   }
-  if (n == 2) return false;
+  if (n == 2 || (n == 1 && (t[0] == HK_S8 || t[0] == HK_S32))) return false; /* "s8" alone is a stride */
   p->x_type = t[0], p->f_type = n == 1 ? t[0] : t[1], p->y_type = n == 1 ? t[0] : t[2];
   return true;
 }
@@ -238,7 +239,7 @@ hk_status hk_problem_print(const hk_problem *p, char *buffer, size_t size, size_
   if (p->batch_groups != 1) hk_text_add(&t, "_b%lld", (long long)p->batch_groups);
   put_flips(&t, p);
   hk_text_add(&t, "_%s", hk_type_name(p->x_type));
-  if (p->f_type != p->x_type || p->y_type != p->x_type)
+  if (p->f_type != p->x_type || p->y_type != p->x_type || p->x_type == HK_S8 || p->x_type == HK_S32)
     hk_text_add(&t, ":%s:%s", hk_type_name(p->f_type), hk_type_name(p->y_type));
   if (p->x_zero) hk_text_add(&t, "_xz%d", p->x_zero);
   if (p->f_zero) hk_text_add(&t, "_fz%d", p->f_zero);

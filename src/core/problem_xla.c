@@ -70,11 +70,12 @@ static void fill(hk_problem *p, const hk_xla_desc *d, const spec *x, const spec 
   }
 }
 
-hk_status hk_problem_xla(hk_problem *p, const hk_xla_desc *d) {
+hk_status hk_problem_xla(hk_problem *made, const hk_xla_desc *d) {
+  hk_problem q, *p = &q; /* the caller's is written only when all is well */
   char letters[HK_MAX_RANK + 1];
   spec x, f, y;
   hk_status s;
-  if (!p) return hk_fail(HK_INVALID, "problem is NULL");
+  if (!made) return hk_fail(HK_INVALID, "problem is NULL");
   if (!d || d->size != sizeof *d)
     return hk_fail(HK_INVALID, "desc.size = %zu must be sizeof(hk_xla_desc) = %zu", d ? d->size : 0, sizeof *d);
   if (!d->x_shape || !d->f_shape) return hk_fail(HK_INVALID, "x_shape and f_shape must not be NULL");
@@ -86,7 +87,7 @@ hk_status hk_problem_xla(hk_problem *p, const hk_xla_desc *d) {
   fill(p, d, &x, &f, rank);
   int64_t out[HK_MAX_RANK], n_out, y_shape[HK_MAX_RANK + 2];
   if ((s = hk_problem_output(p, out, &n_out))) return s;
-  if (d->f_shape[f.channel] * p->feature_groups != p->c)
+  if (d->f_shape[f.channel] < 0 || p->c % p->feature_groups || p->c / p->feature_groups != d->f_shape[f.channel])
     return hk_fail(HK_INVALID, "the I size %lld of f times feature_group_count %lld must be c = %lld",
                    (long long)d->f_shape[f.channel], (long long)p->feature_groups, (long long)p->c);
   y_shape[y.outer] = n_out, y_shape[y.channel] = p->k;
@@ -101,5 +102,7 @@ hk_status hk_problem_xla(hk_problem *p, const hk_xla_desc *d) {
     p->f.group = p->k / groups * p->f.outer;
     p->y.group = p->k / groups * p->y.channel;
   }
-  return hk_problem_check(p);
+  if ((s = hk_problem_check(p))) return s;
+  *made = q;
+  return HK_OK;
 }
