@@ -1,7 +1,7 @@
 /* Problems from texts and files. A line of a file is a problem string, perhaps after --strides=X:W:Y (element strides
- * of the axes n c d h w, g o i d h w, n k d h w; an empty part stays dense), or a row of a .tsv: name N C H W K R S stride
- * pad dil groups [types]. `#` starts a comment; a line of other options only is no problem. Refuses anything else by
- * line number. */
+ * of the axes n c d h w, g o i d h w, n k d h w; an empty part stays dense), or a row of a .tsv: name N C H W K R S
+ * stride pad dil groups [types]. `#` starts a comment; a line of other options only is no problem. Refuses anything
+ * else by line number. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* `hankel bench`: times problems, warm (the same operands again and again) or cold (caches emptied before each call),
- * in rounds that alternate between hankel and its peers, so that a slow moment of the machine falls on all. The peak that
- * percentages refer to is measured in the same run. */
+ * in rounds that alternate between hankel and its peers, so that a slow moment of the machine falls on all. The peak
+ * that percentages refer to is measured in the same run. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,8 +129,15 @@ static int peers_make(contender *c, const bench_sheet *s, const cli_item *item, 
                       const cli_operands *memory, bench_row *row, int which[]) {
   int count = 1;
   for (int i = 0; i < s->peers; i++) {
-    hk_peer_job job = {.size = sizeof job, .problem = &item->problem, .epilogue = e, .threads = row->threads,
-                       .x = memory->x, .f = memory->f, .c = memory->c, .scale = memory->scale, .bias = memory->bias,
+    hk_peer_job job = {.size = sizeof job,
+                       .problem = &item->problem,
+                       .epilogue = e,
+                       .threads = row->threads,
+                       .x = memory->x,
+                       .f = memory->f,
+                       .c = memory->c,
+                       .scale = memory->scale,
+                       .bias = memory->bias,
                        .y = memory->y};
     c[count] = (contender){.peer = s->peer[i], .state = s->peer[i]->make(&job, row->refusal[i])};
     if (!c[count].state) {
@@ -172,12 +179,15 @@ static int problem_time(bench_row *row, const bench_sheet *s, const cli_item *it
   return code;
 }
 
-static int problem_bench(bench_row *row, const bench_sheet *s, cli_item *item, const hk_epilogue *e, hk_options options) {
+static int problem_bench(bench_row *row, const bench_sheet *s, cli_item *item, const hk_epilogue *e,
+                         hk_options options) {
   cli_operands memory;
   *row = (bench_row){.name = strdup(item->name), .problem = cli_problem_text(&item->problem)};
   row->layout = strdup(layout_of(&item->problem));
   if (!strcmp(item->types, "tf32")) options.math |= HK_MATH_TF32;
-  if (e->gate) hk_problem_dense_y(&item->problem, strcmp(row->layout, "first") ? HK_CHANNELS_LAST : HK_CHANNELS_FIRST, item->problem.k / 2);
+  if (e->gate)
+    hk_problem_dense_y(&item->problem, strcmp(row->layout, "first") ? HK_CHANNELS_LAST : HK_CHANNELS_FIRST,
+                       item->problem.k / 2);
   hk_status status = hk_problem_work(&item->problem, &row->flops, &row->bytes);
   if (!status) status = cli_operands_make(&memory, &item->problem, e, 1);
   if (status) return cli_refused(status, row->problem ? row->problem : "?");

@@ -12,7 +12,7 @@ typedef struct bench_row {
   cli_spread ours; /* seconds a call */
   cli_spread peer[BENCH_PEERS];
   char refusal[BENCH_PEERS][200]; /* why a peer has no time */
-  double peak; /* flop/s of the threads, measured in this run */
+  double peak;                    /* flop/s of the threads, measured in this run */
 } bench_row;
 
 typedef struct bench_sheet {

@@ -1,6 +1,6 @@
-/* The results of `hankel bench` as a table, as CSV (name, problem, layout, threads, us, gflops, pct_peak, decision, then
- * <peer>_us for each peer, then best_peer, ratio) and as JSON in google-benchmark's shape. Times are medians; a ratio is
- * the best peer's time over hankel's. */
+/* The results of `hankel bench` as a table, as CSV (name, problem, layout, threads, us, gflops, pct_peak, decision,
+ * then <peer>_us for each peer, then best_peer, ratio) and as JSON in google-benchmark's shape. Times are medians; a
+ * ratio is the best peer's time over hankel's. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* `hankel check`: every decision the planner would consider, for given or random problems, against the reference. The
- * work is done in child processes (--jobs), so that a crash is one failed problem with its line, not the end of the run.
- * Ends with a line `N passed, N failed, N skipped`. Large problems are checked on a smaller batch (--reduce). */
+ * work is done in child processes (--jobs), so that a crash is one failed problem with its line, not the end of the
+ * run. Ends with a line `N passed, N failed, N skipped`. Large problems are checked on a smaller batch (--reduce). */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ typedef struct tally {
   char reason[REASONS][240];
 } tally;
 typedef struct job { /* shared with the parent: what a child was doing when it died */
-  int64_t at; /* index of the problem at hand, or `total` at the end */
+  int64_t at;        /* index of the problem at hand, or `total` at the end */
   tally sum;
   char line[4096];
 } job;
@@ -118,9 +118,7 @@ static void index_run(job *j, int64_t index) {
   switch (check_run(&t, &made, &report)) {
   case CHECK_PASSED: j->sum.passed++; break;
   case CHECK_FAILED: j->sum.failed++; break;
-  default:
-    j->sum.skipped++;
-    reason_note(&j->sum, report.reason, 1);
+  default: j->sum.skipped++; reason_note(&j->sum, report.reason, 1);
   }
   alarm(0);
   j->sum.decisions += report.decisions;

@@ -6,14 +6,14 @@
 
 /* What a problem string and an epilogue text do not say. */
 enum {
-  WITH_LATE = 1,      /* weights, scale and bias come at execute */
-  WITH_STATE = 2,     /* a stateful plan */
-  WITH_USER = 4,      /* the activation is a user function */
-  WITH_USER2 = 8,     /* a user function as the last step */
-  WITH_STORE = 16,    /* a user store */
+  WITH_LATE = 1,       /* weights, scale and bias come at execute */
+  WITH_STATE = 2,      /* a stateful plan */
+  WITH_USER = 4,       /* the activation is a user function */
+  WITH_USER2 = 8,      /* a user function as the last step */
+  WITH_STORE = 16,     /* a user store */
   WITH_C_STRIDES = 32, /* the residual lies otherwise than y */
-  WITH_IN_PLACE = 64, /* the residual is y */
-  WITH_F_ZEROS = 128, /* a zero point a channel */
+  WITH_IN_PLACE = 64,  /* the residual is y */
+  WITH_F_ZEROS = 128,  /* a zero point a channel */
   WITH_ALL = 255
 };
 

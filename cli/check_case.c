@@ -100,13 +100,14 @@ static bool description_agrees(const check_case *t, const check_shape *s, char *
   hk_problem back = {.size = sizeof back};
   char *text = cli_problem_text(&t->p);
   bool same = text && !hk_problem_parse(&back, text) && problems_equal(&t->p, &back);
-  if (!same) snprintf(why, CHECK_WHY, "the problem's text does not read back as the problem: %s", text ? hk_last_error() : "");
+  if (!same)
+    snprintf(why, CHECK_WHY, "the problem's text does not read back as the problem: %s", text ? hk_last_error() : "");
   free(text);
   hk_extent x, f, y;
   if (!same || t->e.gate) return same;
   same = !hk_problem_extents(&t->p, &x, &f, &y) && x.elements == s->x.elements && f.elements == s->f.elements &&
-         y.elements == s->y.elements && (!x.elements || x.below == s->x.below) && (!f.elements || f.below == s->f.below) &&
-         (!y.elements || y.below == s->y.below);
+         y.elements == s->y.elements && (!x.elements || x.below == s->x.below) &&
+         (!f.elements || f.below == s->f.below) && (!y.elements || y.below == s->y.below);
   int64_t out[HK_MAX_RANK], n;
   same = same && !hk_problem_output(&t->p, out, &n) && n == s->n;
   for (int d = 0; same && d < t->p.rank; d++) same = out[d] == s->out[3 - t->p.rank + d];
@@ -125,7 +126,9 @@ static bool expected_make(check_session *c) {
   if (!c->value || !c->bound || !c->norm_bound || !c->ref_bound) return false;
   double eps = check_eps(&c->t->p), eps_v = cli_problem_is_double(&c->t->p) ? 0x1p-52 : 0x1p-23;
   bool user = c->t->with & (WITH_USER | WITH_USER2 | WITH_STORE);
-  double eps_ref = cli_problem_is_double(&c->t->p) ? 0x1p-50 : user || cli_problem_is_int8(&c->t->p) ? 0x1p-22 : 0x1p-45;
+  double eps_ref = cli_problem_is_double(&c->t->p)         ? 0x1p-50
+                   : user || cli_problem_is_int8(&c->t->p) ? 0x1p-22
+                                                           : 0x1p-45;
   int64_t at = 0, p[3], half = s->channels * s->pixels, gk = s->gk > 0 ? s->gk : 1;
   for (int64_t n = 0; n < s->n; n++)
     for (int64_t k = 0; k < s->channels; k++)

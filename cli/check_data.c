@@ -1,7 +1,7 @@
 /* The data of a case, from its seed. Integers: magnitudes (and for narrow results sparsity) such that every sum, with
- * bias and residual, is exact in the result's type. Floats: N(0,1). Elements that the strides skip are NaN (int8: junk),
- * so that whoever reads them is seen. A quarter of the integer cases with a residual or user function have a zero filter
- * and a position-coded residual: random data hides wrong coordinates. */
+ * bias and residual, is exact in the result's type. Floats: N(0,1). Elements that the strides skip are NaN (int8:
+ * junk), so that whoever reads them is seen. A quarter of the integer cases with a residual or user function have a
+ * zero filter and a position-coded residual: random data hides wrong coordinates. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +173,8 @@ static bool vector_make(check_data *d, int which, hk_type type, int64_t count, s
     if (which == V_F_ZERO) z = clamp_to(c->t->p.f_type, c->t->p.f_zero + uniform(&c->random, 3));
     else if (which == V_SLOPES) z = pieces[cli_random_below(&c->random, 4)];
     else if (c->kind == KIND_INTEGERS)
-      z = which == V_SCALE ? (double[]){1, 2, -1}[cli_random_below(&c->random, 3)] : uniform(&c->random, c->plan.most_other);
+      z = which == V_SCALE ? (double[]){1, 2, -1}[cli_random_below(&c->random, 3)]
+                           : uniform(&c->random, c->plan.most_other);
     else if (which == V_SCALE) {
       z = (0.5 + (double)cli_random_below(&c->random, 1000) / 1000) * (cli_random(&c->random) & 1 ? 1 : -1);
       if (int8) z *= 40 / (70.0 * 70.0 * sqrt((double)(c->s->gk + 1)));

@@ -1,7 +1,7 @@
 /* The sums of a convolution straight from the specification, in double: for every output position p and tap s,
  * i = p*stride + s*rhs_dilation - lo counts only if 0 <= i < W' and lhs_dilation divides i. Beside each sum stand
- * sum |x||f| and sum (x f)^2, which the two gates of the comparison need. Plain loops, nothing hoisted that could hide a
- * mistake; not meant for large problems. */
+ * sum |x||f| and sum (x f)^2, which the two gates of the comparison need. Plain loops, nothing hoisted that could hide
+ * a mistake; not meant for large problems. */
 #include <stdlib.h>
 #include <string.h>
 

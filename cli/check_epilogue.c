@@ -7,7 +7,6 @@
 
 #include "check.h"
 
-
 double check_eps(const hk_problem *p) {
   if (cli_problem_is_int8(p)) return 0;
   return cli_problem_is_double(p) ? DBL_EPSILON : FLT_EPSILON;
@@ -58,8 +57,8 @@ static double act_steepness(hk_act act, double a, double slope) {
 }
 
 static bool act_is_exact(hk_act act) {
-  return act == HK_ACT_NONE || act == HK_ACT_RELU || act == HK_ACT_CLIP || act == HK_ACT_LEAKY ||
-         act == HK_ACT_PRELU || act == HK_ACT_HARDTANH || act == HK_ACT_USER;
+  return act == HK_ACT_NONE || act == HK_ACT_RELU || act == HK_ACT_CLIP || act == HK_ACT_LEAKY || act == HK_ACT_PRELU ||
+         act == HK_ACT_HARDTANH || act == HK_ACT_USER;
 }
 
 static bool is_binary(float v) {
@@ -102,8 +101,12 @@ static void run_map(const check_sink *sink, const hk_at *at, int64_t count, void
   }
 }
 
-void check_user(void *user, const hk_at *at, int64_t count, void *values) { run_map(user, at, count, values, user_value); }
-void check_user2(void *user, const hk_at *at, int64_t count, void *values) { run_map(user, at, count, values, user2_value); }
+void check_user(void *user, const hk_at *at, int64_t count, void *values) {
+  run_map(user, at, count, values, user_value);
+}
+void check_user2(void *user, const hk_at *at, int64_t count, void *values) {
+  run_map(user, at, count, values, user2_value);
+}
 
 void check_store(void *user, const hk_at *at, int64_t count, const void *values) {
   check_sink *sink = user;
@@ -143,11 +146,12 @@ static check_value affine(const check_case *t, const check_data *d, double sum, 
   return a;
 }
 
-static check_value act_apply(const check_case *t, const check_data *d, bool second, check_value a, double eps, int64_t n,
-                             int64_t k, int64_t y_channel, const int64_t at[3]) {
+static check_value act_apply(const check_case *t, const check_data *d, bool second, check_value a, double eps,
+                             int64_t n, int64_t k, int64_t y_channel, const int64_t at[3]) {
   const hk_epilogue *e = &t->e;
   hk_act act = second ? e->act2 : e->act;
-  double slope = d->v[V_SLOPES].value ? d->v[V_SLOPES].value[k] : 0, pa = second ? e->a2 : e->a, pb = second ? e->b2 : e->b;
+  double slope = d->v[V_SLOPES].value ? d->v[V_SLOPES].value[k] : 0, pa = second ? e->a2 : e->a,
+         pb = second ? e->b2 : e->b;
   check_value r;
   if (act == HK_ACT_USER) {
     r.v = user_value(a.v, n, y_channel, at);
@@ -179,8 +183,7 @@ check_value check_epilogue_eval(const check_case *t, const check_shape *s, const
   const hk_epilogue *e = &t->e;
   check_value a = affine(t, d, sum[0], error_of_sum[0], eps, channel), r;
   double c = 0;
-  if (e->residual)
-    c = e->beta * d->v[V_C].value[check_y_offset(s, &s->residual, n, channel, at) + s->residual.below];
+  if (e->residual) c = e->beta * d->v[V_C].value[check_y_offset(s, &s->residual, n, channel, at) + s->residual.below];
   if (e->residual == HK_RESIDUAL_BEFORE) a = add(a, c, eps);
   r = act_apply(t, d, false, a, eps, n, channel, channel, at);
   if (e->gate) {

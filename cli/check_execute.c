@@ -45,8 +45,8 @@ bool check_session_open(check_session *c, check_kind kind) {
 }
 
 void check_session_close(check_session *c) {
-  void *all[] = {c->value, c->bound, c->norm_bound, c->ref_bound, c->result, c->again, c->before, c->reference,
-                 c->sink.value, c->sink.times};
+  void *all[] = {c->value, c->bound,  c->norm_bound, c->ref_bound,  c->result,
+                 c->again, c->before, c->reference,  c->sink.value, c->sink.times};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   c->value = c->bound = c->norm_bound = c->ref_bound = c->reference = NULL;
   c->result = c->again = c->before = NULL;
@@ -65,7 +65,8 @@ static hk_status plan_make(check_session *c, hk_plan **plan, const char *decisio
   hk_options o = *c->options;
   bool late = c->t->with & WITH_LATE;
   const size_t f_bytes = hk_type_bytes(c->t->p.f_type);
-  hk_weights w = {.size = sizeof w, .slopes = c->in[V_SLOPES][PLACE_HIGH], .f_zero = (int32_t *)c->in[V_F_ZERO][PLACE_HIGH]};
+  hk_weights w = {
+      .size = sizeof w, .slopes = c->in[V_SLOPES][PLACE_HIGH], .f_zero = (int32_t *)c->in[V_F_ZERO][PLACE_HIGH]};
   if (!late) {
     w.f = c->in[V_F][PLACE_HIGH] + c->s.f.below * (int64_t)f_bytes;
     w.scale = c->in[V_SCALE][PLACE_HIGH];
@@ -136,7 +137,8 @@ static bool surroundings_kept(const check_session *c, const call *k, check_place
   bool store = c->t->with & WITH_STORE;
   for (int64_t i = 0; i < c->s.y.elements; i++)
     if ((store || !c->d.owned[i]) && memcmp(k->y + (size_t)i * element, c->before + (size_t)i * element, element)) {
-      snprintf(why, CHECK_WHY, "%s at offset %lld of y was written", store ? "an element" : "a gap", (long long)(i - c->s.y.below));
+      snprintf(why, CHECK_WHY, "%s at offset %lld of y was written", store ? "an element" : "a gap",
+               (long long)(i - c->s.y.below));
       return false;
     }
   for (int i = 0; i < CHECK_MARGIN; i++)
@@ -172,11 +174,14 @@ static bool state_agrees(const check_session *c, const call *k, char *why) {
         int64_t from = i + s->in[2], row = (n * p->c + ch) * s->past;
         double want;
         if (from < s->past) want = c->d.v[V_STATE].value[row + from];
-        else want = c->d.v[V_X].value[check_offset(&s->x, ch / s->c, n, ch % s->c, (int64_t[3]){0, 0, from - s->past}) + s->x.below];
+        else
+          want =
+              c->d.v[V_X]
+                  .value[check_offset(&s->x, ch / s->c, n, ch % s->c, (int64_t[3]){0, 0, from - s->past}) + s->x.below];
         double have = check_decode(p->x_type, k->state, row + i);
         if (have == want) continue;
-        snprintf(why, CHECK_WHY, "state_out[%lld,%lld,%lld] = %g, expected %g", (long long)n, (long long)ch, (long long)i,
-                 have, want);
+        snprintf(why, CHECK_WHY, "state_out[%lld,%lld,%lld] = %g, expected %g", (long long)n, (long long)ch,
+                 (long long)i, have, want);
         return false;
       }
   return true;
@@ -195,7 +200,8 @@ static bool execute(check_session *c, const hk_plan *plan, check_place place, ch
 }
 
 /* ---- comparison */
-static double result_at(const check_session *c, const char *result, int64_t index, int64_t n, int64_t k, const int64_t p[3]) {
+static double result_at(const check_session *c, const char *result, int64_t index, int64_t n, int64_t k,
+                        const int64_t p[3]) {
   if (c->t->with & WITH_STORE) return ((const double *)result)[index];
   return check_decode(c->t->p.y_type, result, check_y_offset(&c->s, &c->s.y, n, k, p) + c->s.y.below);
 }
@@ -244,7 +250,9 @@ static bool result_agrees(const check_session *c, const comparison *m, const cha
               snprintf(why, CHECK_WHY, "y[%lld,%lld,%lld,%lld,%lld] = %.9g, %s %.9g (bound %.3g)", (long long)n,
                        (long long)k, (long long)p[0], (long long)p[1], (long long)p[2], have,
                        m->with_formula ? "the formula says" : "the reference", want,
-                       m->exact ? 0.0 : m->with_formula ? c->ref_bound[i] : m->factor * c->bound[i]);
+                       m->exact          ? 0.0
+                       : m->with_formula ? c->ref_bound[i]
+                                         : m->factor * c->bound[i]);
               return false;
             }
             double d = have - want, e = m->factor * c->norm_bound[i] + check_rounding(result_type(c), want);
@@ -284,7 +292,8 @@ static bool same_bits(check_session *c, const hk_plan *plan, check_place place, 
   return false;
 }
 
-static bool threads_agree(check_session *c, const char *decision, int threads, bool own_loop, check_place place, char *why) {
+static bool threads_agree(check_session *c, const char *decision, int threads, bool own_loop, check_place place,
+                          char *why) {
   hk_plan *plan = NULL;
   hk_status status = plan_make(c, &plan, decision, threads, own_loop);
   if (status) {

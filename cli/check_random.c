@@ -13,11 +13,11 @@ static bool chance(uint64_t *r, int percent) { return below(r, 100) < percent; }
 
 /* ---- types */
 static void types_choose(hk_problem *p, uint64_t *r) {
-  static const hk_type common[][3] = {
-      {HK_F32, HK_F32, HK_F32}, {HK_F32, HK_F32, HK_F32}, {HK_F32, HK_F32, HK_F32}, {HK_F32, HK_F32, HK_F32},
-      {HK_F64, HK_F64, HK_F64}, {HK_F16, HK_F16, HK_F16}, {HK_F16, HK_F16, HK_F32}, {HK_BF16, HK_BF16, HK_BF16},
-      {HK_BF16, HK_BF16, HK_F32}, {HK_S8, HK_S8, HK_S32}, {HK_S8, HK_S8, HK_S8}, {HK_U8, HK_S8, HK_U8},
-      {HK_U8, HK_S8, HK_S32}, {HK_U8, HK_S8, HK_F32}};
+  static const hk_type common[][3] = {{HK_F32, HK_F32, HK_F32}, {HK_F32, HK_F32, HK_F32},    {HK_F32, HK_F32, HK_F32},
+                                      {HK_F32, HK_F32, HK_F32}, {HK_F64, HK_F64, HK_F64},    {HK_F16, HK_F16, HK_F16},
+                                      {HK_F16, HK_F16, HK_F32}, {HK_BF16, HK_BF16, HK_BF16}, {HK_BF16, HK_BF16, HK_F32},
+                                      {HK_S8, HK_S8, HK_S32},   {HK_S8, HK_S8, HK_S8},       {HK_U8, HK_S8, HK_U8},
+                                      {HK_U8, HK_S8, HK_S32},   {HK_U8, HK_S8, HK_F32}};
   static const hk_type floats[] = {HK_F32, HK_F64, HK_F16, HK_BF16, HK_F8E4M3, HK_S8, HK_U8};
   static const hk_type from_int8[] = {HK_S32, HK_S8, HK_U8, HK_F32, HK_F64, HK_F16, HK_BF16, HK_F8E4M3};
   if (chance(r, 45)) {
@@ -63,8 +63,7 @@ static void groups_choose(hk_problem *p, uint64_t *r) {
     p->k = p->feature_groups * between(r, 1, 9);
   } else if (kind < 33) /* depthwise */
     p->feature_groups = p->k = p->c;
-  else if (kind < 43) { /* with a multiplier */
-    p->feature_groups = p->c = between(r, 2, 20);
+  else if (kind < 43) { /* with a multiplier */ p->feature_groups = p->c = between(r, 2, 20);
     p->k = p->c * between(r, 2, 4);
   } else if (kind < 56) { /* batch groups */
     p->batch_groups = between(r, 2, 4);

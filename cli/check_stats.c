@@ -5,22 +5,48 @@
 
 enum {
   T_RANK = 0,
-  T_PAIR = 4,          /* x type * 8 + f type */
+  T_PAIR = 4, /* x type * 8 + f type */
   T_RESULT = T_PAIR + 64,
   T_GROUPING = T_RESULT + 8,
   T_ACT = T_GROUPING + 5,
   T_MORE = T_ACT + 14
 };
 
-static const char *const groupings[] = {"no groups", "feature groups", "depthwise", "channel multiplier", "batch groups"};
-static const char *const acts[] = {"none", "relu", "clip", "leaky", "prelu", "sigmoid", "silu", "tanh", "gelu",
-                                   "gelu_tanh", "hardswish", "hardtanh", "softsign", "user"};
-static const char *const more[] = {
-    "input dilation", "filter dilation", "stride > 1", "padding", "negative padding", "filter reversal", "zero sizes",
-    "window does not fit", "channels first", "channels last", "odd strides", "strides with gaps", "negative strides",
-    "zero strides", "zero points", "zero point a channel", "scale", "scale a channel", "bias", "gated", "blended",
-    "residual after", "residual before", "residual strided", "residual in place", "user function", "second user function",
-    "user store", "weights at execute", "stateful", "unequal padding"};
+static const char *const groupings[] = {"no groups", "feature groups", "depthwise", "channel multiplier",
+                                        "batch groups"};
+static const char *const acts[] = {"none", "relu", "clip",      "leaky",     "prelu",    "sigmoid",  "silu",
+                                   "tanh", "gelu", "gelu_tanh", "hardswish", "hardtanh", "softsign", "user"};
+static const char *const more[] = {"input dilation",
+                                   "filter dilation",
+                                   "stride > 1",
+                                   "padding",
+                                   "negative padding",
+                                   "filter reversal",
+                                   "zero sizes",
+                                   "window does not fit",
+                                   "channels first",
+                                   "channels last",
+                                   "odd strides",
+                                   "strides with gaps",
+                                   "negative strides",
+                                   "zero strides",
+                                   "zero points",
+                                   "zero point a channel",
+                                   "scale",
+                                   "scale a channel",
+                                   "bias",
+                                   "gated",
+                                   "blended",
+                                   "residual after",
+                                   "residual before",
+                                   "residual strided",
+                                   "residual in place",
+                                   "user function",
+                                   "second user function",
+                                   "user store",
+                                   "weights at execute",
+                                   "stateful",
+                                   "unequal padding"};
 enum { MORE = sizeof more / sizeof *more };
 _Static_assert(T_MORE + MORE <= CHECK_TRAITS, "room for every trait");
 
@@ -74,11 +100,27 @@ void check_stats_note(int64_t counts[CHECK_TRAITS], const check_case *t) {
   }
   some[6] |= !p->n || !p->c || !p->k;
   some[7] = s.pixels == 0;
-  bool rest[] = {first, last, !first && !last, strides.gaps, strides.negative, strides.zero,
-                 p->x_zero || p->f_zero || p->y_zero, t->with & WITH_F_ZEROS, e->scale == 1, e->scale == 2, e->bias,
-                 e->gate == HK_GATE_GATED, e->gate == HK_GATE_BLENDED, e->residual == HK_RESIDUAL_AFTER,
-                 e->residual == HK_RESIDUAL_BEFORE, t->with & WITH_C_STRIDES, t->with & WITH_IN_PLACE,
-                 t->with & WITH_USER, t->with & WITH_USER2, t->with & WITH_STORE, t->with & WITH_LATE,
+  bool rest[] = {first,
+                 last,
+                 !first && !last,
+                 strides.gaps,
+                 strides.negative,
+                 strides.zero,
+                 p->x_zero || p->f_zero || p->y_zero,
+                 t->with & WITH_F_ZEROS,
+                 e->scale == 1,
+                 e->scale == 2,
+                 e->bias,
+                 e->gate == HK_GATE_GATED,
+                 e->gate == HK_GATE_BLENDED,
+                 e->residual == HK_RESIDUAL_AFTER,
+                 e->residual == HK_RESIDUAL_BEFORE,
+                 t->with & WITH_C_STRIDES,
+                 t->with & WITH_IN_PLACE,
+                 t->with & WITH_USER,
+                 t->with & WITH_USER2,
+                 t->with & WITH_STORE,
+                 t->with & WITH_LATE,
                  t->with & WITH_STATE};
   memcpy(some + 8, rest, sizeof rest);
   counts[T_RANK + p->rank]++;

@@ -134,7 +134,7 @@ hk_status cli_operands_workspace(cli_operands *o, const hk_plan *plan);
 void cli_operands_free(cli_operands *o);
 hk_args cli_operands_args(const cli_operands *o, const hk_plan *plan);
 hk_weights cli_operands_weights(const cli_operands *o);
-bool cli_problem_is_double(const hk_problem *p); /* x or f is f64: scale and bias are too */
+bool cli_problem_is_double(const hk_problem *p); /* scale, bias and user values are double */
 bool cli_problem_is_int8(const hk_problem *p);
 bool cli_type_read(const char *text, hk_type *type);
 #endif

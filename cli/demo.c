@@ -1,6 +1,6 @@
 /* `hankel demo`: one problem of each kind of user (an inference engine, a real-time audio plug-in, a GPU-style fused
- * block, a tuner of depthwise kernels), computed, compared with the scalar reference, timed, and shown as a table. Takes
- * a few seconds. */
+ * block, a tuner of depthwise kernels), computed, compared with the scalar reference, timed, and shown as a table.
+ * Takes a few seconds. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

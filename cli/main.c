@@ -7,7 +7,8 @@
 static const cli_verb verbs[] = {
     {"info", "info [--json]", "the CPU, its measured peak and bandwidth, and the GPU if any", cli_info},
     {"plan", "plan PROBLEM [options]", "what would run, why, and the symbol table", cli_plan},
-    {"run", "run [PROBLEM] --x X.npy --f F.npy --out Y.npy [options]", "computes one convolution on .npy files", cli_run},
+    {"run", "run [PROBLEM] --x X.npy --f F.npy --out Y.npy [options]", "computes one convolution on .npy files",
+     cli_run},
     {"check", "check PROBLEM | --batch FILE | --random N [options]", "every decision against the reference", cli_check},
     {"bench", "bench PROBLEM | --batch FILE [options]", "times problems", cli_bench},
     {"demo", "demo", "one problem of each kind of user, verified and timed", cli_demo},

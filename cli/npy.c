@@ -14,9 +14,9 @@
 static const struct {
   const char *descr;
   hk_type type;
-} descrs[] = {{"<f4", HK_F32}, {"<f8", HK_F64}, {"<f2", HK_F16}, {"<V2", HK_BF16}, {"|i1", HK_S8}, {"|u1", HK_U8},
-              {"<i4", HK_S32}, {"|V1", HK_F8E4M3}, {"=f4", HK_F32}, {"=f8", HK_F64}, {"=f2", HK_F16}, {"=i4", HK_S32},
-              {"|V2", HK_BF16}, {"<V1", HK_F8E4M3}, {"<i1", HK_S8}, {"<u1", HK_U8}};
+} descrs[] = {{"<f4", HK_F32},  {"<f8", HK_F64},    {"<f2", HK_F16}, {"<V2", HK_BF16}, {"|i1", HK_S8},  {"|u1", HK_U8},
+              {"<i4", HK_S32},  {"|V1", HK_F8E4M3}, {"=f4", HK_F32}, {"=f8", HK_F64},  {"=f2", HK_F16}, {"=i4", HK_S32},
+              {"|V2", HK_BF16}, {"<V1", HK_F8E4M3}, {"<i1", HK_S8},  {"<u1", HK_U8}};
 enum { DESCRS = sizeof descrs / sizeof *descrs, ALIGN = 64 };
 
 static int fail(char *why, const char *format, ...) {

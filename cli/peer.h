@@ -21,8 +21,8 @@ typedef struct hk_peer {
   int version; /* HK_PEER_VERSION */
   const char *name;
   const char *about; /* library and version */
-  /* Prepares everything that is not timed (packing weights, compiling, reordering them). Returns NULL and fills why (200
-   * bytes) when the peer cannot compute the problem as it lies. */
+  /* Prepares everything that is not timed (packing weights, compiling, reordering them). Returns NULL and fills why
+   * (200 bytes) when the peer cannot compute the problem as it lies. */
   void *(*make)(const hk_peer_job *job, char *why);
   void (*run)(void *state); /* computes job->y; timed */
   void (*destroy)(void *state);

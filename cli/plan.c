@@ -7,12 +7,11 @@
 #include "cli.h"
 
 static bool why, as_json, late, deconv;
-static const cli_option table[] = {
-    {"why", CLI_FLAG, &why, NULL, "list every candidate, and why the refused were"},
-    {"json", CLI_FLAG, &as_json, NULL, "print JSON"},
-    {"deconv", CLI_FLAG, &deconv, NULL, "PROBLEM is benchdnn text of a deconvolution"},
-    {"late-weights", CLI_FLAG, &late, NULL, "plan for weights given at execute"},
-    {0}};
+static const cli_option table[] = {{"why", CLI_FLAG, &why, NULL, "list every candidate, and why the refused were"},
+                                   {"json", CLI_FLAG, &as_json, NULL, "print JSON"},
+                                   {"deconv", CLI_FLAG, &deconv, NULL, "PROBLEM is benchdnn text of a deconvolution"},
+                                   {"late-weights", CLI_FLAG, &late, NULL, "plan for weights given at execute"},
+                                   {0}};
 
 typedef struct lister {
   cli_json *json;
@@ -37,9 +36,11 @@ static void candidate_note(void *context, const hk_candidate *c) {
   cli_table_add(l->rows, 4, strdup(c->refusal ? c->refusal : ""));
 }
 
-static hk_status print_json(const hk_plan *plan, const cli_item *item, const hk_epilogue *e, const hk_options *options) {
+static hk_status print_json(const hk_plan *plan, const cli_item *item, const hk_epilogue *e,
+                            const hk_options *options) {
   cli_json j = {.file = stdout};
-  char *problem = cli_problem_text(&item->problem), *epilogue = cli_epilogue_text(e), *decision = cli_decision_text(plan);
+  char *problem = cli_problem_text(&item->problem), *epilogue = cli_epilogue_text(e),
+       *decision = cli_decision_text(plan);
   cli_json_open(&j, NULL, '{');
   cli_json_text(&j, "problem", problem);
   cli_json_text(&j, "epilogue", epilogue);
@@ -65,7 +66,8 @@ static hk_status print_json(const hk_plan *plan, const cli_item *item, const hk_
   return s;
 }
 
-static hk_status print_words(const hk_plan *plan, const cli_item *item, const hk_epilogue *e, const hk_options *options) {
+static hk_status print_words(const hk_plan *plan, const cli_item *item, const hk_epilogue *e,
+                             const hk_options *options) {
   char *story = cli_story_text(plan);
   if (story) printf("%s%s", story, *story && story[strlen(story) - 1] != '\n' ? "\n" : "");
   free(story);
@@ -100,7 +102,8 @@ int cli_plan(const cli_verb *verb, int argc, char **argv) {
   hk_status s = cli_item_parse(&item, word[0], deconv);
   if (s) return cli_refused(s, word[0]);
   if ((code = cli_planning_options(&options)) || (code = cli_planning_epilogue(&e))) return code;
-  if (e.gate && (s = hk_problem_dense_y(&item.problem, HK_CHANNELS_LAST, item.problem.k / 2))) return cli_refused(s, word[0]);
+  if (e.gate && (s = hk_problem_dense_y(&item.problem, HK_CHANNELS_LAST, item.problem.k / 2)))
+    return cli_refused(s, word[0]);
   /* Any weights have the same plan. */
   cli_operands memory = {0};
   hk_weights w = {.size = sizeof w};

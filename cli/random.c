@@ -10,9 +10,7 @@ uint64_t cli_random(uint64_t *state) {
   return z ^ (z >> 31);
 }
 
-int64_t cli_random_below(uint64_t *state, int64_t n) {
-  return n > 1 ? (int64_t)(cli_random(state) % (uint64_t)n) : 0;
-}
+int64_t cli_random_below(uint64_t *state, int64_t n) { return n > 1 ? (int64_t)(cli_random(state) % (uint64_t)n) : 0; }
 
 /* N(0,1) by Box and Muller: tails included, which sums of uniforms lack. */
 double cli_random_normal(uint64_t *state) {

@@ -94,7 +94,8 @@ static bool padding_named(const char *text, hk_padding *padding) {
 }
 
 static int desc_make(hk_conv_desc *d, const cli_npy *x, const cli_npy *f, hk_layout layout) {
-  int rank = x->rank - 2, first = layout == HK_CHANNELS_LAST ? 1 : 2, channel = layout == HK_CHANNELS_LAST ? rank + 1 : 1;
+  int rank = x->rank - 2, first = layout == HK_CHANNELS_LAST ? 1 : 2,
+      channel = layout == HK_CHANNELS_LAST ? rank + 1 : 1;
   *d = (hk_conv_desc){.size = sizeof *d, .rank = rank, .layout = layout, .x_type = x->type, .f_type = f->type};
   d->n = x->shape[0];
   d->c = x->shape[channel];
@@ -157,9 +158,18 @@ static int problem_spec(hk_problem *p, const hk_conv_desc *d, const cli_npy *x, 
   char text[64], *rest = NULL;
   int64_t pairs[2 * HK_MAX_RANK], in_dilation[HK_MAX_RANK];
   snprintf(text, sizeof text, "%s", o.spec);
-  hk_xla_desc xla = {.size = sizeof xla, .x_shape = x->shape, .f_shape = f->shape, .strides = d->stride, .padding = pairs,
-                     .rhs_dilation = d->dilation, .lhs_dilation = in_dilation, .feature_group_count = o.groups,
-                     .batch_group_count = o.batch_groups, .x_type = d->x_type, .f_type = d->f_type, .y_type = d->y_type};
+  hk_xla_desc xla = {.size = sizeof xla,
+                     .x_shape = x->shape,
+                     .f_shape = f->shape,
+                     .strides = d->stride,
+                     .padding = pairs,
+                     .rhs_dilation = d->dilation,
+                     .lhs_dilation = in_dilation,
+                     .feature_group_count = o.groups,
+                     .batch_group_count = o.batch_groups,
+                     .x_type = d->x_type,
+                     .f_type = d->f_type,
+                     .y_type = d->y_type};
   xla.x_spec = strtok_r(text, ",", &rest);
   xla.f_spec = strtok_r(NULL, ",", &rest);
   xla.y_spec = strtok_r(NULL, ",", &rest);
@@ -221,8 +231,7 @@ static int shape_of_y(const hk_problem *p, hk_gate gate, int64_t elements, int64
     return p->rank + 2;
   }
   const char *spec = o.spec ? strrchr(o.spec, ',') + 1 : NULL;
-  for (int i = 0, space = 0; spec && spec[i]; i++)
-    shape[i] = spec[i] == 'N' ? n : spec[i] == 'C' ? k : out[space++];
+  for (int i = 0, space = 0; spec && spec[i]; i++) shape[i] = spec[i] == 'N' ? n : spec[i] == 'C' ? k : out[space++];
   return spec ? (int)strlen(spec) : 1;
 }
 
@@ -271,17 +280,26 @@ static int compute(const hk_problem *p, const hk_epilogue *e, const hk_options *
   cli_operands memory = {0};
   size_t bytes = hk_type_bytes(p->y_type);
   char *y = calloc((size_t)ey.elements + 1, bytes), why[CLI_NPY_WHY];
-  hk_weights w = {.size = sizeof w, .f = (char *)f->data + (size_t)ef.below * hk_type_bytes(p->f_type),
-                  .scale = v->scale.data, .bias = v->bias.data, .slopes = v->slopes.data, .f_zero = v->f_zeros.data};
+  hk_weights w = {.size = sizeof w,
+                  .f = (char *)f->data + (size_t)ef.below * hk_type_bytes(p->f_type),
+                  .scale = v->scale.data,
+                  .bias = v->bias.data,
+                  .slopes = v->slopes.data,
+                  .f_zero = v->f_zeros.data};
   int code = CLI_FAILED;
   if (!y) cli_error("no memory for %lld elements of y", (long long)ey.elements);
   else if ((s = hk_plan_create(&plan, p, e, options, &w))) code = cli_refused(s, "the problem");
   else if (cli_operands_workspace(&memory, plan)) cli_error("no memory for the workspace");
   else {
-    hk_args args = {.size = sizeof args, .x = (char *)x->data + (size_t)ex.below * hk_type_bytes(p->x_type), .f = w.f,
-                    .y = y + (size_t)ey.below * bytes, .scale = w.scale, .bias = w.bias,
+    hk_args args = {.size = sizeof args,
+                    .x = (char *)x->data + (size_t)ex.below * hk_type_bytes(p->x_type),
+                    .f = w.f,
+                    .y = y + (size_t)ey.below * bytes,
+                    .scale = w.scale,
+                    .bias = w.bias,
                     .c = v->c.data ? (char *)v->c.data + (size_t)ey.below * bytes : NULL,
-                    .workspace = memory.workspace, .workspace_bytes = hk_plan_workspace(plan)};
+                    .workspace = memory.workspace,
+                    .workspace_bytes = hk_plan_workspace(plan)};
     int64_t shape[HK_MAX_RANK + 2];
     int rank = shape_of_y(p, e->gate, ey.elements, shape);
     if ((s = hk_plan_execute(plan, &args))) code = cli_refused(s, "execution");
@@ -311,7 +329,8 @@ static int arrays_agree(const hk_problem *p, const cli_npy *x, const cli_npy *f)
   return CLI_OK;
 }
 
-static int run_on(const char *text, const hk_epilogue *e, const hk_options *options, const cli_npy *x, const cli_npy *f) {
+static int run_on(const char *text, const hk_epilogue *e, const hk_options *options, const cli_npy *x,
+                  const cli_npy *f) {
   cli_item item = {0};
   hk_layout layout;
   int code = cli_layout_read(o.layout, &layout);

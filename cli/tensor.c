@@ -5,10 +5,10 @@
 
 #include "cli.h"
 
-bool cli_problem_is_double(const hk_problem *p) {
-  return p->x_type == HK_F64 || p->f_type == HK_F64 || p->y_type == HK_F64;
-}
 bool cli_problem_is_int8(const hk_problem *p) { return p->x_type == HK_S8 || p->x_type == HK_U8; }
+bool cli_problem_is_double(const hk_problem *p) {
+  return !cli_problem_is_int8(p) && (p->x_type == HK_F64 || p->f_type == HK_F64 || p->y_type == HK_F64);
+}
 
 static void *block_make(size_t bytes) {
   void *block = aligned_alloc(64, (bytes + 127) / 64 * 64);
@@ -74,8 +74,15 @@ void cli_operands_free(cli_operands *o) {
 }
 
 hk_args cli_operands_args(const cli_operands *o, const hk_plan *plan) {
-  return (hk_args){.size = sizeof(hk_args), .x = o->x, .f = o->f, .y = o->y, .c = o->c, .scale = o->scale,
-                   .bias = o->bias, .workspace = o->workspace, .workspace_bytes = hk_plan_workspace(plan)};
+  return (hk_args){.size = sizeof(hk_args),
+                   .x = o->x,
+                   .f = o->f,
+                   .y = o->y,
+                   .c = o->c,
+                   .scale = o->scale,
+                   .bias = o->bias,
+                   .workspace = o->workspace,
+                   .workspace_bytes = hk_plan_workspace(plan)};
 }
 
 hk_weights cli_operands_weights(const cli_operands *o) {
