@@ -10,6 +10,9 @@ typedef enum hk_family {
   HK_FAMILY_ACT = 2,    /* an activation over a row of floats */
   HK_FAMILY_SMALL = 3,  /* few channels over planar rows, time contiguous */
   HK_FAMILY_MAP = 4,    /* element by element over planar rows */
+  HK_FAMILY_DWP = 10,   /* depthwise, lanes are neighbours along the last dimension */
+  HK_FAMILY_DWC = 11,   /* depthwise and grouped, lanes are channels */
+  HK_FAMILY_STAGE = 12, /* rows of a plane into a padded buffer */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -109,6 +112,62 @@ typedef struct hk_map_args {
   float beta;
   hk_map_act act, act2;
 } hk_map_args;
+/* The epilogue that kernels fuse in registers: v = acc*scale + bias, then + beta*c before or after the clamp to
+ * lo..hi. A NaN passes the clamp. */
+enum { HK_DW_AFFINE = 1, HK_DW_CLAMP = 2, HK_DW_BEFORE = 4, HK_DW_AFTER = 8 };
+typedef struct hk_dw_fuse {
+  int32_t flags;
+  float beta, lo, hi;
+} hk_dw_fuse;
+
+/* A run is a chain of taps that lie one vector step apart, so that vectors loaded for one output serve the next:
+ * with X[m] = vector at x + offset + m*x_step and t < taps, acc[j] += f[t] * X[j + t]. X[m] counts only where
+ * first <= m < last (dwc; dwp reads all). f is packed in the order of the runs. */
+#define HK_RUN_TAPS 4
+typedef struct hk_dw_run {
+  int32_t offset;
+  int16_t taps, first, last;
+} hk_dw_run;
+
+/* dwp: one channel; acc[j][lane] for `vectors` vectors of each of `tiles` tiles, f a scalar a tap. Tile i starts i times
+ * x_next, y_next, c_next further on. All vectors are whole but those of the last tile: `lanes` of each are stored,
+ * `last_lanes` of its last. start (may be NULL): [vectors][VW] sums to go on from, for a single tile. */
+typedef struct hk_dwp_args {
+  const float *x, *f, *c, *start;
+  float *y;
+  const hk_dw_run *runs;
+  int64_t run_count, tiles;
+  int64_t x_step, y_step, c_step; /* from vector to vector */
+  int64_t x_next, y_next, c_next; /* from tile to tile */
+  int32_t vectors, lanes, last_lanes;
+  hk_dw_fuse fuse;
+  float scale, bias;
+} hk_dwp_args;
+
+/* dwc: `pixels` pixels of each of `blocks` blocks of lanes; f [block][input][tap][VW]. With inputs > 0 (grouped) lane l
+ * reads lane index[i*VW + l] of the block's x_lanes inputs, for i < inputs; with inputs = 0 (depthwise) its own.
+ * All blocks are whole but the last, which has last_lanes of y and last_x_lanes of x. */
+typedef struct hk_dwc_args {
+  const float *x, *f, *c, *scale, *bias;
+  float *y;
+  const hk_dw_run *runs;
+  const int32_t *index;
+  int64_t run_count, blocks;
+  int64_t x_step, y_step, c_step;    /* from pixel to pixel */
+  int64_t x_block, y_block, f_block; /* from block to block; c lies as y within a pixel */
+  int32_t pixels, inputs, x_lanes, y_lanes, last_x_lanes, last_lanes;
+  int32_t scale_one;                 /* scale is one value */
+  hk_dw_fuse fuse;
+} hk_dwc_args;
+
+/* stage: x[row*x_row + i*x_step], i < cols, goes to column lead + i*spread of a buffer row whose columns are dealt to
+ * `phases` runs of `pitch` floats: column j lies at (j % phases)*pitch + j / phases. Rows lie `row` floats apart. The
+ * floats up to a vector beyond a row's last column, within its phase, may be set to zero. */
+typedef struct hk_stage_args {
+  const float *x;
+  float *buffer;
+  int64_t rows, cols, x_row, x_step, lead, spread, phases, pitch, row;
+} hk_stage_args;
 
 #define HK_KERNEL(name, family, isa, x, f, mr, nr) void name(const void *args);
 #include "cpu/kernels.inc"

@@ -1,0 +1,130 @@
+/* dwc: depthwise and grouped convolution with lanes over channels; see hk_dwc_args.
+ *
+ * Define MR (most pixels a tile) and HK_NAME, include a vocabulary, then this. A run slides along the pixels: each
+ * input vector is loaded (and, grouped, permuted) once for up to HK_RUN_TAPS products. Registers: MR sums,
+ * HK_RUN_TAPS weights, one input, one index. Masked lanes are neither read nor written. */
+#include "dwfuse.tmpl.h"
+
+typedef struct dwc_block {
+  const float *x;
+  v_mask mask;
+  bool whole; /* x has all its lanes */
+} dwc_block;
+
+/* one run of one input of the group; inside: all its pixels and lanes exist */
+HK_INLINE void dwc_run(const int pixels, const int taps, const bool grouped, const bool inside, v_f32 *acc,
+                       const dwc_block *b, const hk_dw_run *r, const float *f, v_i32 index, int64_t step) {
+  v_f32 w[HK_RUN_TAPS];
+  HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_load(f + t * HK_VW);
+  const float *x = b->x + r->offset;
+  HK_UNROLL for (int m = 0; m < pixels + taps - 1; m++) {
+    if (inside || (m >= r->first && m < r->last)) {
+      v_f32 v = inside || b->whole ? v_load(x) : v_load_m(x, b->mask);
+      if (grouped) v = v_permute(v, index);
+      HK_UNROLL for (int t = 0; t < taps; t++) {
+        if (m - t >= 0 && m - t < pixels) acc[m - t] = v_fma(v, w[t], acc[m - t]);
+      }
+    }
+    x += step;
+  }
+}
+
+HK_INLINE void dwc_runs(const int pixels, const bool grouped, const hk_dwc_args *a, const dwc_block *b, const float *f,
+                        v_i32 index, v_f32 *acc) {
+  const hk_dw_run *end = a->runs + a->run_count;
+  for (const hk_dw_run *r = a->runs; r < end; r++) {
+    if (b->whole && r->first <= 0 && r->last >= pixels + r->taps - 1) {
+      switch (r->taps) {
+        case 1: dwc_run(pixels, 1, grouped, true, acc, b, r, f, index, a->x_step); break;
+        case 2: dwc_run(pixels, 2, grouped, true, acc, b, r, f, index, a->x_step); break;
+        case 3: dwc_run(pixels, 3, grouped, true, acc, b, r, f, index, a->x_step); break;
+        default: dwc_run(pixels, HK_RUN_TAPS, grouped, true, acc, b, r, f, index, a->x_step); break;
+      }
+    } else if (r->first < r->last) {
+      switch (r->taps) {
+        case 1: dwc_run(pixels, 1, grouped, false, acc, b, r, f, index, a->x_step); break;
+        case 2: dwc_run(pixels, 2, grouped, false, acc, b, r, f, index, a->x_step); break;
+        case 3: dwc_run(pixels, 3, grouped, false, acc, b, r, f, index, a->x_step); break;
+        default: dwc_run(pixels, HK_RUN_TAPS, grouped, false, acc, b, r, f, index, a->x_step); break;
+      }
+    }
+    f += r->taps * HK_VW;
+  }
+}
+
+HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, int64_t block, int lanes) {
+  float *y = a->y + block * a->y_block;
+  if (a->fuse.flags) {
+    const v_mask m = v_tail(lanes);
+    const int64_t at = block * a->y_block;
+    const v_f32 one = v_set1(1.0f);
+    const v_f32 scale = !a->scale ? one : a->scale_one ? v_bcast(a->scale) : v_load_m(a->scale + at, m);
+    const v_f32 bias = a->bias ? v_load_m(a->bias + at, m) : v_zero();
+    HK_UNROLL for (int j = 0; j < pixels; j++) {
+      v_f32 r = v_zero();
+      if (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER)) r = v_load_m(a->c + at + j * a->c_step, m);
+      acc[j] = fuse_vector(&a->fuse, acc[j], scale, bias, r);
+    }
+  }
+  if (lanes == HK_VW) {
+    HK_UNROLL for (int j = 0; j < pixels; j++) v_store(y + j * a->y_step, acc[j]);
+  } else {
+    HK_UNROLL for (int j = 0; j < pixels; j++) v_store_n(y + j * a->y_step, acc[j], lanes);
+  }
+}
+
+HK_INLINE void dwc_blocks(const int pixels, const bool grouped, const hk_dwc_args *a) {
+  for (int64_t block = 0; block < a->blocks; block++) {
+    const bool last = block == a->blocks - 1;
+    const int x_lanes = last ? a->last_x_lanes : a->x_lanes;
+    const dwc_block b = {a->x + block * a->x_block, v_tail(x_lanes), x_lanes == HK_VW};
+    const float *f = a->f + block * a->f_block;
+    v_f32 acc[MR];
+    HK_UNROLL for (int j = 0; j < pixels; j++) acc[j] = v_zero();
+    if (grouped) {
+      int64_t taps = 0;
+      for (int64_t i = 0; i < a->run_count; i++) taps += a->runs[i].taps;
+      for (int32_t i = 0; i < a->inputs; i++, f += taps * HK_VW) {
+        dwc_runs(pixels, true, a, &b, f, v_load_i32(a->index + i * HK_VW), acc);
+      }
+    } else {
+      dwc_runs(pixels, false, a, &b, f, v_load_i32(a->index), acc);
+    }
+    dwc_store(pixels, a, acc, block, last ? a->last_lanes : a->y_lanes);
+  }
+}
+
+#define DWC_BLOCKS(n)                                                            \
+  static __attribute__((noinline)) void dwc_blocks_##n(const hk_dwc_args *a) {   \
+    if (a->inputs) dwc_blocks(n, true, a);                                       \
+    else dwc_blocks(n, false, a);                                                \
+  }
+DWC_BLOCKS(1) DWC_BLOCKS(2) DWC_BLOCKS(3) DWC_BLOCKS(4) DWC_BLOCKS(5) DWC_BLOCKS(6) DWC_BLOCKS(7) DWC_BLOCKS(8)
+#if MR > 8
+DWC_BLOCKS(9) DWC_BLOCKS(10)
+#endif
+#if MR > 10
+DWC_BLOCKS(11) DWC_BLOCKS(12)
+#endif
+
+void HK_NAME(const void *args) {
+  const hk_dwc_args *a = args;
+  switch (a->pixels) {
+    case 1: dwc_blocks_1(a); return;
+    case 2: dwc_blocks_2(a); return;
+    case 3: dwc_blocks_3(a); return;
+    case 4: dwc_blocks_4(a); return;
+    case 5: dwc_blocks_5(a); return;
+    case 6: dwc_blocks_6(a); return;
+    case 7: dwc_blocks_7(a); return;
+    case 8: dwc_blocks_8(a); return;
+#if MR > 8
+    case 9: dwc_blocks_9(a); return;
+    case 10: dwc_blocks_10(a); return;
+#endif
+#if MR > 10
+    case 11: dwc_blocks_11(a); return;
+    case 12: dwc_blocks_12(a); return;
+#endif
+  }
+}

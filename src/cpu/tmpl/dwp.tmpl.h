@@ -1,0 +1,92 @@
+/* dwp: depthwise convolution of one channel, lanes along the last dimension; see hk_dwp_args.
+ *
+ * Define MR (most vectors a tile) and HK_NAME, include a vocabulary, then this. One body for every count of vectors
+ * 1..MR and every chain 1..HK_RUN_TAPS, so that no tail costs more than its share. Registers: MR sums, HK_RUN_TAPS
+ * weights, one input. Reads whole vectors of x (the caller owns that they exist), writes only the lanes it is told. */
+#include "dwfuse.tmpl.h"
+
+/* the FMAs of one run: vectors + taps - 1 loads, vectors * taps products */
+HK_INLINE void dwp_run(const int vectors, const int taps, v_f32 *acc, const float *x, const float *f, int64_t step) {
+  v_f32 w[HK_RUN_TAPS];
+  HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_bcast(f + t);
+  HK_UNROLL for (int m = 0; m < vectors + taps - 1; m++) {
+    const v_f32 v = v_load(x);
+    x += step;
+    HK_UNROLL for (int t = 0; t < taps; t++) {
+      if (m - t >= 0 && m - t < vectors) acc[m - t] = v_fma(v, w[t], acc[m - t]);
+    }
+  }
+}
+
+HK_INLINE void dwp_store(const int vectors, const hk_dwp_args *a, v_f32 *acc, int64_t tile) {
+  const bool last = tile == a->tiles - 1;
+  const int lanes = last ? a->lanes : HK_VW, last_lanes = last ? a->last_lanes : HK_VW;
+  float *y = a->y + tile * a->y_next;
+  if (a->fuse.flags) {
+    const v_f32 scale = v_set1(a->scale), bias = v_set1(a->bias);
+    const float *c = a->c + (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER) ? tile * a->c_next : 0);
+    HK_UNROLL for (int j = 0; j < vectors; j++) {
+      v_f32 r = v_zero();
+      if (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER)) {
+        r = v_load_m(c + j * a->c_step, v_tail(j == vectors - 1 ? last_lanes : lanes));
+      }
+      acc[j] = fuse_vector(&a->fuse, acc[j], scale, bias, r);
+    }
+  }
+  HK_UNROLL for (int j = 0; j < vectors - 1; j++) {
+    if (lanes == HK_VW) v_store(y + j * a->y_step, acc[j]);
+    else v_store_n(y + j * a->y_step, acc[j], lanes);
+  }
+  v_store_n(y + (vectors - 1) * a->y_step, acc[vectors - 1], last_lanes);
+}
+
+HK_INLINE void dwp_tiles(const int vectors, const hk_dwp_args *a) {
+  const hk_dw_run *end = a->runs + a->run_count;
+  for (int64_t tile = 0; tile < a->tiles; tile++) {
+    v_f32 acc[MR];
+    HK_UNROLL for (int j = 0; j < vectors; j++) acc[j] = a->start ? v_load(a->start + j * HK_VW) : v_zero();
+    const float *x = a->x + tile * a->x_next, *f = a->f;
+    for (const hk_dw_run *r = a->runs; r < end; r++) {
+      const float *p = x + r->offset;
+      switch (r->taps) {
+        case 1: dwp_run(vectors, 1, acc, p, f, a->x_step); break;
+        case 2: dwp_run(vectors, 2, acc, p, f, a->x_step); break;
+        case 3: dwp_run(vectors, 3, acc, p, f, a->x_step); break;
+        default: dwp_run(vectors, HK_RUN_TAPS, acc, p, f, a->x_step); break;
+      }
+      f += r->taps;
+    }
+    dwp_store(vectors, a, acc, tile);
+  }
+}
+
+#define DWP_TILES(n) static __attribute__((noinline)) void dwp_tiles_##n(const hk_dwp_args *a) { dwp_tiles(n, a); }
+DWP_TILES(1) DWP_TILES(2) DWP_TILES(3) DWP_TILES(4) DWP_TILES(5) DWP_TILES(6) DWP_TILES(7) DWP_TILES(8)
+#if MR > 8
+DWP_TILES(9) DWP_TILES(10)
+#endif
+#if MR > 10
+DWP_TILES(11) DWP_TILES(12)
+#endif
+
+void HK_NAME(const void *args) {
+  const hk_dwp_args *a = args;
+  switch (a->vectors) {
+    case 1: dwp_tiles_1(a); return;
+    case 2: dwp_tiles_2(a); return;
+    case 3: dwp_tiles_3(a); return;
+    case 4: dwp_tiles_4(a); return;
+    case 5: dwp_tiles_5(a); return;
+    case 6: dwp_tiles_6(a); return;
+    case 7: dwp_tiles_7(a); return;
+    case 8: dwp_tiles_8(a); return;
+#if MR > 8
+    case 9: dwp_tiles_9(a); return;
+    case 10: dwp_tiles_10(a); return;
+#endif
+#if MR > 10
+    case 11: dwp_tiles_11(a); return;
+    case 12: dwp_tiles_12(a); return;
+#endif
+  }
+}

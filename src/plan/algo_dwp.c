@@ -1,0 +1,233 @@
+/* Depthwise convolution, lanes along the last dimension (channels-first): one input channel a group, any multiplier,
+ * window, stride, padding, dilation of filter and input, any strides of x. f32 data; y of any type, fastest with a
+ * contiguous last dimension. No workspace. Refuses gates and state. See dwp.h for how planes are read. */
+#include <stdio.h>
+
+#include "plan/dwp.h"
+
+/* floats of a band that stay in a 32 KiB L1 beside the rows that stream through it */
+#define BAND 5120
+
+static bool refuse(char *why, const char *text) {
+  snprintf(why, HK_REASON, "%s", text);
+  return false;
+}
+
+static bool one_row(const hk_geom *g) {
+  return g->win[0] == 1 && g->win[1] == 1 && g->out[0] == 1 && g->out[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0;
+}
+
+/* Farthest a tap of dimension d lies from the first, in steps of the stride */
+static int64_t reach(const hk_geom *g, int d) { return (g->win[d] - 1) * g->dil[d] / g->stride[d]; }
+
+static void buffer_shape(const hk_geom *g, hk_dwp *p) {
+  const int64_t q = hk_min64(p->band_q, g->out[2]);
+  p->phases = g->stride[2];
+  p->pitch = hk_round_up(hk_max64(hk_round_up(q, p->vw), q + 8) + reach(g, 2), 8);
+  p->row = p->phases * p->pitch;
+  p->rows = (p->band_p - 1) * g->stride[1] + (g->win[1] - 1) * g->dil[1] + 1;
+  p->used = g->win[0] * p->rows * p->row;
+}
+
+static bool fits(const hk_geom *g, hk_dwp *p, int64_t limit) {
+  /* sizes that would overflow a product never fit */
+  if (g->win[2] * g->dil[2] > HK_DW_BUFFER || g->win[1] * g->dil[1] > HK_DW_BUFFER || g->win[0] > HK_DW_BUFFER ||
+      g->stride[2] > HK_DW_BUFFER || g->stride[1] > HK_DW_BUFFER)
+    return false;
+  buffer_shape(g, p);
+  return p->used <= limit;
+}
+
+/* Whole rows while about eight of them fit, then as many rows as L1 holds; the last resort is the whole buffer. */
+static bool choose_band(const hk_geom *g, hk_dwp *p) {
+  for (int limit = BAND; limit <= HK_DW_BUFFER; limit = limit == BAND ? HK_DW_BUFFER : HK_DW_BUFFER + 1) {
+    p->band_p = hk_min64(g->out[1], 8);
+    for (p->band_q = g->out[2]; !fits(g, p, limit) && p->band_q > 64;) p->band_q = hk_ceil_div(p->band_q, 2);
+    while (!fits(g, p, limit) && p->band_p > 1) p->band_p = hk_ceil_div(p->band_p, 2);
+    while (!fits(g, p, limit) && p->band_q > p->vw) p->band_q = hk_ceil_div(p->band_q, 2);
+    if (!fits(g, p, limit)) continue;
+    const int64_t least = p->band_p;
+    for (p->band_p = g->out[1]; p->band_p > least && !fits(g, p, limit);) p->band_p--;
+    p->band_p = hk_ceil_div(g->out[1], hk_ceil_div(g->out[1], p->band_p));
+    return fits(g, p, limit);
+  }
+  return false;
+}
+
+/* Rows or vectors between the vectors of a tile, so that taps chain; 1 where nothing chains. */
+static int64_t choose_spread(const hk_geom *g, const hk_dwp *p) {
+  const int d = p->down ? 1 : 2;
+  const int64_t apart = g->dil[d] / hk_gcd(g->dil[d], g->stride[d]);
+  const int64_t spread = p->down ? apart : apart / hk_gcd(apart, p->vw);
+  const int64_t vectors = p->down ? p->band_p : hk_ceil_div(hk_min64(p->band_q, g->out[2]), p->vw);
+  const int64_t step = p->down ? spread * g->stride[1] : spread * p->vw;
+  const int64_t span = p->down ? (g->win[1] - 1) * g->dil[1] : reach(g, 2);
+  return step <= span && spread * 2 <= vectors ? spread : 1;
+}
+
+bool hk_dwp_layout(const hk_task *t, const hk_decision *d, hk_dwp *p) {
+  const hk_geom *g = &t->geom;
+  p->vw = d->kernel->nr;
+  p->mr = d->kernel->mr;
+  p->source = d->knob[HK_DWP_SOURCE];
+  p->down = d->knob[HK_DWP_DOWN];
+  p->band_p = d->knob[HK_DWP_ROWS];
+  p->band_q = d->knob[HK_DWP_COLS];
+  p->shards = d->knob[HK_DWP_SHARDS];
+  p->parts = d->knob[HK_DWP_PARTS];
+  p->bands_p = hk_ceil_div(g->out[1], p->band_p);
+  p->bands_q = hk_ceil_div(g->out[2], p->band_q);
+  p->bands = g->out[0] * p->bands_p * p->bands_q;
+  p->spread = 1;
+  p->phases = 1;
+  if (p->source == HK_DWP_GATHER) return true;
+  p->spread = choose_spread(g, p);
+  if (p->source == HK_DWP_BAND) return fits(g, p, HK_DW_BUFFER);
+  p->inner_lo = hk_max64(0, g->lo[2]);
+  p->inner_hi = hk_min64(g->out[2], g->in[2] + g->lo[2] - (g->win[2] - 1) * g->dil[2]);
+  return true;
+}
+
+/* cycles a vector and tap cost: a chained load serves several products, a lone one pays for crossing cache lines */
+static double tap_cycles(const hk_geom *g, const hk_dwp *p) {
+  const double chain = p->down ? (double)hk_min64(g->win[1], HK_RUN_TAPS)
+                               : (double)hk_min64(HK_RUN_TAPS, 1 + reach(g, 2) / (p->spread * p->vw));
+  const double wide = p->vw / 8.0 > 1 ? p->vw / 8.0 : 1.0;
+  const double load = (wide > 1 ? 2.0 : 0.8) / chain + 0.05, product = 0.5 * wide;
+  return load > product ? load : product;
+}
+
+/* Zen 4 at 3.7 GHz; bench/results/cpu-depthwise */
+static double predict(const hk_task *t, const hk_decision *d, const hk_dwp *p) {
+  const hk_geom *g = &t->geom;
+  const double planes = (double)g->n * (double)g->groups * (double)g->k;
+  const double rows = planes * (double)g->out[0] * (double)g->out[1];
+  const double vectors = rows * (double)hk_ceil_div(g->out[2], p->vw);
+  const double staged = p->source == HK_DWP_BAND ? 1.5 : 0.0, gather = p->source == HK_DWP_GATHER ? p->vw * 2.0 : 0.0;
+  const double store = p->fused && g->y.at[2] == 1 ? 2.0 : 8.0 * (double)p->vw;
+  double cycles = vectors * ((double)g->taps * (tap_cycles(g, p) + gather) + store + staged) + planes * 40.0;
+  if (g->x.at[2] != 1) cycles += vectors * 4.0 * (double)p->vw;
+  const double threads = (double)hk_min64(t->threads, d->knob[HK_DWP_SHARDS] * d->knob[HK_DWP_PARTS]);
+  return 5e-8 + cycles / 3.7e9 / (threads > 1 ? threads : 1);
+}
+
+static void choose_split(const hk_task *t, hk_decision *d, hk_dwp *p) {
+  const hk_geom *g = &t->geom;
+  const int64_t planes = hk_max64(1, g->n * g->groups);
+  d->knob[HK_DWP_SHARDS] = hk_min64(t->threads, planes);
+  d->knob[HK_DWP_PARTS] = 1;
+  if (planes >= 2 * t->threads || t->threads == 1) return;
+  const int64_t want = hk_ceil_div(2 * t->threads, d->knob[HK_DWP_SHARDS]);
+  if (p->source == HK_DWP_DIRECT) p->band_q = hk_round_up(hk_ceil_div(g->out[2], want), p->vw * p->mr);
+  const int64_t bands = g->out[0] * hk_ceil_div(g->out[1], p->band_p) * hk_ceil_div(g->out[2], p->band_q);
+  d->knob[HK_DWP_PARTS] = hk_min64(want, bands);
+}
+
+static bool supported(const hk_task *t, char *why) {
+  const hk_geom *g = &t->geom;
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return refuse(why, "needs f32 x and f");
+  if (g->c != 1) return refuse(why, "needs one input channel a group");
+  if (t->epi.e.gate) return refuse(why, "the epilogue is gated");
+  if (t->options.stateful) return refuse(why, "the plan is stateful");
+  if (!t->f_now && g->taps > HK_DW_TAPS_NOW) return refuse(why, "the window is too large for weights at execute");
+  if (g->taps > INT32_MAX / 64) return refuse(why, "the window has too many taps");
+  return true;
+}
+
+static bool offer(const hk_task *t, hk_decision *d, char *why) {
+  const hk_geom *g = &t->geom;
+  if (!supported(t, why)) return false;
+  if (g->gm == 0) return refuse(why, "the result is empty");
+  hk_dwp p = {.vw = d->kernel->nr, .mr = d->kernel->mr};
+  p.fused = hk_dw_fuse_make(t, &p.fuse);
+  p.source = choose_band(g, &p) ? HK_DWP_BAND : HK_DWP_GATHER;
+  if (p.source == HK_DWP_GATHER) {
+    p.band_p = 1;
+    p.band_q = hk_min64(g->out[2], p.vw * p.mr * 8);
+  }
+  if (one_row(g) && g->stride[2] == 1 && g->in_dil[2] == 1 && g->x.at[2] == 1 &&
+      (g->win[2] - 1) * g->dil[2] < INT32_MAX) {
+    p.source = HK_DWP_DIRECT;
+    p.band_p = 1;
+    p.band_q = g->out[2];
+  }
+  p.down = p.source == HK_DWP_BAND && g->win[1] > 1 && g->out[1] >= 3;
+  choose_split(t, d, &p);
+  d->knob[HK_DWP_SOURCE] = p.source;
+  d->knob[HK_DWP_DOWN] = p.down;
+  d->knob[HK_DWP_ROWS] = p.band_p;
+  d->knob[HK_DWP_COLS] = p.band_q;
+  if (!hk_dwp_layout(t, d, &p)) return refuse(why, "the window fits no buffer");
+  d->predicted_s = predict(t, d, &p);
+  d->workspace_bytes = 0;
+  return true;
+}
+
+static bool check(const hk_task *t, hk_decision *d, char *why) {
+  const hk_geom *g = &t->geom;
+  hk_dwp p = {0};
+  if (!supported(t, why)) return false;
+  if (d->knob[HK_DWP_SOURCE] < HK_DWP_DIRECT || d->knob[HK_DWP_SOURCE] > HK_DWP_GATHER) return refuse(why, "source is 0, 1 or 2");
+  if (d->knob[HK_DWP_DOWN] != 0 && d->knob[HK_DWP_DOWN] != 1) return refuse(why, "down is 0 or 1");
+  if (d->knob[HK_DWP_DOWN] && d->knob[HK_DWP_SOURCE] != HK_DWP_BAND) return refuse(why, "down needs source=1");
+  if (d->knob[HK_DWP_ROWS] < 1 || d->knob[HK_DWP_ROWS] > g->out[1]) return refuse(why, "rows is 1..the output's rows");
+  if (d->knob[HK_DWP_COLS] < 1 || d->knob[HK_DWP_COLS] > hk_round_up(g->out[2], 256)) return refuse(why, "cols is out of range");
+  if (d->knob[HK_DWP_SHARDS] < 1 || d->knob[HK_DWP_SHARDS] > 4096 || d->knob[HK_DWP_PARTS] < 1 || d->knob[HK_DWP_PARTS] > 4096)
+    return refuse(why, "shards and parts are 1..4096");
+  if (d->knob[HK_DWP_SOURCE] == HK_DWP_DIRECT &&
+      !(one_row(g) && g->stride[2] == 1 && g->in_dil[2] == 1 && g->x.at[2] == 1 && (g->win[2] - 1) * g->dil[2] < INT32_MAX))
+    return refuse(why, "source=0 needs one contiguous dimension and stride 1");
+  d->workspace_bytes = 0;
+  return hk_dwp_layout(t, d, &p) || refuse(why, "the band does not fit the buffer");
+}
+
+/* Other ways worth timing: the other direction of the tile, a band of half the rows. */
+static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
+  char why[HK_REASON];
+  for (int seen = 0, i = 0; i < 3; i++) {
+    *d = *base;
+    if (base->knob[HK_DWP_SOURCE] != HK_DWP_BAND) return false;
+    if (i == 0) d->knob[HK_DWP_DOWN] = !base->knob[HK_DWP_DOWN];
+    if (i == 1) d->knob[HK_DWP_ROWS] = hk_ceil_div(base->knob[HK_DWP_ROWS], 2);
+    if (i == 2) d->knob[HK_DWP_ROWS] = hk_min64(t->geom.out[1], base->knob[HK_DWP_ROWS] * 2);
+    if (i > 0 && d->knob[HK_DWP_ROWS] == base->knob[HK_DWP_ROWS]) continue;
+    if (check(t, d, why) && seen++ == index) return true;
+  }
+  return false;
+}
+
+static hk_status make_chain(const hk_geom *g, hk_dwp *p) {
+  int64_t *offset = hk_alloc((size_t)g->taps * sizeof *offset);
+  if (!offset) return hk_fail(HK_NO_MEMORY, "no memory for %lld taps", (long long)g->taps);
+  for (int64_t t = 0; t < g->taps; t++) {
+    const int64_t s = t % g->win[2] * g->dil[2], r = t / g->win[2] % g->win[1] * g->dil[1], a = t / g->win[2] / g->win[1];
+    offset[t] = (a * p->rows + r) * p->row + s % p->phases * p->pitch + s / p->phases;
+    if (p->source == HK_DWP_GATHER) offset[t] = t;
+  }
+  int64_t step = p->down ? p->spread * g->stride[1] * p->row : p->spread * p->vw;
+  if (p->source == HK_DWP_GATHER) step = g->taps; /* natural order, no chains */
+  const bool ok = hk_chain_make(&p->chain, offset, g->taps, step);
+  hk_free(offset);
+  return ok ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for %lld taps", (long long)g->taps);
+}
+
+static void destroy(hk_plan *plan) {
+  hk_dwp *p = plan->own;
+  if (p) hk_chain_free(&p->chain);
+  hk_free(p);
+}
+
+static hk_status build(hk_plan *plan) {
+  hk_dwp *p = plan->own = hk_alloc_zero(sizeof *p);
+  if (!p) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  hk_dwp_layout(&plan->task, &plan->decision, p);
+  p->stage = hk_kernel_best(HK_FAMILY_STAGE, plan->decision.kernel->isa)->fn;
+  p->fused = hk_dw_fuse_make(&plan->task, &p->fuse) && plan->task.geom.y.at[2] == 1 &&
+             (!plan->task.epi.e.residual || plan->task.epi.c.at[2] == 1);
+  const hk_status s = make_chain(&plan->task.geom, p);
+  return s ? s : hk_chain_pack(plan, &p->chain);
+}
+
+const hk_algo hk_algo_dwp = {
+    .name = "dwp", .knobs = {"source", "down", "rows", "cols", "shards", "parts"}, .family = HK_FAMILY_DWP,
+    .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_dwp_run, .destroy = destroy};

@@ -1,0 +1,51 @@
+/* What the depthwise and grouped algorithms share: chains of taps, packed weights in the order of the chains, the
+ * fused epilogue, the split of the work. */
+#ifndef HK_PLAN_DW_H
+#define HK_PLAN_DW_H
+#include "plan/plan.h"
+
+/* floats on the stack of a task: the padded band or edge of a plane */
+#define HK_DW_BUFFER 16384
+/* most taps whose weights are put in order on the stack when they are given at execute */
+#define HK_DW_TAPS_NOW 4096
+
+typedef struct hk_chain {
+  hk_dw_run *runs;
+  int32_t *order; /* order[i]: which tap is the i-th weight of the runs */
+  int64_t run_count, taps;
+} hk_chain;
+/* Chains taps whose offsets (32-bit) lie `step` apart, at most HK_RUN_TAPS a run; false when memory is out. */
+bool hk_chain_make(hk_chain *c, const int64_t *offset, int64_t taps, int64_t step);
+void hk_chain_free(hk_chain *c);
+
+/* Packs [channel][taps * lanes] of weights behind the chain's order; a shared pack must have the same order. */
+hk_status hk_chain_pack(hk_plan *plan, const hk_chain *c);
+const float *hk_chain_weights(const hk_plan *plan, const hk_chain *c);
+/* Element offset of tap t from the first tap, in f. */
+static inline int64_t hk_dw_tap(const hk_geom *g, int64_t t) {
+  const int64_t s = t % g->win[2], r = t / g->win[2] % g->win[1], a = t / g->win[2] / g->win[1];
+  return a * g->f.at[0] + r * g->f.at[1] + s * g->f.at[2];
+}
+
+/* True when the epilogue is one that kernels fuse and y is f32; else rows go through hk_plan_store_row. */
+bool hk_dw_fuse_make(const hk_task *task, hk_dw_fuse *fuse);
+/* Index into x of coordinate i (with padding taken off, input dilation on) of dimension d; -1 outside. */
+static inline int64_t hk_dw_inside(const hk_geom *g, int d, int64_t i) {
+  if (i < 0 || i >= g->in_span[d]) return -1;
+  return g->in_dil[d] == 1 ? i : i % g->in_dil[d] ? -1 : i / g->in_dil[d];
+}
+static inline int64_t hk_gcd(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t r = a % b;
+    a = b;
+    b = r;
+  }
+  return a;
+}
+/* Piece i of count equal pieces of 0..total: [*from, *to). */
+static inline void hk_piece(int64_t total, int64_t i, int64_t count, int64_t *from, int64_t *to) {
+  const int64_t each = total / count, more = total % count;
+  *from = i * each + hk_min64(i, more);
+  *to = *from + each + (i < more);
+}
+#endif
