@@ -341,6 +341,103 @@ HK_API double hk_measure_bandwidth(size_t bytes);
 typedef void (*hk_log_fn)(void *context, const char *line);
 HK_API void hk_log_set(hk_log_fn fn, void *context);
 
+/* ------------------------------------------------------------------ stream */
+
+/* Real time: causal networks over blocks of any length, with state and without latency.
+ *   hk_step    one operation on signals: convolution, activation or gate, sum, scale and shift, LSTM
+ *   hk_chain   checked steps with packed weights: immutable, any number of streams run from one
+ *   hk_stream  the history of one signal path; one thread at a time
+ * Signals are numbered: 1 is the input, steps[i] makes signal i + 2 from lower ones, 0 means none. Before the first
+ * sample every signal was zero. All is f32; denormals are flushed. What does not reach the output is not computed. */
+
+/* An activation inside a chain. HARDTANH: slope_lo below a and slope_hi above b (0: flat). TANH: rational != 0 takes a
+ * short rational form, within 3e-3 of tanh. PRELU: slopes, one a channel. USER is refused. */
+typedef struct hk_step_act {
+  hk_act act;
+  float a, b, slope_lo, slope_hi;
+  const float *slopes;
+  int32_t rational;
+} hk_step_act;
+
+typedef enum hk_step_kind {
+  HK_STEP_CONV = 1,  /* causal convolution of x, plus a 1x1 of mix, plus bias; then the tail below */
+  HK_STEP_MAP = 2,   /* x; then the tail below */
+  HK_STEP_SCALE = 3, /* x*s + h with s, h the two halves of the channels of x2; h is 0 when x2 has as many as x */
+  HK_STEP_LSTM = 4   /* one layer, sample by sample; the state starts as h0, c0 */
+} hk_step_kind;
+
+/* The tail of CONV and MAP: v (+ beta*add if residual is BEFORE), activation or gate (halves the channels, as in
+ * hk_epilogue), + beta*add if residual is AFTER. A sum of two signals is a MAP with an add. */
+typedef struct hk_step {
+  size_t size;
+  hk_step_kind kind;
+  int32_t x;
+  int64_t k, window, dilation, stride, groups; /* CONV; 0 means 1 but for k. stride > 1 makes a slower signal */
+  const float *f;       /* [k][c/groups][window], oldest tap first; LSTM: [4k][c + k], gates i f g o, input before state */
+  const float *bias;    /* [k] or NULL; LSTM: [4k] */
+  int32_t mix;          /* CONV: another signal of the same rate as the result */
+  int64_t mix_groups;
+  const float *mix_f;   /* [k][channels of mix / mix_groups] */
+  int32_t x2;           /* SCALE */
+  hk_step_act act, act2;
+  hk_gate gate;
+  hk_residual residual;
+  int32_t add;          /* signal of the result's shape (BEFORE: of the shape before the gate) */
+  float beta;
+  const float *h0, *c0; /* LSTM: [k] each, NULL means zeros */
+} hk_step;
+
+/* Blocks are f32: channel c at time t lies at x[c*x_channel + t*x_time]; zeros mean channels-last (interleaved) or, for
+ * CHANNELS_FIRST, rows of the longest block (max_block, for y the most frames it can make) one after the other. */
+typedef struct hk_chain_desc {
+  size_t size;
+  int64_t channels;     /* of the input */
+  int64_t max_block;    /* longest block that process takes */
+  const hk_step *steps;
+  int32_t count;
+  int32_t output;       /* signal; 0 means the last */
+  hk_layout layout;     /* of x and y */
+  int64_t x_channel, x_time, y_channel, y_time;
+  hk_isa isa;           /* cap, as in hk_options */
+} hk_chain_desc;
+
+typedef struct hk_chain hk_chain;
+typedef struct hk_stream hk_stream;
+
+/* Memory may be the caller's (64-byte aligned, as long as measure says, freed after destroy) or NULL: then create
+ * makes one allocation. */
+HK_API hk_status hk_chain_measure(const hk_chain_desc *desc, size_t *chain_bytes, size_t *stream_bytes);
+HK_API hk_status hk_chain_create(hk_chain **chain, const hk_chain_desc *desc, void *memory, size_t memory_bytes);
+/* One convolution: rank 1, batch 1, f32, causal padding, in[0] the longest block; x and y strides say how blocks lie.
+ * A residual adds the stream's own input. scale, bias and f come from weights. */
+HK_API hk_status hk_chain_create_conv(hk_chain **chain, const hk_problem *problem, const hk_epilogue *epilogue,
+                                      const hk_options *options, const hk_weights *weights);
+HK_API void hk_chain_destroy(hk_chain *chain); /* after its streams */
+typedef struct hk_chain_facts {
+  size_t size;
+  int64_t x_channels, y_channels, max_block, max_out; /* max_out: most frames one block can make */
+  int64_t receptive_field; /* input frames that one output frame depends on; LSTM counts as 1 */
+  int32_t recurrent;       /* nonzero: some LSTM remembers for ever */
+  double flops;            /* per input frame: twice the multiply-adds of what is computed */
+  size_t chain_bytes, stream_bytes, state_bytes;
+  const char *isa;
+} hk_chain_facts;
+HK_API hk_status hk_chain_info(const hk_chain *chain, hk_chain_facts *facts);
+
+HK_API hk_status hk_stream_create(hk_stream **stream, const hk_chain *chain, void *memory, size_t memory_bytes);
+HK_API void hk_stream_destroy(hk_stream *stream);
+/* Takes 0..max_block frames and makes *n_out (may be NULL) frames: n, or what the strides leave. Never allocates, locks,
+ * or calls the system; the cost of a block depends on its length alone. y may equal x when both lie alike. */
+HK_API hk_status hk_stream_process(hk_stream *stream, const float *x, int64_t n, float *y, int64_t *n_out);
+/* As new. */
+HK_API hk_status hk_stream_reset(hk_stream *stream);
+/* As after reset and then `frames` frames of zeros; at once, if the chain is not recurrent and frames is at least the
+ * receptive field. */
+HK_API hk_status hk_stream_prewarm(hk_stream *stream, int64_t frames);
+/* The whole state, state_bytes long; restore takes it into any stream of the same chain, or of one made alike. */
+HK_API hk_status hk_stream_save(const hk_stream *stream, void *state, size_t bytes);
+HK_API hk_status hk_stream_restore(hk_stream *stream, const void *state, size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,175 @@
+/* A chain's memory, and its public functions. One block holds the chain, its ops, buffers and domains, and the packed
+ * weights; the caller may own it. Assumes nothing of desc before hk_graph_check has passed it. */
+#include <string.h>
+
+#include "stream/stream.h"
+
+static size_t aligned(size_t bytes) { return (bytes + HK_ALIGN - 1) / HK_ALIGN * HK_ALIGN; }
+
+/* Room for the passes; ops per step: split, mix, convolution, residual, activation. */
+static hk_status graph_make(hk_graph *g, const hk_chain_desc *desc) {
+  *g = (hk_graph){.desc = desc};
+  if (!desc || desc->size != sizeof *desc) return hk_fail(HK_INVALID, "desc is NULL or its size is not sizeof(hk_chain_desc)");
+  const int32_t count = desc->count > 0 && desc->count <= 1 << 16 ? desc->count : 1;
+  g->signal = hk_alloc_zero((size_t)(count + 2) * sizeof *g->signal);
+  g->op = hk_alloc_zero((size_t)count * 5 * sizeof *g->op);
+  g->buffer = hk_alloc_zero((size_t)(count * 5 + 1) * sizeof *g->buffer);
+  g->domain = hk_alloc_zero((size_t)(count + 1) * sizeof *g->domain);
+  if (!g->signal || !g->op || !g->buffer || !g->domain) return hk_fail(HK_NO_MEMORY, "no memory for a chain of %d steps", count);
+  hk_status e = hk_graph_check(g);
+  return e ? e : hk_graph_lower(g);
+}
+
+static void graph_free(hk_graph *g) {
+  hk_free(g->signal);
+  hk_free(g->op);
+  hk_free(g->buffer);
+  hk_free(g->domain);
+}
+
+static hk_isa chain_isa(const hk_chain_desc *d) {
+  const hk_isa best = hk_cpu_best_isa();
+  return d->isa == HK_ISA_BEST || d->isa > best ? best : d->isa;
+}
+
+static int64_t most_frames(const hk_graph *g, int32_t domain, int64_t n) {
+  if (domain == 0) return n;
+  const hk_net_domain *d = &g->domain[domain];
+  return hk_ceil_div(most_frames(g, d->parent, n), d->stride);
+}
+
+static uint64_t mix_print(uint64_t h, int64_t v) { return (h ^ (uint64_t)v) * 0x100000001b3u; }
+
+static void fill_header(hk_chain *c, const hk_graph *g) {
+  const hk_chain_desc *d = g->desc;
+  const hk_net_signal *out = &g->signal[g->output];
+  const bool planar = d->layout == HK_CHANNELS_FIRST;
+  *c = (hk_chain){.isa = chain_isa(d), .ops = g->ops, .buffers = g->buffers, .domains = g->domains,
+                  .x_channels = d->channels, .y_channels = out->channels, .max_block = d->max_block,
+                  .max_out = most_frames(g, out->domain, d->max_block), .reach = out->reach, .recurrent = g->recurrent,
+                  .flops = g->flops, .segs = g->segs, .lstm_floats = hk_round_up(g->lstm_floats, 16),
+                  .ring_floats = g->ring_floats, .scratch_floats = g->scratch_floats};
+  c->in = g->signal[1].buffer;
+  c->out_domain = out->domain;
+  c->out = g->signal[g->output].buffer;
+  for (int32_t id = g->output; c->out < 0; id = g->signal[id].share) c->out = g->signal[g->signal[id].share].buffer;
+  c->x_channel = d->x_channel ? d->x_channel : planar ? d->max_block : 1;
+  c->x_time = d->x_time ? d->x_time : planar ? 1 : d->channels;
+  c->y_channel = d->y_channel ? d->y_channel : planar ? c->max_out : 1;
+  c->y_time = d->y_time ? d->y_time : planar ? 1 : out->channels;
+  const hk_kernel *map = hk_kernel_best(HK_FAMILY_MAP, c->isa);
+  c->map = map->fn;
+  c->width = map->nr;
+  c->matvec = hk_small_row(c->isa, 1)->fn;
+  uint64_t h = mix_print(0xcbf29ce484222325u, g->lstm_floats);
+  for (int32_t b = 0; b < g->buffers; b++) {
+    h = mix_print(mix_print(mix_print(h, g->buffer[b].rows), g->buffer[b].length), g->buffer[b].stride);
+  }
+  for (int32_t j = 0; j < g->domains; j++) h = mix_print(mix_print(h, g->domain[j].parent), g->domain[j].stride);
+  c->print = h;
+}
+
+static size_t chain_bytes(const hk_graph *g) {
+  return aligned(sizeof(hk_chain)) + aligned((size_t)g->ops * sizeof *g->op) +
+         aligned((size_t)g->buffers * sizeof *g->buffer) + aligned((size_t)g->domains * sizeof *g->domain) +
+         aligned((size_t)g->data * sizeof(float));
+}
+
+/* Slopes move into the chain's data, behind everything else that calls has placed. */
+static void copy_slopes(hk_net_op *op, hk_map_act *act, float **to) {
+  if (op->kind != HK_OP_MAP || act->act != HK_ACT_PRELU) return;
+  memcpy(*to, act->slopes, (size_t)op->rows * sizeof(float));
+  act->slopes = *to;
+  *to += hk_round_up(op->rows, 16);
+}
+
+static void fill_chain(hk_chain *c, const hk_graph *g, int64_t slopes_at) {
+  char *p = (char *)c + aligned(sizeof *c);
+  c->op = (hk_net_op *)p;
+  p += aligned((size_t)g->ops * sizeof *g->op);
+  c->buffer = (hk_net_buffer *)p;
+  p += aligned((size_t)g->buffers * sizeof *g->buffer);
+  c->domain = (hk_net_domain *)p;
+  p += aligned((size_t)g->domains * sizeof *g->domain);
+  c->data = (float *)p;
+  memcpy(c->op, g->op, (size_t)g->ops * sizeof *g->op);
+  memcpy(c->buffer, g->buffer, (size_t)g->buffers * sizeof *g->buffer);
+  memcpy(c->domain, g->domain, (size_t)g->domains * sizeof *g->domain);
+  float *slopes = c->data + slopes_at;
+  for (int32_t j = 0; j < c->ops; j++) {
+    hk_net_op *op = &c->op[j];
+    hk_op_pack(op, c->data);
+    copy_slopes(op, &op->map_act, &slopes);
+    copy_slopes(op, &op->map_act2, &slopes);
+    op->step = NULL;
+    op->f = op->bias = op->mix_f = NULL;
+  }
+}
+
+/* Sizes: first what convolutions and LSTMs pack, then the slopes of maps. */
+static int64_t place_all(hk_graph *g) {
+  const hk_isa isa = chain_isa(g->desc);
+  for (int32_t j = 0; j < g->ops; j++) {
+    if (g->op[j].kind != HK_OP_MAP) hk_op_calls(g, &g->op[j], isa);
+  }
+  const int64_t slopes_at = g->data;
+  for (int32_t j = 0; j < g->ops; j++) {
+    if (g->op[j].kind == HK_OP_MAP) hk_op_calls(g, &g->op[j], isa);
+  }
+  hk_graph_place(g);
+  return slopes_at;
+}
+
+HK_API hk_status hk_chain_measure(const hk_chain_desc *desc, size_t *chain_size, size_t *stream_size) {
+  hk_graph g;
+  hk_status e = graph_make(&g, desc);
+  if (!e) {
+    place_all(&g);
+    hk_chain c;
+    fill_header(&c, &g);
+    if (chain_size) *chain_size = chain_bytes(&g);
+    if (stream_size) *stream_size = hk_stream_layout(&c, NULL, NULL);
+  }
+  graph_free(&g);
+  return e;
+}
+
+HK_API hk_status hk_chain_create(hk_chain **chain, const hk_chain_desc *desc, void *memory, size_t memory_bytes) {
+  if (!chain) return hk_fail(HK_INVALID, "chain is NULL");
+  hk_graph g;
+  hk_status e = graph_make(&g, desc);
+  hk_chain *c = NULL;
+  if (!e) {
+    const int64_t slopes_at = place_all(&g);
+    const size_t bytes = chain_bytes(&g);
+    if (memory && ((uintptr_t)memory % HK_ALIGN || memory_bytes < bytes)) {
+      e = hk_fail(HK_INVALID, "memory must be 64-byte aligned and %zu bytes long; it has %zu", bytes, memory_bytes);
+    } else if (!(c = memory ? memory : hk_alloc(bytes))) {
+      e = hk_fail(HK_NO_MEMORY, "no memory for a chain of %zu bytes", bytes);
+    } else {
+      fill_header(c, &g);
+      c->owned = !memory;
+      c->bytes = bytes;
+      fill_chain(c, &g, slopes_at);
+    }
+  }
+  graph_free(&g);
+  if (!e) *chain = c;
+  return e;
+}
+
+HK_API void hk_chain_destroy(hk_chain *chain) {
+  if (chain && chain->owned) hk_free(chain);
+}
+
+HK_API hk_status hk_chain_info(const hk_chain *c, hk_chain_facts *f) {
+  if (!c || !f || f->size != sizeof *f) return hk_fail(HK_INVALID, "chain or facts is NULL, or facts.size is not sizeof(hk_chain_facts)");
+  hk_stream s;
+  *f = (hk_chain_facts){.size = sizeof *f, .x_channels = c->x_channels, .y_channels = c->y_channels,
+                        .max_block = c->max_block, .max_out = c->max_out, .receptive_field = c->reach,
+                        .recurrent = c->recurrent, .flops = c->flops, .chain_bytes = c->bytes,
+                        .isa = hk_isa_name(c->isa)};
+  f->stream_bytes = hk_stream_layout(c, &s, NULL);
+  f->state_bytes = s.state_bytes;
+  return HK_OK;
+}

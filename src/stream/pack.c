@@ -1,0 +1,118 @@
+/* Kernel calls of a convolution op and its packed weights.
+ *
+ * The output channels of a group are cut into tiles of two sizes at most that differ by one, so that no shape pays for
+ * a ragged end: 13 channels are 5 + 4 + 4. Each size is one kernel call over all groups. */
+#include <string.h>
+
+#include "stream/stream.h"
+
+const hk_kernel *hk_small_row(hk_isa isa, int64_t mr) {
+  const hk_kernel *best = NULL;
+  for (int32_t i = 0; i < hk_kernel_count; i++) {
+    const hk_kernel *k = &hk_kernels[i];
+    if (k->family != HK_FAMILY_SMALL || k->mr != mr || k->isa > isa || !hk_cpu_has(k->isa)) continue;
+    if (!best || k->isa > best->isa) best = k;
+  }
+  return best;
+}
+
+static int64_t largest_tile(hk_isa isa) {
+  const hk_isa top = hk_small_row(isa, 1)->isa;
+  int64_t largest = 1;
+  for (int64_t mr = 2; mr <= HK_MAX_TILE; mr++) {
+    const hk_kernel *k = hk_small_row(isa, mr);
+    if (k && k->isa == top) largest = mr;
+  }
+  return largest;
+}
+
+/* Fewest tiles, or one more where that makes all of them even and still wide enough to hide latency. */
+static int64_t tile_count(int64_t channels, int64_t largest) {
+  const int64_t count = hk_ceil_div(channels, largest);
+  if (channels % count && channels % (count + 1) == 0 && channels / (count + 1) >= 4) return count + 1;
+  return count;
+}
+
+static void add_call(hk_graph *g, hk_net_op *op, hk_isa isa, int64_t mr, int64_t tiles, int64_t first) {
+  hk_net_call *c = &op->call[op->calls++];
+  const int64_t channels = op->window * (op->c / op->groups) + (op->mix >= 0 ? op->mix_c / op->mix_groups : 0);
+  *c = (hk_net_call){hk_small_row(isa, mr)->fn, mr, tiles, first, g->data, g->segs};
+  g->data += hk_round_up(op->groups * tiles * mr * channels, 16);
+  g->segs += op->segs;
+}
+
+void hk_op_calls(hk_graph *g, hk_net_op *op, hk_isa isa) {
+  if (op->kind == HK_OP_MAP) { /* slopes are copied */
+    hk_map_act *acts[2] = {&op->map_act, &op->map_act2};
+    for (int j = 0; j < 2; j++) {
+      if (acts[j]->act == HK_ACT_PRELU) g->data += hk_round_up(op->rows, 16);
+    }
+  } else if (op->kind == HK_OP_LSTM) {
+    op->call[0].f = g->data;
+    g->data += (op->c + op->k + 1) * 4 * op->pad + 2 * op->pad;
+    op->call[0].seg = g->segs++;
+  } else if (op->kind == HK_OP_CONV) {
+    const int64_t kg = op->k / op->groups, tiles = tile_count(kg, largest_tile(isa));
+    const int64_t small = kg / tiles, wide = kg % tiles; /* so many tiles have one channel more */
+    op->segs = (int32_t)((op->taps_inside ? 1 : op->window) + (op->mix >= 0));
+    op->bias_at = g->data;
+    g->data += hk_round_up(op->k, 16);
+    if (wide) add_call(g, op, isa, small + 1, wide, 0);
+    add_call(g, op, isa, small, tiles - wide, wide * (small + 1));
+  }
+}
+
+/* f[k][c][w] of one tap (or all taps as channels) into [group][tile][channel][mr]; returns where the next goes */
+static float *pack_segment(const hk_net_op *op, const hk_net_call *call, const float *f, int64_t channels, int64_t step,
+                           int64_t k_step, float *to) {
+  const int64_t kg = op->k / op->groups;
+  for (int64_t g = 0; g < op->groups; g++) {
+    for (int64_t j = 0; j < call->tiles; j++) {
+      const float *rows = f + (g * kg + call->first + j * call->mr) * k_step;
+      for (int64_t c = 0; c < channels; c++) {
+        for (int64_t i = 0; i < call->mr; i++) *to++ = rows[i * k_step + c * step];
+      }
+    }
+  }
+  return to;
+}
+
+static void pack_conv(const hk_net_op *op, float *data) {
+  const int64_t cg = op->c / op->groups;
+  if (op->bias) memcpy(data + op->bias_at, op->bias, (size_t)op->k * sizeof(float));
+  else memset(data + op->bias_at, 0, (size_t)op->k * sizeof(float));
+  for (int32_t j = 0; j < op->calls; j++) {
+    const hk_net_call *call = &op->call[j];
+    float *to = data + call->f;
+    if (op->taps_inside) {
+      to = pack_segment(op, call, op->f, op->window, 1, op->window, to);
+    } else {
+      for (int64_t s = 0; s < op->window; s++) to = pack_segment(op, call, op->f + s, cg, op->window, cg * op->window, to);
+    }
+    if (op->mix >= 0) {
+      const int64_t mc = op->mix_c / op->mix_groups;
+      pack_segment(op, call, op->mix_f, mc, 1, mc, to);
+    }
+  }
+}
+
+/* Transposed and padded, so that the gates are one row and the inputs its reduction. */
+static void pack_lstm(const hk_net_op *op, float *data) {
+  const hk_step *s = op->step;
+  const int64_t in = op->c + op->k, row = 4 * op->pad;
+  float *w = data + op->call[0].f, *bias = w + in * row, *h0 = bias + row, *c0 = h0 + op->pad;
+  memset(w, 0, (size_t)((in + 1) * row + 2 * op->pad) * sizeof(float));
+  for (int64_t q = 0; q < 4; q++) {
+    for (int64_t o = 0; o < op->k; o++) {
+      for (int64_t c = 0; c < in; c++) w[c * row + q * op->pad + o] = s->f[(q * op->k + o) * in + c];
+      bias[q * op->pad + o] = s->bias[q * op->k + o];
+    }
+  }
+  if (s->h0) memcpy(h0, s->h0, (size_t)op->k * sizeof(float));
+  if (s->c0) memcpy(c0, s->c0, (size_t)op->k * sizeof(float));
+}
+
+void hk_op_pack(const hk_net_op *op, float *data) {
+  if (op->kind == HK_OP_CONV) pack_conv(op, data);
+  if (op->kind == HK_OP_LSTM) pack_lstm(op, data);
+}

@@ -1,0 +1,241 @@
+/* One piece of a block through the ops, and process: blocks in, pieces through, blocks out. Nothing here allocates,
+ * locks or calls the system, and no branch depends on sample values. */
+#include <string.h>
+
+#include "stream/stream.h"
+
+/* After n frames were written at the block's place: frames that have a twin at the other end get it. steady: the
+ * block's first frame fills the whole ring instead. */
+void hk_ring_store(const hk_stream *s, int32_t buffer, int64_t n, bool steady) {
+  const hk_net_buffer *b = &s->chain->buffer[buffer];
+  if (!b->length) return;
+  const int64_t at = s->at[buffer], end = at + n;
+  float *rows = s->ring + b->offset;
+  for (int64_t r = 0; r < b->rows; r++, rows += b->stride) {
+    if (steady) {
+      const float v = rows[at];
+      for (int64_t t = 0; t < b->length + b->guard; t++) rows[t] = v;
+      continue;
+    }
+    if (at < b->guard) memcpy(rows + b->length + at, rows + at, (size_t)(hk_min64(end, hk_min64(b->guard, b->length)) - at) * sizeof(float));
+    if (end > b->length) memcpy(rows, rows + b->length, (size_t)(end - b->length) * sizeof(float));
+  }
+}
+
+/* Row 0 of a ring, `delay` frames before the block. */
+static const float *delayed(const hk_stream *s, int32_t buffer, int64_t delay) {
+  const hk_net_buffer *b = &s->chain->buffer[buffer];
+  if (!b->length) return s->scratch + b->offset;
+  int64_t at = s->at[buffer] - delay;
+  if (at < 0) at += b->length;
+  return s->ring + b->offset + at;
+}
+
+static void aim_segments(const hk_stream *s, const hk_net_op *op, hk_small_seg *seg) {
+  const hk_net_buffer *b = &s->chain->buffer[op->x];
+  if (op->taps_inside) {
+    seg++->x = delayed(s, op->x, op->dilation * (op->window - 1));
+  } else if (op->phases == 1) {
+    for (int64_t w = op->window - 1; w >= 0; w--) seg++->x = delayed(s, op->x, op->dilation * w);
+  } else {
+    for (int64_t w = op->window - 1; w >= 0; w--) {
+      const int64_t back = op->dilation * w, phase = (op->phases - back % op->phases) % op->phases;
+      seg++->x = delayed(s, op->x, (back + phase) / op->phases) + phase * b->stride;
+    }
+  }
+  if (op->mix >= 0) seg->x = hk_stream_rows(s, op->mix);
+}
+
+static void run_conv(const hk_stream *s, const hk_net_op *op, int64_t n) {
+  const hk_chain *c = s->chain;
+  hk_small_args a = {.n = n, .groups = op->groups, .y_group = op->k / op->groups, .segs = op->segs, .act = op->act,
+                     .lo = op->lo, .hi = op->hi, .y_stride = c->buffer[op->y].stride};
+  float *y = hk_stream_rows(s, op->y);
+  const float *add = op->add >= 0 ? hk_stream_rows(s, op->add) : NULL;
+  float *sum = op->sum >= 0 ? hk_stream_rows(s, op->sum) : NULL;
+  if (add) a.add_stride = c->buffer[op->add].stride;
+  if (sum) a.sum_stride = c->buffer[op->sum].stride;
+  for (int32_t j = 0; j < op->calls; j++) {
+    const hk_net_call *call = &op->call[j];
+    aim_segments(s, op, s->seg + call->seg);
+    a.seg = s->seg + call->seg;
+    a.tiles = call->tiles;
+    a.bias = c->data + op->bias_at + call->first;
+    a.y = y + call->first * a.y_stride;
+    a.add = add ? add + call->first * a.add_stride : NULL;
+    a.sum = sum ? sum + call->first * a.sum_stride : NULL;
+    call->fn(&a);
+  }
+}
+
+static void run_map(const hk_stream *s, const hk_net_op *op, int64_t n) {
+  const hk_net_buffer *b = s->chain->buffer;
+  hk_map_args a = {.rows = op->rows, .n = n, .op = op->map, .beta = op->beta, .act = op->map_act, .act2 = op->map_act2};
+  a.x = hk_stream_rows(s, op->x);
+  a.x_stride = b[op->x].stride;
+  a.y = hk_stream_rows(s, op->y);
+  a.y_stride = b[op->y].stride;
+  if (op->x2 >= 0) {
+    const float *x2 = hk_stream_rows(s, op->x2);
+    a.x2_stride = a.x3_stride = b[op->x2].stride;
+    a.x2 = x2 + op->x2_row * a.x2_stride;
+    if (op->x3_row >= 0) a.x3 = x2 + op->x3_row * a.x3_stride;
+  }
+  if (op->add >= 0) {
+    a.add = hk_stream_rows(s, op->add);
+    a.add_stride = b[op->add].stride;
+  }
+  if (op->sum >= 0) {
+    a.sum = hk_stream_rows(s, op->sum);
+    a.sum_stride = b[op->sum].stride;
+  }
+  s->chain->map(&a);
+}
+
+/* Frames of x go to the row of their phase, so that a strided convolution reads contiguous rows. The first frame of the
+ * new piece in a later phase than the stride begins with belongs to the frame before the piece. */
+static void run_split(const hk_stream *s, const hk_net_op *op, bool steady) {
+  const hk_chain *c = s->chain;
+  const hk_net_domain *d = &c->domain[op->domain];
+  const hk_net_buffer *from = &c->buffer[op->x], *to = &c->buffer[op->y];
+  const float *x = hk_stream_rows(s, op->x);
+  const int64_t phase = steady ? 0 : s->phase[op->domain], n = s->frames[d->parent], at = s->at[op->y] - (phase > 0);
+  for (int64_t ch = 0; ch < op->c; ch++) {
+    for (int64_t i = 0; i < n; i++) {
+      const int64_t time = phase + i;
+      float *row = s->ring + to->offset + (ch * op->phases + time % op->phases) * to->stride;
+      int64_t t = at + time / op->phases;
+      if (t < 0) t += to->length;
+      if (t >= to->length) t -= to->length;
+      row[t] = x[ch * from->stride + i];
+      if (t < to->guard) row[t + to->length] = row[t];
+    }
+  }
+  if (!steady) return;
+  for (int64_t r = 0; r < op->c * op->phases; r++) {
+    float *row = s->ring + to->offset + r * to->stride;
+    for (int64_t t = 0; t < to->length + to->guard; t++) row[t] = x[r / op->phases * from->stride];
+  }
+}
+
+static void gate(const hk_chain *c, const hk_net_op *op, hk_act act, float *v, int64_t n) {
+  hk_map_args a = {.x = v, .y = v, .rows = 1, .n = n, .op = HK_MAP_ACT, .act = {.act = act}};
+  if (act == HK_ACT_TANH) a.act.rational = op->map_act.rational;
+  c->map(&a);
+}
+
+/* Sample by sample; the four gates are one row whose reduction runs over input and state. */
+static void run_lstm(const hk_stream *s, const hk_net_op *op, int64_t n) {
+  static const float zero[1] = {0.0f};
+  const hk_chain *c = s->chain;
+  const int64_t in = op->c + op->k, pad = op->pad, x_row = c->buffer[op->x].stride, y_row = c->buffer[op->y].stride;
+  const float *w = c->data + op->call[0].f, *x = hk_stream_rows(s, op->x);
+  float *v = s->lstm + op->state, *cell = v + hk_round_up(in, 16), *y = hk_stream_rows(s, op->y);
+  float *z = s->scratch + c->scratch_floats - 5 * pad, *t = z + 4 * pad; /* the scratch ends with lstm_work floats */
+  hk_small_seg *seg = s->seg + op->call[0].seg;
+  *seg = (hk_small_seg){w, v, in, 4 * pad, 0};
+  const hk_small_args a = {.seg = seg, .segs = 1, .bias = zero, .add = w + in * 4 * pad, .y = z, .n = 4 * pad, .groups = 1, .tiles = 1};
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t j = 0; j < op->c; j++) v[j] = x[j * x_row + i];
+    c->matvec(&a);
+    gate(c, op, HK_ACT_SIGMOID, z, 2 * pad);
+    gate(c, op, HK_ACT_TANH, z + 2 * pad, pad);
+    gate(c, op, HK_ACT_SIGMOID, z + 3 * pad, pad);
+    for (int64_t j = 0; j < op->k; j++) t[j] = cell[j] = z[pad + j] * cell[j] + z[j] * z[2 * pad + j];
+    gate(c, op, HK_ACT_TANH, t, pad);
+    for (int64_t j = 0; j < op->k; j++) y[j * y_row + i] = v[op->c + j] = z[3 * pad + j] * t[j];
+  }
+}
+
+void hk_stream_piece(hk_stream *s, bool steady) {
+  const hk_chain *c = s->chain;
+  for (int32_t j = 0; j < c->ops; j++) {
+    const hk_net_op *op = &c->op[j];
+    const int64_t n = s->frames[op->domain], wide = hk_round_up(n, c->width);
+    if (op->kind == HK_OP_SPLIT) {
+      run_split(s, op, steady);
+      continue;
+    }
+    if (!n) continue;
+    switch (op->kind) {
+      case HK_OP_CONV: run_conv(s, op, wide); break;
+      case HK_OP_MAP: run_map(s, op, wide); break;
+      default: run_lstm(s, op, n); break;
+    }
+    if (op->ring_y) hk_ring_store(s, op->y, n, steady);
+    if (op->ring_sum) hk_ring_store(s, op->sum, n, steady);
+  }
+}
+
+void hk_stream_move(hk_stream *s) {
+  const hk_chain *c = s->chain;
+  for (int32_t b = 0; b < c->buffers; b++) {
+    const hk_net_buffer *q = &c->buffer[b];
+    if (!q->length) continue;
+    s->at[b] += s->frames[q->domain];
+    if (s->at[b] >= q->length) s->at[b] -= q->length;
+  }
+  for (int32_t d = 1; d < c->domains; d++) {
+    s->phase[d] = (s->phase[d] + s->frames[c->domain[d].parent]) % c->domain[d].stride;
+  }
+}
+
+void hk_stream_advance(hk_stream *s, int64_t n) {
+  const hk_chain *c = s->chain;
+  hk_ring_store(s, c->in, n, false);
+  s->frames[0] = n;
+  for (int32_t d = 1; d < c->domains; d++) {
+    const int64_t stride = c->domain[d].stride, parent = s->frames[c->domain[d].parent], phase = s->phase[d];
+    s->frames[d] = hk_ceil_div(phase + parent, stride) - hk_ceil_div(phase, stride);
+  }
+  hk_stream_piece(s, false);
+}
+
+static void copy_in(const hk_stream *s, const float *x, int64_t n) {
+  const hk_chain *c = s->chain;
+  const int64_t row = c->buffer[c->in].stride;
+  float *to = hk_stream_rows(s, c->in);
+  for (int64_t ch = 0; ch < c->x_channels; ch++) {
+    if (c->x_time == 1) {
+      memcpy(to + ch * row, x + ch * c->x_channel, (size_t)n * sizeof(float));
+      continue;
+    }
+    for (int64_t t = 0; t < n; t++) to[ch * row + t] = x[ch * c->x_channel + t * c->x_time];
+  }
+}
+
+static void copy_out(const hk_stream *s, float *y, int64_t n) {
+  const hk_chain *c = s->chain;
+  const int64_t row = c->buffer[c->out].stride;
+  const float *from = hk_stream_rows(s, c->out);
+  for (int64_t ch = 0; ch < c->y_channels; ch++) {
+    if (c->y_time == 1) {
+      memcpy(y + ch * c->y_channel, from + ch * row, (size_t)n * sizeof(float));
+      continue;
+    }
+    for (int64_t t = 0; t < n; t++) y[ch * c->y_channel + t * c->y_time] = from[ch * row + t];
+  }
+}
+
+HK_API hk_status hk_stream_process(hk_stream *s, const float *x, int64_t n, float *y, int64_t *n_out) {
+  if (!s) return hk_fail(HK_INVALID, "stream is NULL");
+  const hk_chain *c = s->chain;
+  if (n < 0 || n > c->max_block) {
+    return hk_fail(HK_INVALID, "n is %lld; this stream takes 0 to %lld frames", (long long)n, (long long)c->max_block);
+  }
+  if (n && (!x || !y)) return hk_fail(HK_INVALID, "x or y is NULL");
+  const uint64_t mode = hk_fp_set(true);
+  int64_t made = 0;
+  for (int64_t done = 0; done < n; done += HK_PIECE) {
+    const int64_t piece = hk_min64(HK_PIECE, n - done);
+    copy_in(s, x + done * c->x_time, piece);
+    hk_stream_advance(s, piece);
+    const int64_t out = s->frames[c->out_domain];
+    copy_out(s, y + made * c->y_time, out);
+    hk_stream_move(s);
+    made += out;
+  }
+  hk_fp_restore(mode);
+  if (n_out) *n_out = made;
+  return HK_OK;
+}
