@@ -207,7 +207,7 @@ typedef struct hk_at {
   int64_t n, k, p[HK_MAX_RANK];
   int32_t along_k;
 } hk_at;
-/* values: float, or double when x, f or y is f64. Called from any thread of the plan. */
+/* values: float, or double when x, f or y of a float problem is f64. Called from any thread of the plan. */
 typedef void (*hk_user_fn)(void *user, const hk_at *at, int64_t count, void *values);
 typedef void (*hk_store_fn)(void *user, const hk_at *at, int64_t count, const void *values);
 
@@ -270,7 +270,7 @@ typedef struct hk_options {
 typedef struct hk_plan hk_plan;
 
 /* What a plan copies at creation. NULL pointers are given at execute instead (slopes and f_zero only here).
- * scale, bias, slopes: f32, f64 when x, f or y is f64; bias of an int8 problem: s32. */
+ * scale, bias, slopes: f32, f64 when x, f or y of a float problem is f64; bias of an int8 problem: s32. */
 typedef struct hk_weights {
   size_t size;
   const void *f, *scale, *bias, *slopes;

@@ -66,7 +66,8 @@ static int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b 
 static bool run_rows(const hk_geom *g, const hk_block *b, const hk_run *r, const float *line, int64_t s2,
                      const float *zeros, const float **to) {
   int64_t i = 0, lo = 0, hi = 0;
-  const int64_t inc = b->grid->step[2] * g->stride[2] / g->in_dil[2];
+  /* 0 only where a phase has one output, which never steps */
+  const int64_t inc = hk_max64(1, b->grid->step[2] * g->stride[2] / g->in_dil[2]);
   if (line && tap_index(g, 2, r->p[2], s2, &i)) {
     lo = clip(ceil_div(-i, inc), 0, r->count);
     hi = clip(ceil_div(g->in[2] - i, inc), lo, r->count);

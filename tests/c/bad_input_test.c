@@ -73,6 +73,8 @@ static void large_kernel(void) {
 
 static void helpers(void) {
   hk_problem p;
+  memset(&p, 0x5a, sizeof p);
+  const hk_problem before = p;
   CHECK_STATUS(HK_INVALID, "larger", hk_problem_conv1d(&p, HK_CHANNELS_FIRST, 1, 1, 4, 1, 5, 1, 0, 1, 1));
   CHECK_STATUS(HK_INVALID, "stride", hk_problem_conv1d(&p, HK_CHANNELS_FIRST, 1, 1, 4, 1, 3, 0, 0, 1, 1));
   CHECK_STATUS(HK_INVALID, "groups", hk_problem_conv1d(&p, HK_CHANNELS_FIRST, 1, 1, 4, 1, 3, 1, 0, 1, 0));
@@ -90,6 +92,7 @@ static void helpers(void) {
   CHECK_STATUS(HK_INVALID, "y_spec", hk_problem_xla(&p, &x));
   x.y_spec = "NCW", x.feature_group_count = 2;
   CHECK_STATUS(HK_INVALID, "must be", hk_problem_xla(&p, &x));
+  CHECK(!memcmp(&p, &before, sizeof p), "a refusing helper wrote to the problem");
 }
 
 static void plans(void) {

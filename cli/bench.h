@@ -1,0 +1,32 @@
+/* What `hankel bench` measures and how it is printed. */
+#ifndef CLI_BENCH_H
+#define CLI_BENCH_H
+#include "cli.h"
+#include "peer.h"
+
+enum { BENCH_PEERS = 8, BENCH_ROUNDS = 200 };
+typedef struct bench_row {
+  char *name, *problem, *layout, *decision;
+  int threads, iterations, rounds;
+  double flops, bytes;
+  cli_spread ours; /* seconds a call */
+  cli_spread peer[BENCH_PEERS];
+  char refusal[BENCH_PEERS][200]; /* why a peer has no time */
+  double peak;                    /* flop/s of the threads, measured in this run */
+} bench_row;
+
+typedef struct bench_sheet {
+  const hk_peer *peer[BENCH_PEERS];
+  int peers;
+  bool cold;
+  FILE *file;
+} bench_sheet;
+
+const hk_peer *bench_peer_open(const char *name);
+int bench_best_peer(const bench_sheet *s, const bench_row *r); /* -1: none */
+void bench_csv_head(const bench_sheet *s);
+void bench_csv_row(const bench_sheet *s, const bench_row *r);
+void bench_table_head(const bench_sheet *s, cli_table *t);
+void bench_table_row(const bench_sheet *s, const bench_row *r, cli_table *t);
+void bench_json(const bench_sheet *s, const bench_row *rows, int count);
+#endif

@@ -1,0 +1,82 @@
+/* The sums of a convolution straight from the specification, in double: for every output position p and tap s,
+ * i = p*stride + s*rhs_dilation - lo counts only if 0 <= i < W' and lhs_dilation divides i. Beside each sum stand
+ * sum |x||f| and sum (x f)^2, which the two gates of the comparison need. Plain loops, nothing hoisted that could hide
+ * a mistake; not meant for large problems. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+/* The element of x that counts at dilated position i of one dimension, or -1. */
+static int64_t source_at(const check_shape *s, int d, int64_t p, int64_t tap) {
+  int64_t i = p * s->stride[d] + tap * s->dilation[d] - s->lo[d];
+  if (i < 0 || i >= s->span[d] || i % s->in_dilation[d]) return -1;
+  return i / s->in_dilation[d];
+}
+
+typedef struct totals {
+  double sum, absolute, square;
+} totals;
+
+static void channels_add(totals *u, const double *x, int64_t x_step, double x_zero, const double *f, int64_t f_step,
+                         double f_zero, int64_t count) {
+  for (int64_t c = 0; c < count; c++) {
+    double v = (x[c * x_step] - x_zero) * (f[c * f_step] - f_zero);
+    u->sum += v;
+    u->absolute += v < 0 ? -v : v;
+    u->square += v * v;
+  }
+}
+
+static totals sum_at(const check_case *t, const check_shape *s, const check_data *d, int64_t group, int64_t n,
+                     int64_t k, const int64_t p[3]) {
+  totals u = {0, 0, 0};
+  const double *xv = d->v[V_X].value + s->x.below, *fv = d->v[V_F].value + s->f.below, *state = d->v[V_STATE].value;
+  double f_zero = d->v[V_F_ZERO].value ? d->v[V_F_ZERO].value[group * s->k + k] : t->p.f_zero;
+  int64_t tap[3];
+  for (tap[0] = 0; tap[0] < s->window[0]; tap[0]++)
+    for (tap[1] = 0; tap[1] < s->window[1]; tap[1]++)
+      for (tap[2] = 0; tap[2] < s->window[2]; tap[2]++) {
+        int64_t i[3], at[3];
+        bool inside = true;
+        for (int a = 0; a < 3; a++) {
+          i[a] = source_at(s, a, p[a], tap[a]);
+          inside &= i[a] >= 0;
+          at[a] = s->reverse[a] ? s->window[a] - 1 - tap[a] : tap[a];
+        }
+        const double *f = fv + check_offset(&s->f, group, k, 0, at);
+        if (inside)
+          channels_add(&u, xv + check_offset(&s->x, group, n, 0, i), s->x.stride[2], t->p.x_zero, f, s->f.stride[2],
+                       f_zero, s->c);
+        int64_t past = p[2] * s->stride[2] + tap[2] * s->dilation[2] - s->lo[2] + s->past;
+        if (t->with & WITH_STATE && past >= 0 && past < s->past)
+          channels_add(&u, state + (n * t->p.c + group * s->c) * s->past + past, s->past, t->p.x_zero, f,
+                       s->f.stride[2], f_zero, s->c);
+      }
+  return u;
+}
+
+bool check_sums_make(check_sums *u, const check_case *t, const check_shape *s, const check_data *d) {
+  size_t bytes = sizeof(double) * (size_t)(s->sums + 1);
+  *u = (check_sums){malloc(bytes), malloc(bytes), malloc(bytes)};
+  if (!u->sum || !u->absolute || !u->square) return false;
+  int64_t at = 0, p[3];
+  for (int64_t n = 0; n < s->n; n++)
+    for (int64_t k = 0; k < s->k * s->groups; k++)
+      for (p[0] = 0; p[0] < s->out[0]; p[0]++)
+        for (p[1] = 0; p[1] < s->out[1]; p[1]++)
+          for (p[2] = 0; p[2] < s->out[2]; p[2]++, at++) {
+            totals v = sum_at(t, s, d, k / s->k, n, k % s->k, p);
+            u->sum[at] = v.sum;
+            u->absolute[at] = v.absolute;
+            u->square[at] = v.square;
+          }
+  return true;
+}
+
+void check_sums_free(check_sums *u) {
+  free(u->sum);
+  free(u->absolute);
+  free(u->square);
+  *u = (check_sums){0};
+}

@@ -1,0 +1,121 @@
+/* `hankel plan PROBLEM`: what would run. Prints the library's story and the symbol table; --why adds every candidate
+ * with its prediction or the reason it was refused; --json the same for programs. The plan is made with random weights,
+ * because packing needs some; --late-weights plans for weights that come at execute. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+static bool why, as_json, late, deconv;
+static const cli_option table[] = {{"why", CLI_FLAG, &why, NULL, "list every candidate, and why the refused were"},
+                                   {"json", CLI_FLAG, &as_json, NULL, "print JSON"},
+                                   {"deconv", CLI_FLAG, &deconv, NULL, "PROBLEM is benchdnn text of a deconvolution"},
+                                   {"late-weights", CLI_FLAG, &late, NULL, "plan for weights given at execute"},
+                                   {0}};
+
+typedef struct lister {
+  cli_json *json;
+  cli_table *rows;
+} lister;
+
+static void candidate_note(void *context, const hk_candidate *c) {
+  lister *l = context;
+  if (l->json) {
+    cli_json_open(l->json, NULL, '{');
+    cli_json_text(l->json, "decision", c->decision);
+    cli_json_text(l->json, "refusal", c->refusal);
+    cli_json_number(l->json, "predicted_s", c->predicted_s);
+    cli_json_integer(l->json, "workspace_bytes", (int64_t)c->workspace_bytes);
+    cli_json_close(l->json, '}');
+    return;
+  }
+  cli_table_add(l->rows, 0, strdup(c->refusal ? "refused" : "usable"));
+  cli_table_add(l->rows, 1, c->predicted_s > 0 ? cli_text("%.3g", 1e6 * c->predicted_s) : strdup("-"));
+  cli_table_add(l->rows, 2, c->refusal ? strdup("-") : cli_text("%zu", c->workspace_bytes));
+  cli_table_add(l->rows, 3, strdup(c->decision));
+  cli_table_add(l->rows, 4, strdup(c->refusal ? c->refusal : ""));
+}
+
+static hk_status print_json(const hk_plan *plan, const cli_item *item, const hk_epilogue *e,
+                            const hk_options *options) {
+  cli_json j = {.file = stdout};
+  char *problem = cli_problem_text(&item->problem), *epilogue = cli_epilogue_text(e),
+       *decision = cli_decision_text(plan);
+  cli_json_open(&j, NULL, '{');
+  cli_json_text(&j, "problem", problem);
+  cli_json_text(&j, "epilogue", epilogue);
+  cli_json_text(&j, "decision", decision);
+  cli_json_integer(&j, "workspace_bytes", (int64_t)hk_plan_workspace(plan));
+  cli_json_number(&j, "error_factor", hk_plan_error_factor(plan));
+  cli_json_open(&j, "symbols", '{');
+  const char *name;
+  double value;
+  for (int i = 0; !hk_plan_symbol(plan, i, &name, &value); i++) cli_json_number(&j, name, value);
+  cli_json_close(&j, '}');
+  hk_status s = HK_OK;
+  if (why) {
+    lister l = {.json = &j};
+    cli_json_open(&j, "candidates", '[');
+    s = hk_plan_candidates(&item->problem, e, options, candidate_note, &l);
+    cli_json_close(&j, ']');
+  }
+  cli_json_close(&j, '}');
+  free(problem);
+  free(epilogue);
+  free(decision);
+  return s;
+}
+
+static hk_status print_words(const hk_plan *plan, const cli_item *item, const hk_epilogue *e,
+                             const hk_options *options) {
+  char *story = cli_story_text(plan);
+  if (story) printf("%s%s", story, *story && story[strlen(story) - 1] != '\n' ? "\n" : "");
+  free(story);
+  const char *name;
+  double value;
+  puts("\nsymbols");
+  for (int i = 0; !hk_plan_symbol(plan, i, &name, &value); i++) printf("  %-18s %.10g\n", name, value);
+  if (!why) return HK_OK;
+  static const char *const head[] = {"candidate", "predicted us", "workspace", "decision", "why not"};
+  cli_table rows = {.columns = 5};
+  for (int i = 0; i < 5; i++) cli_table_add(&rows, i, strdup(head[i]));
+  lister l = {.rows = &rows};
+  hk_status s = hk_plan_candidates(&item->problem, e, options, candidate_note, &l);
+  putchar('\n');
+  cli_table_print(&rows, stdout);
+  cli_table_free(&rows);
+  return s;
+}
+
+int cli_plan(const cli_verb *verb, int argc, char **argv) {
+  const cli_option *const tables[] = {table, cli_plan_table, NULL};
+  const char *word[1];
+  int words = 1, code;
+  cli_item item;
+  hk_options options;
+  hk_epilogue e;
+  if (!cli_options_read(verb, tables, argc, argv, word, &words, &code)) return code;
+  if (words != 1) {
+    cli_error("a problem is needed; usage: hankel %s", verb->usage);
+    return CLI_USAGE;
+  }
+  hk_status s = cli_item_parse(&item, word[0], deconv);
+  if (s) return cli_refused(s, word[0]);
+  if ((code = cli_planning_options(&options)) || (code = cli_planning_epilogue(&e))) return code;
+  if (e.gate && (s = hk_problem_dense_y(&item.problem, HK_CHANNELS_LAST, item.problem.k / 2)))
+    return cli_refused(s, word[0]);
+  /* Any weights have the same plan. */
+  cli_operands memory = {0};
+  hk_weights w = {.size = sizeof w};
+  if (!late) {
+    if ((s = cli_operands_make(&memory, &item.problem, &e, 1))) return cli_refused(s, word[0]);
+    w = cli_operands_weights(&memory);
+  }
+  hk_plan *plan = NULL;
+  s = hk_plan_create(&plan, &item.problem, &e, &options, &w);
+  if (!s) s = as_json ? print_json(plan, &item, &e, &options) : print_words(plan, &item, &e, &options);
+  code = s ? cli_refused(s, word[0]) : CLI_OK;
+  hk_plan_destroy(plan);
+  cli_operands_free(&memory);
+  return code;
+}
