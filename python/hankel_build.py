@@ -1,0 +1,119 @@
+"""PEP 517 and 660 backend of libhankel: builds the C library with CMake and packs it beside the Python files.
+
+The package is pure ctypes, so one wheel, py3-none-<platform>, serves every Python 3. Metadata stands here; the version
+is hankel.h's. Setting: --config-settings library=PATH packs a library that is already built.
+"""
+import base64
+import hashlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+NAME = "libhankel"
+SUMMARY = "Convolution by implicit GEMM: every convolution, numpy in and out"
+SKIP = re.compile(r"(^|/)(\.git|\.venv|build[^/]*|dist|__pycache__|[^/]*\.egg-info|\.pytest_cache|\.hypothesis)(/|$)")
+
+
+def _version():
+    return re.search(r'HK_VERSION_TEXT "(.*)"', (TOP / "include" / "hankel.h").read_text()).group(1)
+
+
+def _metadata():
+    readme = (TOP / "python" / "README.md").read_text()
+    return (f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {_version()}\nSummary: {SUMMARY}\nLicense: MIT\n"
+            "Requires-Python: >=3.8\nRequires-Dist: numpy>=1.20\nDescription-Content-Type: text/markdown\n\n" + readme)
+
+
+def _tag():
+    return "py3-none-" + re.sub(r"[-.]", "_", sysconfig.get_platform())
+
+
+def _build_library(folder):
+    """Builds the shared library under `folder` and returns its path."""
+    source = ["cmake", "-S", str(TOP), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release", "-DHK_TESTS=OFF",
+              "-DHK_BENCH=OFF", "-DHK_APPS=OFF"]
+    if shutil.which("ninja"):
+        source += ["-G", "Ninja"]
+    subprocess.run(source, check=True)
+    subprocess.run(["cmake", "--build", str(folder), "--target", NAME[3:], "-j", str(os.cpu_count() or 1)], check=True)
+    return Path(folder) / "lib" / f"{NAME}.so"
+
+
+def _write_wheel(directory, files):
+    """Writes a wheel of {archive name: bytes}, with its RECORD, and returns its file name."""
+    stem, info = f"{NAME}-{_version()}", f"{NAME}-{_version()}.dist-info"
+    files = dict(files)
+    files[f"{info}/METADATA"] = _metadata().encode()
+    files[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: hankel_build\nRoot-Is-Purelib: false\n"
+                              f"Tag: {_tag()}\n").encode()
+    files[f"{info}/LICENSE"] = (TOP / "LICENSE").read_bytes()
+    record = []
+    for name, data in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        record.append(f"{name},sha256={digest},{len(data)}")
+    files[f"{info}/RECORD"] = "\n".join(record + [f"{info}/RECORD,,", ""]).encode()
+    path = Path(directory) / f"{stem}-{_tag()}.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
+            archive.writestr(entry, data)
+    return path.name
+
+
+def get_requires_for_build_wheel(config_settings=None):
+    return [] if shutil.which("cmake") else ["cmake>=3.22", "ninja"]
+
+
+get_requires_for_build_editable = get_requires_for_build_wheel
+
+
+def get_requires_for_build_sdist(config_settings=None):
+    return []
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    given = (config_settings or {}).get("library")
+    files = {f"{NAME}/{p.name}": p.read_bytes() for p in sorted((TOP / "python" / NAME).glob("*.py"))}
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(given) if given else _build_library(folder)
+        files[f"{NAME}/{NAME}.so"] = library.resolve().read_bytes()
+    return _write_wheel(wheel_directory, files)
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    """The installed package points at the source tree, which finds the library in build/lib."""
+    if not (TOP / "build" / "lib" / f"{NAME}.so").exists():
+        _build_library(TOP / "build")
+    return _write_wheel(wheel_directory, {f"__{NAME}__.pth": f"{TOP / 'python'}\n".encode()})
+
+
+def _sources():
+    try:
+        listed = subprocess.run(["git", "-C", str(TOP), "ls-files", "-z"], check=True, capture_output=True).stdout
+        names = [name for name in listed.decode().split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        names = [str(p.relative_to(TOP)) for p in sorted(TOP.rglob("*")) if p.is_file()]
+    return [name for name in names if not SKIP.search(name) and (TOP / name).is_file()]
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    stem = f"{NAME}-{_version()}"
+    path = Path(sdist_directory) / f"{stem}.tar.gz"
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for name in _sources():
+            archive.add(TOP / name, f"{stem}/{name}")
+        data = _metadata().encode()
+        entry = tarfile.TarInfo(f"{stem}/PKG-INFO")
+        entry.size = len(data)
+        archive.addfile(entry, io.BytesIO(data))
+    return path.name

@@ -1,0 +1,136 @@
+"""Epilogue arguments: what happens to each sum before it is stored, as hk_epilogue and the vectors beside it.
+
+v = acc*scale[k] + bias[k]; act(v) + beta*residual, or act(v + beta*residual); then user2; then conversion and store.
+"""
+import ctypes as C
+from typing import Callable, Dict, NamedTuple, Tuple
+
+import numpy as np
+
+from . import _abi
+from ._array import compute_dtype, is_int8, vector
+from ._native import call, invalid, text
+from ._problem import place
+
+
+class Position(NamedTuple):
+    """Where a run of values lies in y: its first element, and whether it runs along k or the last dimension."""
+    n: int
+    k: int
+    p: Tuple[int, ...]
+    along_k: bool
+
+
+class Callback:
+    """A Python function as a C callback. The first exception is kept and raised after the call that met it."""
+
+    def __init__(self, function, dtype, rank, owns_store):
+        self.error = None
+        kind = C.c_double if dtype == np.float64 else C.c_float
+
+        def trampoline(_user, at, count, values):
+            if self.error is not None:
+                return
+            try:
+                run = np.ctypeslib.as_array(C.cast(values, C.POINTER(kind)), (count,))
+                place_ = at.contents
+                position = Position(place_.n, place_.k, tuple(place_.p[:rank]), bool(place_.along_k))
+                result = function(position, run)
+                if result is not None and not owns_store:
+                    run[...] = result
+            except BaseException as error:  # it may not cross the C frames; Epilogue.reraise brings it back
+                self.error = error
+
+        self.pointer = _abi.UserFn(trampoline)
+
+
+class Epilogue:
+    """hk_epilogue with what it refers to. Made by build(), or from text ("bias+silu+sum:0.5") by Epilogue(text)."""
+
+    def __init__(self, source=None):
+        self.raw = _abi.Epilogue()
+        self.vectors: Dict[str, np.ndarray] = {}
+        self.callbacks = []
+        if source is not None:
+            call("hk_epilogue_parse", self.raw, source.encode())
+
+    @property
+    def gated(self):
+        return self.raw.gate != 0
+
+    def reraise(self):
+        """Raises what a callback raised."""
+        for callback in self.callbacks:
+            if callback.error is not None:
+                error, callback.error = callback.error, None
+                raise error
+
+    def __str__(self):
+        return text("hk_epilogue_print", self.raw)
+
+
+def _activation(epilogue, spec, slot, wrap):
+    """Sets act or act2 (slot "" or "2") from a name, a (name, a, b) tuple, or a function."""
+    if spec is None:
+        return
+    if callable(spec):
+        setattr(epilogue.raw, "act" + slot, _abi.ACT["user"])
+        epilogue.raw.user = wrap(spec)
+        return
+    name, *parameters = (spec,) if isinstance(spec, str) else spec
+    if name not in _abi.ACT or name == "user":
+        raise invalid(f"act{slot} is {name!r}; one of {', '.join(_abi.ACT)} or a function is required")
+    if len(parameters) > 2:
+        raise invalid(f"act{slot} is {spec!r}; at most two parameters are taken")
+    setattr(epilogue.raw, "act" + slot, _abi.ACT[name])
+    for field, value in zip(("a" + slot, "b" + slot), parameters):
+        setattr(epilogue.raw, field, value)
+
+
+def _choice(table, value, what):
+    if value not in table:
+        raise invalid(f"{what} is {value!r}; one of {', '.join(str(k) for k in table)} is required")
+    return table[value]
+
+
+def build(raw, *, scale=None, bias=None, act=None, act2=None, gate=None, slopes=None, beta=1.0, has_residual=False,
+          residual_order="after", user2: Callable = None, store: Callable = None):
+    """The Epilogue of a problem from keyword arguments. The residual's own strides are set by lay_residual()."""
+    epilogue = Epilogue()
+    dtype = compute_dtype(raw.x_type, raw.f_type)
+    if callable(act) and callable(act2) and act is not act2:
+        raise invalid("act and act2 are two different functions; one user function serves both")
+
+    def wrap(function, owns_store=False):
+        callback = Callback(function, dtype, raw.rank, owns_store)
+        epilogue.callbacks.append(callback)
+        return callback.pointer
+
+    if scale is not None:
+        epilogue.raw.scale = 1 if np.ndim(scale) == 0 else 2
+        epilogue.vectors["scale"] = vector(np.atleast_1d(scale), dtype, 1 if np.ndim(scale) == 0 else raw.k, "scale")
+    if bias is not None:
+        epilogue.raw.bias = 1
+        if is_int8(raw.x_type) and not np.issubdtype(np.asarray(bias).dtype, np.integer):
+            raise invalid(f"bias has dtype {np.asarray(bias).dtype}; an int8 problem takes an integer bias (s32)")
+        epilogue.vectors["bias"] = vector(bias, np.int32 if is_int8(raw.x_type) else dtype, raw.k, "bias")
+    if slopes is not None:
+        epilogue.vectors["slopes"] = vector(slopes, dtype, raw.k, "slopes")
+    _activation(epilogue, act, "", wrap)
+    _activation(epilogue, act2, "2", wrap)
+    epilogue.raw.gate = _choice(_abi.GATE, gate, "gate")
+    if has_residual:
+        epilogue.raw.residual = _choice(_abi.RESIDUAL, residual_order, "residual_order")
+        epilogue.raw.beta = beta
+    if user2 is not None:
+        epilogue.raw.user2 = wrap(user2)
+    if store is not None:
+        epilogue.raw.store = wrap(store, owns_store=True)
+    return epilogue
+
+
+def lay_residual(epilogue, raw, residual, axes):
+    """Lays the residual as its tensor lies."""
+    groups = max(raw.feature_groups, raw.batch_groups, 1)
+    epilogue.raw.c_strided = 1
+    place(epilogue.raw.c, residual, axes, raw.k // groups, 1)

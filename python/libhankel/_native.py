@@ -1,0 +1,87 @@
+"""Finds and loads the shared library, and turns its statuses into HankelError.
+
+Order: $LIBHANKEL, the copy inside the installed package, build/lib of the source tree, the system's linker.
+"""
+import ctypes
+import ctypes.util
+import os
+from pathlib import Path
+
+from . import _abi
+
+
+class HankelError(RuntimeError):
+    """A refusal. `status` is the number, `name` its name (e.g. "HK_INVALID"), the text the library's sentence."""
+
+    def __init__(self, status, message):
+        self.status = status
+        self.name = _abi.STATUS[status] if 0 <= status < len(_abi.STATUS) else str(status)
+        self.message = message
+        super().__init__(f"{self.name}: {message}")
+
+
+def invalid(message):
+    """The error for an argument that breaks a rule before the library is asked."""
+    return HankelError(_abi.INVALID, message)
+
+
+def _candidates():
+    if os.environ.get("LIBHANKEL"):
+        yield os.environ["LIBHANKEL"]
+        return
+    here = Path(__file__).resolve().parent
+    for folder in (here, here.parents[1] / "build" / "lib"):
+        for name in ("libhankel.so", "libhankel.dylib"):
+            if (folder / name).exists():
+                yield str(folder / name)
+    found = ctypes.util.find_library("hankel")
+    if found:
+        yield found
+
+
+def _load():
+    for path in _candidates():
+        library = ctypes.CDLL(path)
+        for name, (result, arguments) in _abi.PROTOTYPES.items():
+            function = getattr(library, name)
+            function.restype = ctypes.c_int if result is None else result
+            function.argtypes = arguments
+        library.hk_plan_destroy.restype = None
+        return library, path
+    raise ImportError("libhankel: no shared library found; build it (make), or name it in LIBHANKEL")
+
+
+lib, library_path = _load()
+
+
+def check(status):
+    """Raises HankelError unless status is HK_OK."""
+    if status != _abi.OK:
+        raise HankelError(status, lib.hk_last_error().decode("utf-8", "replace"))
+
+
+def call(name, *arguments):
+    """Calls a function that returns hk_status."""
+    check(getattr(lib, name)(*arguments))
+
+
+def text(name, handle):
+    """The whole text of one of the print functions."""
+    length = ctypes.c_size_t()
+    call(name, handle, None, 0, ctypes.byref(length))
+    buffer = ctypes.create_string_buffer(length.value + 1)
+    call(name, handle, buffer, len(buffer), ctypes.byref(length))
+    return buffer.value.decode()
+
+
+def version():
+    """Version of the loaded library."""
+    return lib.hk_version().decode()
+
+
+def machine():
+    """What the library knows of this machine: cpu, best_isa, cores, cache sizes."""
+    raw = _abi.Machine()
+    call("hk_machine_info", ctypes.byref(raw))
+    return {"cpu": raw.cpu.decode(), "best_isa": lib.hk_isa_name(raw.best_isa).decode(), "cores": raw.cores,
+            "l1d_bytes": raw.l1d_bytes, "l2_bytes": raw.l2_bytes, "l3_bytes": raw.l3_bytes}

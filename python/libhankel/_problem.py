@@ -1,0 +1,267 @@
+"""Problems: hk_problem as a Python object, and how one is made from arrays and the usual arguments."""
+import ctypes as C
+from typing import NamedTuple, Optional, Tuple
+
+import numpy as np
+
+from . import _abi
+from ._array import NAMES, empty, type_of
+from ._native import call, invalid, text
+
+
+class Problem:
+    """What to compute: sizes, types, strides, padding, dilations, groups (hk_problem).
+
+    Problem("text") parses hankel's own form or benchdnn's; str() prints it. Fields of the C struct are attributes of
+    `raw`.
+    """
+
+    def __init__(self, source=None, deconv=False):
+        self.raw = _abi.RawProblem()
+        if isinstance(source, str):
+            call("hk_problem_parse_deconv" if deconv else "hk_problem_parse", self.raw, source.encode())
+        elif source is not None:
+            C.memmove(C.byref(self.raw), C.byref(source), C.sizeof(self.raw))
+
+    def check(self):
+        """Raises HankelError if anything is wrong with the problem."""
+        call("hk_problem_check", self.raw)
+        return self
+
+    def output(self):
+        """(batch, spatial sizes) of y."""
+        sizes, batch = _abi.Axes(), C.c_int64()
+        call("hk_problem_output", self.raw, sizes, C.byref(batch))
+        return batch.value, tuple(sizes[:self.raw.rank])
+
+    def extents(self, gated=False):
+        """((elements, below) of x, of f, of y): how much memory each touches, and how much of it below its pointer.
+        Under a gate y has half the channels, and its strides need not leave room for all of them."""
+        three = [_abi.Extent() for _ in range(3)]
+        call("hk_problem_extents", (self._dense_y() if gated else self).raw, *three)
+        x, f, y = ((e.elements, e.below) for e in three)
+        return x, f, self.reach(self.raw.y, gated) if gated else y
+
+    def _dense_y(self):
+        """The same problem with a dense y."""
+        other = Problem(self.raw)
+        call("hk_problem_dense", other.raw, _abi.CHANNELS_FIRST)
+        other.raw.x, other.raw.f = self.raw.x, self.raw.f
+        return other
+
+    def reach(self, strides, gated=False):
+        """(elements, below) of a tensor of y's shape that lies as `strides` say."""
+        batch, spatial = self._dense_y().output()
+        groups = max(self.raw.feature_groups, self.raw.batch_groups, 1)
+        counts = (groups, self.raw.k // groups) if not gated else (1, self.raw.k // 2)
+        sizes = (batch,) + counts + spatial
+        if 0 in sizes:
+            return 0, 0
+        steps = (strides.outer, strides.group, strides.channel, *strides.at[:self.raw.rank])
+        ends = [step * (n - 1) for step, n in zip(steps, sizes)]
+        low = strides.offset + sum(e for e in ends if e < 0)
+        return 1 + sum(abs(e) for e in ends), -low
+
+    def work(self):
+        """(flops, least bytes moved)."""
+        flops, moved = C.c_double(), C.c_double()
+        call("hk_problem_work", self.raw, C.byref(flops), C.byref(moved))
+        return flops.value, moved.value
+
+    def grad_input(self):
+        """The problem of the input's gradient: x = dy, f = f, y = dx."""
+        grad = Problem()
+        call("hk_problem_grad_input", self.raw, grad.raw)
+        return grad
+
+    def grad_filter(self):
+        """The problem of the filter's gradient: x = x, f = dy, y = df."""
+        grad = Problem()
+        call("hk_problem_grad_filter", self.raw, grad.raw)
+        return grad
+
+    def empty_output(self, gated=False):
+        """(memory, view): a new block that holds y, and y in it as (batch, channels, spatial..) with the problem's
+        strides. Channels whose groups do not follow on each other come as two axes."""
+        raw, (batch, spatial) = self.raw, self._dense_y().output()
+        groups = max(raw.feature_groups, raw.batch_groups, 1)
+        elements, below = self.reach(raw.y, gated)
+        flat = empty((elements,), raw.y_type)
+        inner, y = raw.k // groups, raw.y
+        channels, steps = (groups, inner), (y.group, y.channel)
+        if gated or groups == 1 or y.group == inner * y.channel:
+            channels, steps = (raw.k // 2 if gated else raw.k,), (y.channel,)
+        strides = tuple(s * flat.itemsize for s in (y.outer, *steps, *y.at[:raw.rank]))
+        start = flat[below + y.offset:] if elements else flat
+        return flat, np.lib.stride_tricks.as_strided(start, (batch,) + channels + spatial, strides)
+
+    def __str__(self):
+        return text("hk_problem_print", self.raw)
+
+    def __repr__(self):
+        return f"Problem({str(self)!r})"
+
+
+class Dims(NamedTuple):
+    """Where the axes of x (N, C, spatial..), f (O, I, spatial..) and y (N, C, spatial..) lie in their arrays."""
+    x: Tuple[int, ...]
+    f: Tuple[int, ...]
+    y: Tuple[int, ...]
+
+
+_LETTERS = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def dimension_numbers(spec, rank):
+    """Dims from None (channels first), "NHWC" alone, ("NHWC", "HWIO", "NHWC"), or three tuples of axis numbers."""
+    if spec is None:
+        return Dims(*[tuple(range(rank + 2))] * 3)
+    if isinstance(spec, str):
+        first = spec.upper().index("C") == 1 if "C" in spec.upper() else True
+        letters = spec.upper().replace("N", "").replace("C", "")
+        spec = (spec, ("OI" + letters) if first else (letters + "IO"), spec)
+    if len(spec) != 3:
+        raise invalid(f"dimension_numbers has {len(spec)} parts; x, f and y are required")
+    if not any(isinstance(part, str) for part in spec):
+        dims = Dims(*[tuple(int(a) for a in part) for part in spec])
+    else:
+        x, f, y = (str(part).upper() for part in spec)
+        spatial = [letter for letter in f if letter not in "OI"]
+        places = []
+        for part, head in ((x, "NC"), (f, "OI"), (y, "NC")):
+            if sorted(part) != sorted(head + "".join(spatial)):
+                raise invalid(f"dimension_numbers has {part!r}; {head}{''.join(spatial)} in some order is required")
+            places.append(tuple(part.index(letter) for letter in [*head, *spatial]))
+        dims = Dims(*places)
+    for part in dims:
+        if sorted(part) != list(range(rank + 2)):
+            raise invalid(f"dimension_numbers has {part}; a permutation of 0..{rank + 1} is required")
+    return dims
+
+
+def per_axis(value, rank, what):
+    """A tuple of `rank` integers from one integer or a sequence."""
+    values = (value,) * rank if np.isscalar(value) else tuple(value)
+    if len(values) != rank:
+        raise invalid(f"{what} is {value!r}; {rank} values are required")
+    return tuple(int(v) for v in values)
+
+
+def pad_pairs(padding, rank):
+    """("name", None) for a named padding, or ("explicit", ((lo, hi), ..)) from an integer, integers or pairs."""
+    if isinstance(padding, str):
+        name = padding.lower()
+        if name not in _abi.PADDING or name == "explicit":
+            raise invalid(f"padding is {padding!r}; VALID, SAME, SAME_LOWER, CAUSAL or numbers are required")
+        return name, None
+    if np.isscalar(padding):
+        return "explicit", ((int(padding), int(padding)),) * rank
+    if len(padding) != rank:
+        raise invalid(f"padding is {padding!r}; {rank} entries are required")
+    return "explicit", tuple((int(p), int(p)) if np.isscalar(p) else (int(p[0]), int(p[1])) for p in padding)
+
+
+def set_axes(field, values):
+    for i, value in enumerate(values):
+        field[i] = value
+
+
+def place(strides, tensor, axes, per_group, grouped):
+    """Fills hk_strides from a tensor whose logical axes lie at `axes`; `grouped` is the logical axis (0 or 1) that the
+    groups split, per_group how many of it each holds."""
+    moved = [tensor.strides[a] for a in axes]
+    strides.offset, strides.outer, strides.channel = 0, moved[0], moved[1]
+    strides.group = moved[grouped] * per_group
+    set_axes(strides.at, moved[2:])
+
+
+def dense(shape):
+    """Element strides of a dense array."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+class Geometry(NamedTuple):
+    """The arguments of a convolution that do not depend on its arrays."""
+    stride: Tuple[int, ...]
+    padding: Tuple
+    lhs_dilation: Tuple[int, ...]
+    rhs_dilation: Tuple[int, ...]
+    reverse: Tuple[int, ...]
+    feature_groups: int
+    batch_groups: int
+    dims: Dims
+
+
+def geometry(rank, stride, padding, lhs_dilation, rhs_dilation, reverse, feature_groups, batch_groups, spec):
+    return Geometry(per_axis(stride, rank, "stride"), pad_pairs(padding, rank),
+                    per_axis(lhs_dilation, rank, "lhs_dilation"), per_axis(rhs_dilation, rank, "rhs_dilation"),
+                    per_axis(reverse, rank, "reverse"), int(feature_groups), int(batch_groups),
+                    dimension_numbers(spec, rank))
+
+
+def forward(geom, x_shape, x_type, f_shape, f_type, y_type):
+    """A Problem with everything set but the strides. Shapes are those of the arrays, axes as geom.dims says."""
+    rank = len(geom.stride)
+    if len(x_shape) != rank + 2 or len(f_shape) != rank + 2:
+        raise invalid(f"x has {len(x_shape)} dimensions and f {len(f_shape)}; both need {rank + 2}")
+    for name, groups in (("feature_group_count", geom.feature_groups), ("batch_group_count", geom.batch_groups)):
+        if groups < 1:
+            raise invalid(f"{name} is {groups}; at least 1 is required")
+    problem = Problem()
+    raw = problem.raw
+    xs, fs = [x_shape[a] for a in geom.dims.x], [f_shape[a] for a in geom.dims.f]
+    if fs[1] * geom.feature_groups != xs[1]:
+        raise invalid(f"f has {fs[1]} input channels and feature_group_count is {geom.feature_groups}; their product "
+                      f"must be the {xs[1]} channels of x")
+    raw.rank, raw.x_type, raw.f_type, raw.y_type = rank, x_type, f_type, y_type
+    raw.n, raw.c, raw.k = xs[0], xs[1], fs[0]
+    raw.feature_groups, raw.batch_groups = geom.feature_groups, geom.batch_groups
+    set_axes(raw.in_, xs[2:])
+    set_axes(raw.window, fs[2:])
+    set_axes(raw.stride, geom.stride)
+    set_axes(raw.dilation, geom.rhs_dilation)
+    set_axes(raw.in_dilation, geom.lhs_dilation)
+    set_axes(raw.reverse, geom.reverse)
+    name, pairs = geom.padding
+    if pairs is not None:
+        set_axes(raw.pad_lo, [lo for lo, _ in pairs])
+        set_axes(raw.pad_hi, [hi for _, hi in pairs])
+    call("hk_problem_dense", raw, _abi.CHANNELS_FIRST)
+    if pairs is None:
+        call("hk_problem_pad", raw, _abi.PADDING[name])
+    return problem
+
+
+def output_shape(problem, axes, gated=False):
+    """Shape of the array of y."""
+    batch, spatial = problem.output()
+    logical = (batch, problem.raw.k // (2 if gated else 1)) + spatial
+    shape = [0] * len(logical)
+    for size, axis in zip(logical, axes):
+        shape[axis] = size
+    return tuple(shape)
+
+
+def place_all(problem, dims, x=None, f=None, y=None):
+    """Lays x, f, y of a forward problem as the given tensors lie."""
+    raw = problem.raw
+    groups = max(raw.feature_groups, raw.batch_groups, 1)
+    if x is not None:
+        by_batch = raw.batch_groups > 1
+        place(raw.x, x, dims.x, (raw.n if by_batch else raw.c) // groups, 0 if by_batch else 1)
+    if f is not None:
+        place(raw.f, f, dims.f, raw.k // groups, 0)
+    if y is not None:
+        place(raw.y, y, dims.y, raw.k // groups, 1)
+
+
+def output_type(dtype, fallback):
+    return fallback if dtype is None else type_of(dtype)
+
+
+def type_name(hk_type) -> Optional[str]:
+    return NAMES[hk_type]

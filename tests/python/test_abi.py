@@ -1,0 +1,92 @@
+"""The ctypes mirror against hankel.h: every struct's size, every field's offset, every constant, the struct-size rule."""
+import ctypes
+import os
+import re
+import subprocess
+
+import pytest
+
+from conftest import SOURCE
+from libhankel import _abi
+from libhankel._native import lib
+
+STRUCTS = {"hk_strides": _abi.Strides, "hk_problem": _abi.RawProblem, "hk_conv_desc": _abi.ConvDesc,
+           "hk_extent": _abi.Extent, "hk_at": _abi.At, "hk_epilogue": _abi.Epilogue, "hk_options": _abi.Options,
+           "hk_weights": _abi.Weights, "hk_args": _abi.Args, "hk_candidate": _abi.Candidate,
+           "hk_machine": _abi.Machine}
+
+
+def header_constants():
+    """(C name, value the mirror holds)"""
+    pairs = [(name, i) for i, name in enumerate(_abi.STATUS)]
+    for name in ("F32", "F64", "F16", "BF16", "S8", "U8", "S32", "F8E4M3", "CPU", "CUDA", "CHANNELS_FIRST",
+                 "CHANNELS_LAST", "MAX_RANK"):
+        pairs.append(("HK_" + name, getattr(_abi, name)))
+    for prefix, table in (("HK_PAD_", _abi.PADDING), ("HK_ACT_", _abi.ACT), ("HK_GATE_", _abi.GATE), ("HK_ISA_", _abi.ISA),
+                          ("HK_RESIDUAL_", _abi.RESIDUAL), ("HK_", _abi.RIGOR), ("HK_DENORMALS_", _abi.DENORMALS),
+                          ("HK_MATH_", _abi.MATH)):
+        for name, value in table.items():
+            if name is not None and name != "same":
+                pairs.append((prefix + name.upper(), value))
+    return pairs
+
+
+def test_header_agrees(tmp_path):
+    lines = ["#include <hankel.h>", "#include <stdio.h>", "int main(void) {"]
+    expected = []
+    for name, struct in STRUCTS.items():
+        lines.append(f'printf("%zu\\n", sizeof({name}));')
+        expected.append((f"sizeof({name})", ctypes.sizeof(struct)))
+        for field, *_ in struct._fields_:
+            lines.append(f'printf("%zu\\n", offsetof({name}, {field.rstrip("_")}));')
+            expected.append((f"{name}.{field}", getattr(struct, field).offset))
+    for name, value in header_constants():
+        lines.append(f'printf("%d\\n", (int){name});')
+        expected.append((name, value))
+    source = tmp_path / "sizes.c"
+    source.write_text("\n".join(lines + ["return 0;", "}"]))
+    subprocess.run([os.environ.get("HK_CC", "cc"), "-I", str(SOURCE / "include"), str(source), "-o", str(tmp_path / "s")],
+                   check=True)
+    printed = subprocess.run([str(tmp_path / "s")], check=True, capture_output=True, text=True).stdout.split()
+    assert [(n, int(p)) for (n, _), p in zip(expected, printed)] == expected
+
+
+def test_every_field_is_mirrored():
+    text = re.sub(r"/\*.*?\*/", "", (SOURCE / "include" / "hankel.h").read_text(), flags=re.S)
+    for name, struct in STRUCTS.items():
+        body = re.search(r"typedef struct %s \{(.*?)\} %s;" % (name, name), text, re.S).group(1)
+        fields = []
+        for part in body.split(";"):
+            for piece in part.split(","):
+                found = re.search(r"(\w+)\s*(\[\w+\])?\s*$", piece.strip())
+                if found:
+                    fields.append(found.group(1))
+        assert fields == [f[0].rstrip("_") for f in struct._fields_], name
+
+
+def test_functions_are_exported():
+    text = re.sub(r"/\*.*?\*/", "", (SOURCE / "include" / "hankel.h").read_text(), flags=re.S)
+    for name in re.findall(r"HK_API[^;(]*?(hk_\w+)\(", text):
+        assert hasattr(lib, name), name
+
+
+@pytest.mark.parametrize("wrong", [0, -8, 8])
+def test_wrong_struct_size_is_refused(wrong):
+    problem = _abi.RawProblem()
+    assert lib.hk_problem_parse(problem, b"mb1_ic2ih5_oc3oh5_kh3ph1") == _abi.OK
+    assert lib.hk_problem_check(problem) == _abi.OK
+    problem.size = 0 if wrong == 0 else problem.size + wrong
+    assert lib.hk_problem_check(problem) == _abi.INVALID
+    assert b"size" in lib.hk_last_error()
+
+
+@pytest.mark.parametrize("make", [_abi.Epilogue, _abi.Options, _abi.Weights])
+def test_wrong_size_of_what_a_plan_takes(make):
+    problem = _abi.RawProblem()
+    assert lib.hk_problem_parse(problem, b"mb1_ic2ih5_oc3oh5_kh3ph1") == _abi.OK
+    struct = make()
+    struct.size += 8
+    given = [struct if make is kind else None for kind in (_abi.Epilogue, _abi.Options, _abi.Weights)]
+    plan = ctypes.c_void_p()
+    assert lib.hk_plan_create(ctypes.byref(plan), problem, *given) == _abi.INVALID
+    assert b"size" in lib.hk_last_error() and not plan
