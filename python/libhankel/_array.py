@@ -81,7 +81,8 @@ def intake(obj, what, dtype=None, writable=False):
     hk_type = type_of(array.dtype if dtype is None else dtype)
     size = array.dtype.itemsize
     if not array.dtype.isnative or size != _BYTES[hk_type]:
-        raise invalid(f"{what} has elements of {array.dtype.str}; {NAMES[hk_type]} needs {_BYTES[hk_type]} native bytes")
+        raise invalid(f"{what} has elements of {array.dtype.str}; {NAMES[hk_type]} needs {_BYTES[hk_type]} native "
+                      "bytes")
     if any(s % size and n > 1 for s, n in zip(array.strides, array.shape)):
         raise invalid(f"{what} has byte strides {array.strides}; each must be a multiple of the element size {size}")
     strides = tuple(s // size for s in array.strides)
@@ -95,6 +96,8 @@ def empty(shape, hk_type):
 
 def vector(values, dtype, length, what):
     """A small dense vector of `length` elements (scale, bias, slopes, zero points); copied and converted if need be."""
+    if np.asarray(values).dtype.kind == "c":
+        raise invalid(f"{what} is complex; real values are required")
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.shape != (length,):
         raise invalid(f"{what} has shape {np.shape(values)}; ({length},) is required")

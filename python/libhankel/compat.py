@@ -59,9 +59,10 @@ def get_igemm_conv2d(layout, n, h, w, c, hf, wf, nf, stride, input_dtype, output
     x_type, y_type = type_of(input_dtype), type_of(output_dtype)
     x = empty(_arrange(specs[0], {"N": n, "C": c, "H": h, "W": w}), x_type)
     f = empty(_arrange(specs[1], {"O": nf, "I": c, "H": hf, "W": wf}), x_type)
-    h_out, w_out = ((a - b) // s + 1 if a >= b else 0 for a, b, s in ((h, hf, strides[0]), (w, wf, strides[1])))
-    out_shape = _arrange(specs[2], {"N": n, "C": nf, "H": h_out, "W": w_out})
     words = dict(window_strides=strides, dimension_numbers=specs, preferred_element_type=numpy_dtype(y_type))
+    plan = make_plan(x, f, hold_weights=False, **words)
+    h_out, w_out = plan.problem.output()[1]
+    out_shape = plan.layout["out"][0]
 
     def kernel(x, w, out):
         for name, array, shape in (("x", x, kernel.x_shape), ("w", w, kernel.w_shape), ("out", out, out_shape)):
@@ -69,8 +70,7 @@ def get_igemm_conv2d(layout, n, h, w, c, hf, wf, nf, stride, input_dtype, output
                 raise invalid(f"{name} has shape {np.shape(array)}; {shape} is required")
         return conv(x, w, out=out, **words)
 
-    kernel.x_shape, kernel.w_shape = x.shape, f.shape
-    kernel.plan = make_plan(x, f, hold_weights=False, **words)
+    kernel.plan, kernel.x_shape, kernel.w_shape = plan, x.shape, f.shape
     symbols = {"N": n, "C": c, "H": h, "W": w, "NF": nf, "HF": hf, "WF": wf, "H_OUT": h_out, "W_OUT": w_out,
                "STRIDE": stride, "PADDING": 0, "SZ_OUT": h_out * w_out, "M": n * h_out * w_out, "K": hf * wf * c,
                "BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "RATIO_M": ratio_m, "RATIO_N": ratio_n,

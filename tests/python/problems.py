@@ -49,8 +49,8 @@ def lay(rng, logical, axes, dtype):
 
 def conv_words(p):
     """The same problem as keywords of conv()."""
-    return dict(window_strides=p["stride"], padding=p["pads"], lhs_dilation=p["in_dilation"], rhs_dilation=p["dilation"],
-                dimension_numbers=p["axes"], feature_group_count=p["feature_groups"],
+    return dict(window_strides=p["stride"], padding=p["pads"], lhs_dilation=p["in_dilation"],
+                rhs_dilation=p["dilation"], dimension_numbers=p["axes"], feature_group_count=p["feature_groups"],
                 batch_group_count=p["batch_groups"], reverse=p["reverse"])
 
 

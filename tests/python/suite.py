@@ -71,4 +71,5 @@ def distance(got, want, magnitude=None, terms=1, inputs="float32", slack=4.0):
     if good.all():
         return None
     at = np.unravel_index(int(np.argmin(good)), good.shape) if good.ndim else ()
-    return f"{np.count_nonzero(~good)} of {good.size} differ, first at {tuple(map(int, at))}: {got64[at]} for {want64[at]}"
+    count, where = np.count_nonzero(~good), tuple(map(int, at))
+    return f"{count} of {good.size} differ, first at {where}: {got64[at]} for {want64[at]}"

@@ -1,4 +1,4 @@
-"""The ctypes mirror against hankel.h: every struct's size, every field's offset, every constant, the struct-size rule."""
+"""The ctypes mirror against hankel.h: struct sizes, field offsets, constants, the struct-size rule."""
 import ctypes
 import os
 import re
@@ -22,9 +22,9 @@ def header_constants():
     for name in ("F32", "F64", "F16", "BF16", "S8", "U8", "S32", "F8E4M3", "CPU", "CUDA", "CHANNELS_FIRST",
                  "CHANNELS_LAST", "MAX_RANK"):
         pairs.append(("HK_" + name, getattr(_abi, name)))
-    for prefix, table in (("HK_PAD_", _abi.PADDING), ("HK_ACT_", _abi.ACT), ("HK_GATE_", _abi.GATE), ("HK_ISA_", _abi.ISA),
-                          ("HK_RESIDUAL_", _abi.RESIDUAL), ("HK_", _abi.RIGOR), ("HK_DENORMALS_", _abi.DENORMALS),
-                          ("HK_MATH_", _abi.MATH)):
+    for prefix, table in (("HK_PAD_", _abi.PADDING), ("HK_ACT_", _abi.ACT), ("HK_GATE_", _abi.GATE),
+                          ("HK_ISA_", _abi.ISA), ("HK_RESIDUAL_", _abi.RESIDUAL), ("HK_", _abi.RIGOR),
+                          ("HK_DENORMALS_", _abi.DENORMALS), ("HK_MATH_", _abi.MATH)):
         for name, value in table.items():
             if name is not None and name != "same":
                 pairs.append((prefix + name.upper(), value))
@@ -45,9 +45,10 @@ def test_header_agrees(tmp_path):
         expected.append((name, value))
     source = tmp_path / "sizes.c"
     source.write_text("\n".join(lines + ["return 0;", "}"]))
-    subprocess.run([os.environ.get("HK_CC", "cc"), "-I", str(SOURCE / "include"), str(source), "-o", str(tmp_path / "s")],
+    program = str(tmp_path / "sizes")
+    subprocess.run([os.environ.get("HK_CC", "cc"), "-I", str(SOURCE / "include"), str(source), "-o", program],
                    check=True)
-    printed = subprocess.run([str(tmp_path / "s")], check=True, capture_output=True, text=True).stdout.split()
+    printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout.split()
     assert [(n, int(p)) for (n, _), p in zip(expected, printed)] == expected
 
 

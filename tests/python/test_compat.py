@@ -36,15 +36,15 @@ def test_depthwise_every_argument(dtype):
     pads, stride, rhs, lhs = ((1, -1), (0, 3)), (1, 2), (2, 3), (2, 1)
     want = correlate(img, kernel, stride, pads, lhs, rhs, 3)
     for in_perm, kern_perm, out_perm in itertools.product([(0, 1, 2, 3), (3, 0, 1, 2), (1, 3, 0, 2)], repeat=3):
-        got = depthwise_conv1d_implicit_gemm(scatter_axes(img, in_perm), scatter_axes(kernel, kern_perm), pads, stride, rhs,
-                                             lhs, 3, 1, in_perm, kern_perm, out_perm)
+        given = scatter_axes(img, in_perm), scatter_axes(kernel, kern_perm)
+        got = depthwise_conv1d_implicit_gemm(*given, pads, stride, rhs, lhs, 3, 1, in_perm, kern_perm, out_perm)
         assert got.dtype == dtype
         np.testing.assert_array_equal(got, scatter_axes(want, out_perm))
 
 
 def test_batch_groups_and_refusals():
     rng = np.random.default_rng(2)
-    img, kernel = rng.integers(-2, 3, (4, 3, 1, 9)).astype(np.float32), rng.integers(-2, 3, (6, 3, 1, 2)).astype(np.float32)
+    img, kernel = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((4, 3, 1, 9), (6, 3, 1, 2)))
     got = depthwise_conv1d_implicit_gemm(img, kernel, batch_group_count=2)
     np.testing.assert_array_equal(got, correlate(img, kernel, [1, 1], [(0, 0)] * 2, [1, 1], [1, 1], 1, 2))
     with pytest.raises(hk.HankelError, match="channels"):
@@ -68,11 +68,12 @@ def test_igemm_conv2d(layout):
     x_axes, w_axes, y_axes = SPECS[layout]
     for n, c, h, w, nf, hf, wf, stride in SQUARE + OBLONG:
         kernel, symbols = get_igemm_conv2d(layout, n, h, w, c, hf, wf, nf, stride, "f16", "f32")
-        x, f = rng.integers(-3, 4, (n, c, h, w)).astype(np.float16), rng.integers(-3, 4, (nf, c, hf, wf)).astype(np.float16)
+        x, f = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((n, c, h, w), (nf, c, hf, wf)))
         steps = (stride, stride) if np.isscalar(stride) else stride
-        want = scatter_axes(correlate(x.astype(np.float32), f.astype(np.float32), steps, [(0, 0)] * 2, [1, 1], [1, 1]), y_axes)
+        want = scatter_axes(correlate(x, f, steps, [(0, 0)] * 2, [1, 1], [1, 1]), y_axes)
         out = np.full(want.shape, 9, np.float32)
-        given = np.ascontiguousarray(scatter_axes(x, x_axes)), np.ascontiguousarray(scatter_axes(f, w_axes))
+        given = [np.ascontiguousarray(scatter_axes(a, axes).astype(np.float16))
+                 for a, axes in ((x, x_axes), (f, w_axes))]
         assert kernel(*given, out) is out
         np.testing.assert_array_equal(out, want, err_msg=f"{layout} {n, c, h, w, nf, hf, wf, stride}")
         assert symbols["M"] == n * symbols["H_OUT"] * symbols["W_OUT"] and symbols["K"] == hf * wf * c
@@ -80,7 +81,7 @@ def test_igemm_conv2d(layout):
 
 def test_igemm_symbols_and_knobs():
     kernel, symbols = get_igemm_conv2d("nchw_fchw", 1, 32, 32, 3, 3, 3, 8, 1, np.float16, np.float32)
-    assert {k: symbols[k] for k in ("N", "C", "H", "W", "NF", "HF", "WF")} == dict(N=1, C=3, H=32, W=32, NF=8, HF=3, WF=3)
+    assert [symbols[k] for k in ("N", "C", "H", "W", "NF", "HF", "WF")] == [1, 3, 32, 32, 8, 3, 3]
     assert [symbols[k] for k in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "RATIO_M", "RATIO_N")] == [64, 128, 32, 2, 2]
     assert kernel.plan.symbols and kernel.plan.decision
     _, knobs = get_igemm_conv2d("nhwc_hwcf", 1, 8, 8, 4, 2, 2, 4, 1, "f16", "f32", "shared", 16, 32, 8, 1, 4)
@@ -90,7 +91,8 @@ def test_igemm_symbols_and_knobs():
 
 @pytest.mark.parametrize("change", [dict(layout="nchw_hwcf"), dict(stride=0), dict(block_m=0), dict(input_dtype="f12")])
 def test_igemm_refusals(change):
-    words = dict(layout="nchw_fchw", n=1, h=8, w=8, c=4, hf=2, wf=2, nf=4, stride=1, input_dtype="f16", output_dtype="f32")
+    words = dict(layout="nchw_fchw", n=1, h=8, w=8, c=4, hf=2, wf=2, nf=4, stride=1, input_dtype="f16",
+                 output_dtype="f32")
     with pytest.raises(hk.HankelError):
         get_igemm_conv2d(**dict(words, **change))
 

@@ -9,8 +9,9 @@ import libhankel as hk
 from reference import correlate
 
 ACTS = {
-    "relu": lambda v: np.maximum(v, 0), "sigmoid": lambda v: 1 / (1 + np.exp(-v)), "silu": lambda v: v / (1 + np.exp(-v)),
-    "tanh": np.tanh, "gelu": lambda v: 0.5 * v * (1 + np.vectorize(math.erf)(v / math.sqrt(2))),
+    "relu": lambda v: np.maximum(v, 0), "sigmoid": lambda v: 1 / (1 + np.exp(-v)),
+    "silu": lambda v: v / (1 + np.exp(-v)), "tanh": np.tanh,
+    "gelu": lambda v: 0.5 * v * (1 + np.vectorize(math.erf)(v / math.sqrt(2))),
     "gelu_tanh": lambda v: 0.5 * v * (1 + np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v ** 3))),
     "hardswish": lambda v: v * np.clip(v + 3, 0, 6) / 6, "softsign": lambda v: v / (1 + np.abs(v)),
     ("clip", -0.5, 1.5): lambda v: np.clip(v, -0.5, 1.5), ("leaky", 0.1): lambda v: np.where(v < 0, 0.1 * v, v),
@@ -30,7 +31,8 @@ def problem(request):
 
 
 def run(problem, dtype=np.float32, **words):
-    return hk.conv(problem["x"].astype(dtype), problem["f"].astype(dtype), 1, 1, dimension_numbers=problem["spec"], **words)
+    x, f = problem["x"].astype(dtype), problem["f"].astype(dtype)
+    return hk.conv(x, f, 1, 1, dimension_numbers=problem["spec"], **words)
 
 
 def near(got, want, dtype=np.float32):
@@ -109,7 +111,8 @@ def test_user_function_changes_values_in_place(problem):
         values *= 2
 
     near(run(problem, act=double), problem["lay"](2 * problem["acc"]))
-    near(run(problem, np.float64, user2=double, act="relu"), problem["lay"](2 * np.maximum(problem["acc"], 0)), np.float64)
+    want = problem["lay"](2 * np.maximum(problem["acc"], 0))
+    near(run(problem, np.float64, user2=double, act="relu"), want, np.float64)
 
 
 def test_user_store_owns_the_write(problem):

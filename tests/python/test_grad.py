@@ -1,5 +1,5 @@
-"""Gradients of the general convolution by the identity that defines them: <conv(x, f), dy> = <x, dx> = <f, df> for every
-x, f and dy; integers, so both sides are exact."""
+"""Gradients of the general convolution by the identity that defines them: <conv(x, f), dy> = <x, dx> = <f, df> for
+every x, f and dy; integers, so both sides are exact."""
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 

@@ -31,8 +31,8 @@ def forward_words(at, x, w):
     auto, pads = at.get("auto_pad", b"NOTSET").decode(), at.get("pads", [0] * 2 * rank)
     padding = {"NOTSET": list(zip(pads[:rank], pads[rank:])), "VALID": "VALID", "SAME_UPPER": "SAME",
                "SAME_LOWER": "SAME_LOWER"}[auto]
-    return dict(window_strides=at.get("strides", [1] * rank), padding=padding, rhs_dilation=at.get("dilations", [1] * rank),
-                feature_group_count=at.get("group", 1))
+    return dict(window_strides=at.get("strides", [1] * rank), padding=padding,
+                rhs_dilation=at.get("dilations", [1] * rank), feature_group_count=at.get("group", 1))
 
 
 def run_conv(at, x, w, b=None):

@@ -21,7 +21,7 @@ def arrays():
 def test_plan_holds_its_weights(arrays):
     x, f, want = arrays
     plan = hk.plan(x, f.copy(), padding=1, bias=np.arange(8))
-    want = want + np.arange(8)[:, None, None]
+    want = want + np.arange(8, dtype=np.float32)[:, None, None]
     np.testing.assert_array_equal(plan(x), want)
     np.testing.assert_array_equal(plan(-x), 2 * np.arange(8)[:, None, None] - want)
     out = np.empty_like(want)
