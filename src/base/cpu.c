@@ -1,5 +1,4 @@
 /* What the CPU can do and how much of it this process may use. */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
