@@ -10,6 +10,8 @@ typedef enum hk_family {
   HK_FAMILY_ACT = 2,    /* an activation over a row of floats */
   HK_FAMILY_SMALL = 3,  /* few channels over planar rows, time contiguous */
   HK_FAMILY_MAP = 4,    /* element by element over planar rows */
+  HK_FAMILY_PGEMM = 5,  /* packed output channels x vectors of pixels */
+  HK_FAMILY_GATHER = 6, /* pixels of planes copied into a panel */
   HK_FAMILY_DWP = 10,   /* depthwise, lanes are neighbours along the last dimension */
   HK_FAMILY_DWC = 11,   /* depthwise and grouped, lanes are channels */
   HK_FAMILY_STAGE = 12, /* rows of a plane into a padded buffer */
@@ -55,6 +57,44 @@ typedef struct hk_igemm_args {
   float *const *y;
   float *partial;
 } hk_igemm_args;
+
+/* pgemm: sum[m][j] = over segments t and i < seg[t].count of a(m)[seg[t].at + i] * seg[t].b[i*b_step + j], for output
+ * channels m < count and pixels j < NR = vectors * lanes. a is packed by tiles of hk_tile_rows channels:
+ * tile at m0, `depth` deep: a[m0*depth + (at + i)*rows + m - m0]. Epilogue as in igemm, with scale[m] and bias[m]; stores
+ * to y[m*y_step + j], j < columns. */
+typedef struct hk_pgemm_segment {
+  const float *b;
+  int64_t at, count;
+} hk_pgemm_segment;
+typedef struct hk_pgemm_args {
+  const float *a;
+  int64_t depth, count, segments, b_step;
+  const hk_pgemm_segment *seg;
+  int64_t vectors, columns;
+  uint32_t flags;
+  float beta, lo, hi;
+  const float *scale, *bias;
+  const float *c;
+  float *y;
+  int64_t c_step, y_step;
+  float *partial;
+} hk_pgemm_args;
+/* Channels of the next tile when `left` remain and a tile holds `most`: nearly equal tiles. */
+static inline int64_t hk_tile_rows(int64_t left, int64_t most) { return hk_ceil_div(left, hk_ceil_div(left, most)); }
+
+/* gather: for each of `channels` planes, c_step apart, to[c*width + j] for all pieces: pixels at x[from + i*step] go to
+ * column at + i; a piece with zero set gives zeros. Pieces cover columns 0..width-1. */
+typedef struct hk_gather_piece {
+  int64_t from;
+  int32_t at, count;
+  bool zero;
+} hk_gather_piece;
+typedef struct hk_gather_args {
+  const float *x;
+  int64_t channels, c_step, step, width, pieces;
+  const hk_gather_piece *piece;
+  float *to;
+} hk_gather_args;
 
 /* Floats in a vector of an ISA. */
 static inline int32_t hk_isa_lanes(hk_isa isa) {

@@ -129,7 +129,7 @@ static hk_status build(hk_plan *plan) {
   if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   plan->own = o;
   o->panels = hk_panels_make(g, plan->decision.kernel, k[HK_IGEMM_BK]);
-  o->fuse = hk_fuse_make(&plan->task);
+  o->fuse = hk_fuse_make(&plan->task, true);
   o->merged = k[HK_IGEMM_PACK] != HK_PACK_BLOCK && k[HK_IGEMM_BK] == g->c && merge_pays(g);
   o->segments = o->merged ? g->taps / g->win[2] : g->taps;
   o->channels = o->merged ? g->c * g->win[2] : g->c;

@@ -67,6 +67,10 @@ int64_t hk_rows_make(const hk_geom *g, const hk_block *b, const float *x, int64_
 bool hk_rows_mergeable(const hk_geom *g);
 int64_t hk_rows_make_merged(const hk_geom *g, const hk_block *b, const float *x, int64_t t0, int64_t t1, float *scratch,
                             hk_rows *rows);
+/* Where the pixels of a block lie under one tap, as pieces of lines of x and of zeros, up to column width. step: the
+ * distance of neighbours in x. Returns the number of pieces, 0 when the tap touches nothing. */
+#define HK_PIECES_MAX (3 * HK_BLOCK_MAX + 1)
+int64_t hk_pieces_make(const hk_geom *g, const hk_block *b, int64_t tap, int64_t width, hk_gather_piece *piece, int64_t *step);
 
 /* ---- dense_epi.c: how much of the epilogue a kernel does in registers */
 typedef struct hk_fuse {
@@ -74,12 +78,17 @@ typedef struct hk_fuse {
   uint32_t flags;  /* HK_IGEMM_AFFINE.. */
   float lo, hi, beta;
 } hk_fuse;
-/* unit: the channel stride of y and c that the kernel's rows need is 1 along channels (last) or along pixels */
-hk_fuse hk_fuse_make(const hk_task *task);
+/* along_k: the kernel stores runs of channels (whose stride must be 1); else runs of pixels. */
+hk_fuse hk_fuse_make(const hk_task *task, bool along_k);
+/* True when the pixels of a block are neighbours in a tensor laid out as s. */
+bool hk_block_adjacent(const hk_block *b, const hk_strides *s);
 /* scale and bias of output channels first.. (over all groups): width values each, ones and zeros where there are none. */
 void hk_fuse_affine(const hk_plan *plan, const hk_call *call, int64_t first, int64_t columns, int64_t width, float *scale,
                     float *bias);
 /* Rows of raw sums (width apart) of a block through the whole epilogue to y. */
 void hk_block_store(const hk_plan *plan, const hk_call *call, const hk_block *b, int64_t k, int64_t columns, float *sums,
                     int64_t width);
+/* The same for sums[channel][pixel]: `channels` from k, rows width apart. */
+void hk_block_store_planes(const hk_plan *plan, const hk_call *call, const hk_block *b, int64_t k, int64_t channels,
+                           float *sums, int64_t width);
 #endif

@@ -62,16 +62,27 @@ static int64_t clip(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v 
 /* ceil(a / b) for b > 0 and any a */
 static int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 
+/* Elements of x between neighbours of a run; 1 where a phase has one output, which never steps. */
+static int64_t index_step(const hk_geom *g, const hk_block *b) {
+  return hk_max64(1, b->grid->step[2] * g->stride[2] / g->in_dil[2]);
+}
+
+/* Which pixels lo..hi-1 of a run find tap s2 inside the line, and where in x the first of a run would lie. */
+static void run_span(const hk_geom *g, const hk_block *b, const hk_run *r, int64_t s2, int64_t *lo, int64_t *hi,
+                     int64_t *index) {
+  const int64_t inc = index_step(g, b);
+  *lo = *hi = 0;
+  if (!tap_index(g, 2, r->p[2], s2, index)) return;
+  *lo = clip(ceil_div(-*index, inc), 0, r->count);
+  *hi = clip(ceil_div(g->in[2] - *index, inc), *lo, r->count);
+}
+
 /* Rows of one run under one tap; true when any of them lies in x. */
 static bool run_rows(const hk_geom *g, const hk_block *b, const hk_run *r, const float *line, int64_t s2,
                      const float *zeros, const float **to) {
   int64_t i = 0, lo = 0, hi = 0;
-  /* 0 only where a phase has one output, which never steps */
-  const int64_t inc = hk_max64(1, b->grid->step[2] * g->stride[2] / g->in_dil[2]);
-  if (line && tap_index(g, 2, r->p[2], s2, &i)) {
-    lo = clip(ceil_div(-i, inc), 0, r->count);
-    hi = clip(ceil_div(g->in[2] - i, inc), lo, r->count);
-  }
+  const int64_t inc = index_step(g, b);
+  if (line) run_span(g, b, r, s2, &lo, &hi, &i);
   for (int64_t j = 0; j < lo; j++) to[j] = zeros;
   for (int64_t j = hi; j < r->count; j++) to[j] = zeros;
   if (lo == hi) return false;
@@ -141,4 +152,39 @@ int64_t hk_rows_make_merged(const hk_geom *g, const hk_block *b, const float *x,
     if (any) rows->tap[kept++] = t;
   }
   return kept;
+}
+
+/* Appends a piece; neighbouring zeros, and lines that continue each other, become one. */
+static int64_t add_piece(hk_gather_piece *piece, int64_t n, hk_gather_piece p, int64_t step) {
+  if (p.count == 0) return n;
+  hk_gather_piece *last = n ? &piece[n - 1] : NULL;
+  if (last && last->zero == p.zero && (p.zero || p.from == last->from + last->count * step)) {
+    last->count += p.count;
+    return n;
+  }
+  piece[n] = p;
+  return n + 1;
+}
+
+int64_t hk_pieces_make(const hk_geom *g, const hk_block *b, int64_t tap, int64_t width, hk_gather_piece *piece, int64_t *step) {
+  const int64_t s2 = tap % g->win[2], s1 = tap / g->win[2] % g->win[1], s0 = tap / g->win[2] / g->win[1];
+  const int64_t inc = index_step(g, b);
+  int64_t n = 0;
+  bool any = false;
+  *step = inc * g->x.at[2];
+  for (int32_t i = 0; i < b->runs; i++) {
+    const hk_run *r = &b->run[i];
+    int64_t line = 0, index = 0, lo = 0, hi = 0;
+    if (line_offset(g, r, s0, s1, &line)) run_span(g, b, r, s2, &lo, &hi, &index);
+    if (lo == hi) lo = hi = 0;
+    n = add_piece(piece, n, (hk_gather_piece){.at = r->m, .count = (int32_t)lo, .zero = true}, *step);
+    if (lo < hi) {
+      any = true;
+      n = add_piece(piece, n, (hk_gather_piece){.from = line + (index + lo * inc) * g->x.at[2], .at = r->m + (int32_t)lo,
+                                         .count = (int32_t)(hi - lo)}, *step);
+    }
+    n = add_piece(piece, n, (hk_gather_piece){.at = r->m + (int32_t)hi, .count = r->count - (int32_t)hi, .zero = true}, *step);
+  }
+  n = add_piece(piece, n, (hk_gather_piece){.at = b->count, .count = (int32_t)(width - b->count), .zero = true}, *step);
+  return any ? n : 0;
 }

@@ -4,33 +4,34 @@
 #include "cpu/ukernel.h"
 #include "unroll.tmpl.h"
 
+#define HK_TILE "igemm_tile.tmpl.h"
 typedef void (*tile_fn)(const hk_igemm_args *r, int64_t m0);
 
 #if HK_ROWS_1 > 0
 #define HK_NV 1
 #define HK_ROWS HK_ROWS_1
-#include "igemm_rows.tmpl.h"
+#include "tile_rows.tmpl.h"
 #undef HK_NV
 #undef HK_ROWS
 #endif
 #if HK_ROWS_2 > 0
 #define HK_NV 2
 #define HK_ROWS HK_ROWS_2
-#include "igemm_rows.tmpl.h"
+#include "tile_rows.tmpl.h"
 #undef HK_NV
 #undef HK_ROWS
 #endif
 #if HK_ROWS_3 > 0
 #define HK_NV 3
 #define HK_ROWS HK_ROWS_3
-#include "igemm_rows.tmpl.h"
+#include "tile_rows.tmpl.h"
 #undef HK_NV
 #undef HK_ROWS
 #endif
 #if HK_ROWS_4 > 0
 #define HK_NV 4
 #define HK_ROWS HK_ROWS_4
-#include "igemm_rows.tmpl.h"
+#include "tile_rows.tmpl.h"
 #undef HK_NV
 #undef HK_ROWS
 #endif

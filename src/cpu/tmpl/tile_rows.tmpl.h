@@ -1,62 +1,62 @@
-/* Tiles of HK_NV vectors and 1..HK_ROWS rows, and their table. */
+/* Tiles of HK_NV vectors and 1..HK_ROWS rows, and their table; HK_TILE is the template of one. */
 #if HK_ROWS >= 1
 #define HK_MR 1
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 #if HK_ROWS >= 2
 #define HK_MR 2
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 #if HK_ROWS >= 3
 #define HK_MR 3
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 #if HK_ROWS >= 4
 #define HK_MR 4
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 #if HK_ROWS >= 5
 #define HK_MR 5
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 #if HK_ROWS >= 6
 #define HK_MR 6
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 #if HK_ROWS >= 7
 #define HK_MR 7
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 #if HK_ROWS >= 8
 #define HK_MR 8
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 #if HK_ROWS >= 9
 #define HK_MR 9
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 #if HK_ROWS >= 10
 #define HK_MR 10
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 #if HK_ROWS >= 11
 #define HK_MR 11
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 #if HK_ROWS >= 12
 #define HK_MR 12
-#include "igemm_tile.tmpl.h"
+#include HK_TILE
 #undef HK_MR
 #endif
 static const tile_fn HK_PASTE4(tiles_, HK_NV, _, rows)[] = {

@@ -1,0 +1,173 @@
+/* planes: dense convolution with vectors along pixels (channels-first). Strips of output pixels are gathered from x tap
+ * by tap into a panel that stays in L2 (padding, stride and dilation end there; a piece of the im2col matrix at a time,
+ * never the matrix), and multiplied by broadcast weights packed by tiles of output channels. Any strides of x, f and y;
+ * best where pixels are adjacent. Refuses other types than f32, gates and streaming state.
+ *
+ * Loops: (group, strip, bs sets of bm channels) are the jobs; in a job sets of channels, then pieces of the reduction,
+ * whose sums are carried exactly: bits depend on no knob. */
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/cost.h"
+#include "plan/planes.h"
+
+int64_t hk_strip_count(int64_t pixels, int64_t lanes, int64_t most) {
+  return hk_ceil_div(hk_ceil_div(pixels, lanes), most);
+}
+
+hk_strip hk_strip_get(int64_t pixels, int64_t lanes, int64_t most, int64_t index) {
+  const int64_t vectors = hk_ceil_div(pixels, lanes), count = hk_ceil_div(vectors, most);
+  const int64_t each = vectors / count, more = vectors % count;
+  hk_strip s = {.first = (index * each + hk_min64(index, more)) * lanes, .vectors = each + (index < more)};
+  s.columns = hk_min64(s.vectors * lanes, pixels - s.first);
+  return s;
+}
+
+void hk_planes_pack(const hk_geom *g, const float *f, int64_t group, int64_t m0, int64_t count, int64_t mr, int64_t r0,
+                    int64_t r1, float *to) {
+  f += group * g->f.group;
+  for (int64_t m = m0; m < m0 + count;) {
+    const int64_t rows = hk_tile_rows(m0 + count - m, mr);
+    for (int64_t r = r0; r < r1; r++) {
+      const int64_t tap = r / g->c, c = r % g->c;
+      const int64_t s2 = tap % g->win[2], s1 = tap / g->win[2] % g->win[1], s0 = tap / g->win[2] / g->win[1];
+      const float *from = f + c * g->f.channel + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
+      for (int64_t i = 0; i < rows; i++) *to++ = from[(m + i) * g->f.outer];
+    }
+    m += rows;
+  }
+}
+
+typedef struct pack_job {
+  const hk_plan *plan;
+  const float *f;
+  float *to;
+} pack_job;
+
+static void pack_body(void *context, int64_t i) {
+  const pack_job *j = context;
+  const hk_geom *g = &j->plan->task.geom;
+  const int64_t bm = j->plan->decision.knob[HK_PLANES_BM], sets = hk_ceil_div(g->k, bm);
+  const int64_t group = i / sets, m0 = i % sets * bm;
+  hk_planes_pack(g, j->f, group, m0, hk_min64(bm, g->k - m0), j->plan->decision.kernel->mr, 0, g->gk,
+                 j->to + (group * g->k + m0) * g->gk);
+}
+
+void hk_planes_pack_all(const hk_plan *plan, const float *f, float *to) {
+  const hk_geom *g = &plan->task.geom;
+  pack_job j = {plan, f, to};
+  hk_plan_parallel(plan, g->groups * hk_ceil_div(g->k, plan->decision.knob[HK_PLANES_BM]), pack_body, &j);
+}
+
+static size_t packed_bytes(const hk_geom *g) { return (size_t)(g->groups * g->k * g->gk) * sizeof(float); }
+
+static int64_t most_channels(const hk_kernel *k) { return hk_min64(HK_PLANES_SET, HK_PLANES_PARTIAL / k->nr); }
+
+static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
+  const hk_geom *g = &t->geom;
+  const char *no = NULL;
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
+  else if (k->isa > t->isa) no = "the kernel's ISA is above the cap";
+  else if (t->epi.e.gate) no = "a gate pairs channels of different sets";
+  else if (t->options.stateful) no = "streaming state lies apart from x";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  if (no) snprintf(why, HK_REASON, "%s", no);
+  return !no;
+}
+
+static double predict(const hk_task *t, const hk_decision *d) {
+  const hk_geom *g = &t->geom;
+  const int64_t lanes = hk_isa_lanes(d->kernel->isa), sets = hk_ceil_div(g->k, d->knob[HK_PLANES_BM]);
+  double live = 1; /* share of taps that input dilation leaves */
+  for (int i = 0; i < 3; i++) live /= (double)g->in_dil[i];
+  const double vectors = (double)g->groups * (double)hk_grid_count(g) *
+                         (double)hk_ceil_div(hk_ceil_div(g->gm, hk_grid_count(g)), lanes);
+  const double rows = (double)g->gk * live;
+  const double peak = hk_cost_peak(d->kernel->isa);
+  double cycles = vectors * rows * (double)(g->k * lanes) * 2.0 / (0.94 * peak);
+  /* gathering a vector: a copy, two loads and a shuffle, or an element at a time */
+  const int64_t step = g->stride[2] * g->x.at[2];
+  const double each = step == 1 ? 2.5 : step == 2 ? 5 : 2.0 * (double)lanes;
+  const bool one = g->gk <= HK_PLANES_PANEL / d->kernel->nr;
+  cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
+  cycles += vectors * (double)g->taps * 10 / 3e9;
+  const int64_t jobs = (int64_t)hk_max64(1, (int64_t)(vectors / (double)(d->kernel->nr / lanes))) *
+                       hk_ceil_div(sets, d->knob[HK_PLANES_BS]);
+  if (d->knob[HK_PLANES_PACK] == HK_PACK_WORKSPACE) cycles += hk_cost_move(2.0 * (double)packed_bytes(g), 1e8) * 4;
+  if (d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK) cycles *= 1.6;
+  return 5e-7 + hk_cost_spread(cycles + 0.3 * hk_cost_move(g->bytes, g->bytes), jobs, t->threads);
+}
+
+static bool finish(const hk_task *t, hk_decision *d, char *why) {
+  const hk_geom *g = &t->geom;
+  const int64_t *k = d->knob, most = most_channels(d->kernel);
+  if (k[HK_PLANES_BM] < 1 || k[HK_PLANES_BM] > most || k[HK_PLANES_BS] < 1 || k[HK_PLANES_PACK] < 0 ||
+      k[HK_PLANES_PACK] > HK_PACK_BLOCK || (k[HK_PLANES_PACK] == HK_PACK_PLAN) != t->f_now) {
+    snprintf(why, HK_REASON, "needs 1 <= bm <= %lld, bs >= 1, pack %s", (long long)most, t->f_now ? "0" : "1 or 2");
+    return false;
+  }
+  d->workspace_bytes = k[HK_PLANES_PACK] == HK_PACK_WORKSPACE ? packed_bytes(g) : 0;
+  d->predicted_s = predict(t, d);
+  return true;
+}
+
+static bool offer(const hk_task *t, hk_decision *d, char *why) {
+  const hk_geom *g = &t->geom;
+  if (!applies(t, d->kernel, why)) return false;
+  d->knob[HK_PLANES_PACK] = t->f_now ? HK_PACK_PLAN : HK_PACK_WORKSPACE;
+  if (!t->f_now && t->options.limit_workspace && packed_bytes(g) > t->options.workspace_limit_bytes)
+    d->knob[HK_PLANES_PACK] = HK_PACK_BLOCK;
+  const int64_t most = most_channels(d->kernel), sets = hk_ceil_div(g->k, most);
+  d->knob[HK_PLANES_BM] = hk_min64(most, hk_ceil_div(g->k, sets));
+  const int64_t lanes = hk_isa_lanes(d->kernel->isa);
+  const int64_t strips = g->groups * hk_strip_count(g->gm, lanes, d->kernel->nr / lanes);
+  /* few strips: the sets of channels are spread over the threads too */
+  d->knob[HK_PLANES_BS] = sets;
+  if (t->threads > 1 && strips < 8 * t->threads) {
+    d->knob[HK_PLANES_BM] = hk_min64(d->knob[HK_PLANES_BM], hk_max64(d->kernel->mr, g->k / 4));
+    d->knob[HK_PLANES_BS] = 1;
+  }
+  return finish(t, d, why);
+}
+
+static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
+  char why[HK_REASON];
+  *d = *base;
+  if (index == 0) d->knob[HK_PLANES_BM] = hk_max64(1, base->knob[HK_PLANES_BM] / 2);
+  else if (index == 1) d->knob[HK_PLANES_BM] = hk_max64(1, base->knob[HK_PLANES_BM] / 4);
+  else if (index == 2 && !t->f_now) d->knob[HK_PLANES_PACK] = HK_PACK_BLOCK;
+  else return false;
+  return finish(t, d, why);
+}
+
+static bool check(const hk_task *t, hk_decision *d, char *why) { return applies(t, d->kernel, why) && finish(t, d, why); }
+
+static hk_status build(hk_plan *plan) {
+  const hk_geom *g = &plan->task.geom;
+  const int64_t *k = plan->decision.knob;
+  hk_planes_own *o = hk_alloc_zero(sizeof *o);
+  if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  plan->own = o;
+  o->fuse = hk_fuse_make(&plan->task, false);
+  o->gather = hk_kernel_best(HK_FAMILY_GATHER, plan->decision.kernel->isa);
+  o->lanes = hk_isa_lanes(plan->decision.kernel->isa);
+  o->most = plan->decision.kernel->nr / o->lanes;
+  o->bm = k[HK_PLANES_BM];
+  o->groups_m = hk_ceil_div(g->k, o->bm);
+  o->bs = k[HK_PLANES_BS];
+  o->splits = hk_ceil_div(o->groups_m, o->bs);
+  o->grids = hk_grid_count(g);
+  for (int64_t i = 0; i < o->grids; i++) o->strips += hk_strip_count(hk_grid_get(g, i).pixels, o->lanes, o->most);
+  if (k[HK_PLANES_PACK] != HK_PACK_PLAN || hk_plan_shares(plan)) return HK_OK;
+  plan->packed->f_bytes = packed_bytes(g);
+  plan->packed->f = hk_alloc(plan->packed->f_bytes);
+  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
+  hk_planes_pack_all(plan, plan->raw_f, plan->packed->f);
+  return HK_OK;
+}
+
+static void destroy(hk_plan *plan) { hk_free(plan->own); }
+
+const hk_algo hk_algo_planes = {.name = "planes", .knobs = {"bm", "bs", "pack"}, .family = HK_FAMILY_PGEMM,
+                                .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build,
+                                .run = hk_planes_run, .destroy = destroy};

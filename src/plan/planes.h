@@ -1,0 +1,36 @@
+/* What planes' planning (algo_planes.c) and running (planes_run.c) share. */
+#ifndef HK_PLANES_H
+#define HK_PLANES_H
+#include "plan/dense.h"
+#include "plan/igemm.h"
+
+/* knobs */
+enum { HK_PLANES_BM, HK_PLANES_BS, HK_PLANES_PACK };
+
+/* what a job keeps on its stack */
+#define HK_PLANES_PANEL 16384  /* floats: gathered pixels */
+#define HK_PLANES_PARTIAL 8192 /* floats: sums of bm channels x a strip */
+#define HK_PLANES_SET 512      /* channels at most in a set */
+#define HK_PLANES_TILE 4096    /* floats: weights of a tile packed in place */
+
+typedef struct hk_planes_own {
+  hk_fuse fuse;
+  const hk_kernel *gather;
+  int64_t lanes, most;           /* floats in a vector; vectors in the widest strip */
+  int64_t bm, groups_m, bs, splits; /* channels packed together; how many such; per job; jobs a strip */
+  int64_t grids, strips;
+} hk_planes_own;
+
+/* Strip `index` of a grid: nearly equal numbers of vectors, the last cut to the pixels there are. */
+typedef struct hk_strip {
+  int64_t first, columns, vectors;
+} hk_strip;
+int64_t hk_strip_count(int64_t pixels, int64_t lanes, int64_t most);
+hk_strip hk_strip_get(int64_t pixels, int64_t lanes, int64_t most, int64_t index);
+
+/* Weights of channels m0..m0+count-1 of a group, reduction rows r0..r1-1 (tap*C + c), packed by tiles. */
+void hk_planes_pack(const hk_geom *g, const float *f, int64_t group, int64_t m0, int64_t count, int64_t mr, int64_t r0,
+                    int64_t r1, float *to);
+void hk_planes_pack_all(const hk_plan *plan, const float *f, float *to);
+hk_status hk_planes_run(const hk_plan *plan, const hk_call *call);
+#endif
