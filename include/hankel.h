@@ -322,6 +322,18 @@ typedef void (*hk_candidate_fn)(void *context, const hk_candidate *candidate);
 HK_API hk_status hk_plan_candidates(const hk_problem *problem, const hk_epilogue *epilogue, const hk_options *options,
                                     hk_candidate_fn fn, void *context);
 
+/* ------------------------------------------------------------------ wisdom */
+
+/* What measuring taught: one line of text a problem. Plans look it up first; MEASURE and PATIENT add to it. The files
+ * read at first use: /etc/hankel/wisdom, then HANKEL_WISDOM ("none": no file), else XDG_DATA_HOME/hankel/wisdom. */
+HK_API hk_status hk_wisdom_import(const char *text);               /* all of it, or nothing and a reason */
+HK_API hk_status hk_wisdom_export(char *buffer, size_t size, size_t *length);
+HK_API hk_status hk_wisdom_load(const char *path);                 /* adds a file; NULL: the files named above, again */
+HK_API hk_status hk_wisdom_save(const char *path);                 /* merges into a file, atomically; NULL: the user's */
+HK_API hk_status hk_wisdom_path(char *buffer, size_t size, size_t *length); /* the user's file; "" for none */
+HK_API void hk_wisdom_forget(void);                                /* memory only, files stay */
+HK_API int64_t hk_wisdom_count(void);
+
 /* ----------------------------------------------------------------- machine */
 
 typedef struct hk_machine {

@@ -22,7 +22,8 @@ hk_status hk_plan_create(hk_plan **plan, const hk_problem *p, const hk_epilogue 
   const double start = hk_clock();
   const char *text = o && o->size == sizeof *o ? o->decision : NULL;
   hk_status s = hk_task_make(&task, p, e, o, w);
-  if (!s) s = text ? hk_decision_parse(&task, text, &d) : hk_planner_decide(&task, &d);
+  const char *source = "forced";
+  if (!s) s = text ? hk_decision_parse(&task, text, &d) : hk_planner_decide(&task, w, &d, &source);
   if (!s && task.options.limit_workspace && d.workspace_bytes > task.options.workspace_limit_bytes)
     s = hk_fail(HK_UNSUPPORTED, "the decision needs %zu bytes of workspace, the limit is %zu", d.workspace_bytes,
                 task.options.workspace_limit_bytes);
@@ -30,7 +31,7 @@ hk_status hk_plan_create(hk_plan **plan, const hk_problem *p, const hk_epilogue 
     s = hk_fail(HK_FALLBACK, "%s is a slow path and forbid_fallback is set", d.algo->name);
   if (!s) s = hk_plan_build(plan, &task, &d, w, NULL);
   if (s) return s;
-  if (text) (*plan)->source = "forced";
+  (*plan)->source = source;
   log_create(*plan, hk_clock() - start);
   return HK_OK;
 }

@@ -48,6 +48,8 @@ static inline int64_t hk_geom_y_channel(const hk_geom *g, const hk_strides *s, i
   if (g->y_channels != g->k * g->groups) return s->channel * k;
   return s->group * (k / g->k) + s->channel * (k % g->k);
 }
+/* What a tensor of these strides touches, its offset counted. */
+hk_extent hk_extent_of(const hk_strides *s, int64_t groups, int64_t outer, int64_t channels, const int64_t *at);
 /* True when the problem's strides are those of hk_problem_dense. */
 bool hk_problem_is_dense(const hk_problem *p, hk_layout layout);
 bool hk_add_checked(int64_t a, int64_t b, int64_t *r);

@@ -257,7 +257,7 @@ hk_status hk_problem_work(const hk_problem *p, double *flops, double *bytes) {
   return HK_OK;
 }
 
-static hk_extent extent(const hk_strides *s, int64_t groups, int64_t outer, int64_t channels, const int64_t *at) {
+hk_extent hk_extent_of(const hk_strides *s, int64_t groups, int64_t outer, int64_t channels, const int64_t *at) {
   const int64_t size[6] = {groups, outer, channels, at[0], at[1], at[2]};
   const int64_t step[6] = {s->group, s->outer, s->channel, s->at[0], s->at[1], s->at[2]};
   int64_t lo = s->offset, hi = s->offset;
@@ -272,8 +272,8 @@ hk_status hk_problem_extents(const hk_problem *p, hk_extent *x, hk_extent *f, hk
   hk_geom g;
   hk_status s = hk_geom_make(&g, p, false);
   if (s) return s;
-  if (x) *x = extent(&g.x, g.groups, g.n, g.c, g.in);
-  if (f) *f = extent(&g.f, g.groups, g.k, g.c, g.win);
-  if (y) *y = extent(&g.y, g.groups, g.n, g.k, g.out);
+  if (x) *x = hk_extent_of(&g.x, g.groups, g.n, g.c, g.in);
+  if (f) *f = hk_extent_of(&g.f, g.groups, g.k, g.c, g.win);
+  if (y) *y = hk_extent_of(&g.y, g.groups, g.n, g.k, g.out);
   return HK_OK;
 }

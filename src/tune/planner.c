@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tune/wisdom.h"
+
 #define MAX_CANDIDATES 256
 
 typedef struct list {
@@ -76,13 +78,71 @@ static hk_status nothing(const hk_task *t, const list *l) {
   return hk_fail(s, "no algorithm fits the options: %s", why);
 }
 
-hk_status hk_planner_decide(const hk_task *task, hk_decision *d) {
+/* True when wisdom holds a decision that still fits this task. */
+static bool from_wisdom(const hk_task *task, const char *key, hk_decision *d) {
+  char text[512];
+  double seconds;
+  if (!hk_wisdom_find(key, text, sizeof text, &seconds)) return false;
+  if (hk_decision_parse(task, text, d)) {
+    hk_log(HK_LOG_WARN, "hankel,warn,wisdom,%s", hk_last_error());
+    return false;
+  }
+  d->predicted_s = seconds;
+  return true;
+}
+
+/* MEASURE looks at the few best predictions, PATIENT at every candidate and its other knob settings. */
+static int shortlist(const hk_task *t, const list *l, hk_decision *to) {
+  const bool patient = t->options.rigor == HK_PATIENT;
+  int n = 0;
+  for (int i = 0; i < l->usable_count && n < MAX_CANDIDATES; i++) {
+    const hk_decision *d = &l->usable[i];
+    if (!patient && n && (n >= 6 || d->predicted_s > 3 * to[0].predicted_s)) break;
+    to[n++] = *d;
+    for (int v = 0; patient && d->algo->vary && n < MAX_CANDIDATES; v++) {
+      char why[HK_REASON] = "";
+      to[n] = *d;
+      if (!d->algo->vary(t, d, v, &to[n])) break;
+      if (fits(t, &to[n], why)) n++;
+    }
+  }
+  return n;
+}
+
+static hk_status measure(const hk_task *task, const hk_weights *w, const list *l, const char *key, hk_decision *d) {
+  hk_decision *few = hk_alloc(MAX_CANDIDATES * sizeof *few);
+  if (!few) return hk_fail(HK_NO_MEMORY, "no memory to plan");
+  double seconds = 0;
+  char text[512];
+  hk_text t = {text, sizeof text, 0};
+  hk_status s = hk_tuner_choose(task, w, few, shortlist(task, l, few), d, &seconds);
+  if (!s) {
+    hk_decision_print(&t, d);
+    s = hk_wisdom_learn(key, text, seconds);
+  }
+  hk_free(few);
+  return s;
+}
+
+hk_status hk_planner_decide(const hk_task *task, const hk_weights *w, hk_decision *d, const char **source) {
+  char key[HK_WISDOM_KEY];
+  hk_wisdom_key(task, key, sizeof key);
+  *source = "wisdom";
+  if (from_wisdom(task, key, d)) return HK_OK;
+  if (task->options.wisdom_only) return hk_fail(HK_NO_WISDOM, "wisdom_only is set and no wisdom matches %.300s", key);
   list *l = hk_alloc(sizeof *l);
   if (!l) return hk_fail(HK_NO_MEMORY, "no memory to plan");
   gather(task, l);
   hk_status s = HK_OK;
-  if (l->usable_count) *d = l->usable[0];
-  else s = nothing(task, l);
+  *source = "estimate";
+  if (!l->usable_count) {
+    s = nothing(task, l);
+  } else if (task->options.rigor != HK_ESTIMATE && task->options.device == HK_CPU) {
+    *source = "measured";
+    s = measure(task, w, l, key, d);
+  } else {
+    *d = l->usable[0];
+  }
   hk_free(l);
   return s;
 }
