@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The docs keep up with the code: relative links lead somewhere, and the manual names every environment variable that the
-# sources read, every status, every activation word and every field of hk_options, and no variable that nothing reads.
+# sources read, every status, every activation word, every field of hk_options and
+# every function, and no variable that nothing reads.
 set -u
 root=${HANKEL_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 cd "$root" || exit 1
@@ -33,5 +34,8 @@ for name in $(sed -n '/^typedef struct hk_options/,/^}/p' include/hankel.h |
   grep -oE '^ *[a-z_]+ *$' | tr -d ' ' | grep -v '^size$'); do
   grep -q "\`$name\`" $manual || complain "$manual does not name the option $name"
 done
+while IFS= read -r name; do
+  grep -q "\`$name\`" $manual || complain "$manual does not name the function $name"
+done < tests/abi/hankel.symbols
 [ $failed = 0 ] && echo "the docs keep up"
 exit $failed
