@@ -58,7 +58,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   double cycles = tiles * (20 + 4.0 * (double)g->taps) / 3e9;
   const double bytes = g->bytes;
   double seconds = flops / (0.96 * peak) + cycles + 0.3 * hk_cost_move(bytes, bytes);
-  if (d->knob[HK_IGEMM_PACK] == HK_PACK_WORKSPACE) seconds += hk_cost_move(2.0 * (double)packed_bytes(g, &s), 1e8) * 4;
+  if (!t->f_now && d->knob[HK_IGEMM_PACK] == HK_PACK_WHOLE) seconds += hk_cost_move(2.0 * (double)packed_bytes(g, &s), 1e8) * 4;
   if (d->knob[HK_IGEMM_PACK] == HK_PACK_BLOCK) seconds *= 1.0 + 4.0 / (double)d->knob[HK_IGEMM_BM];
   const int64_t jobs = g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]) * hk_ceil_div(s.count, d->knob[HK_IGEMM_BN]);
   return 5e-7 + hk_cost_spread(seconds, jobs, t->threads);
@@ -69,13 +69,13 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   const int64_t *k = d->knob;
   const int64_t most = most_pixels(g, d->kernel, k[HK_IGEMM_PACK]);
   if (k[HK_IGEMM_BM] < 1 || k[HK_IGEMM_BM] > most || k[HK_IGEMM_BN] < 1 || k[HK_IGEMM_BK] < 1 || k[HK_IGEMM_BK] > g->c || k[HK_IGEMM_PACK] < 0 || k[HK_IGEMM_PACK] > HK_PACK_BLOCK ||
-      (k[HK_IGEMM_PACK] == HK_PACK_PLAN) != t->f_now) {
+      (k[HK_IGEMM_PACK] == HK_PACK_BLOCK && t->f_now)) {
     snprintf(why, HK_REASON, "needs 1 <= bm <= %lld, bn >= 1, 1 <= bk <= %lld, pack %s", (long long)most, (long long)g->c,
-             t->f_now ? "0" : "1 or 2");
+             t->f_now ? "0" : "0 or 1");
     return false;
   }
   const hk_panels s = hk_panels_make(g, d->kernel, k[HK_IGEMM_BK]);
-  d->workspace_bytes = k[HK_IGEMM_PACK] == HK_PACK_WORKSPACE ? packed_bytes(g, &s) : 0;
+  d->workspace_bytes = !t->f_now && k[HK_IGEMM_PACK] == HK_PACK_WHOLE ? packed_bytes(g, &s) : 0;
   d->predicted_s = predict(t, d);
   return true;
 }
@@ -83,7 +83,7 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   if (!applies(t, d->kernel, why)) return false;
-  d->knob[HK_IGEMM_PACK] = t->f_now ? HK_PACK_PLAN : HK_PACK_WORKSPACE;
+  d->knob[HK_IGEMM_PACK] = HK_PACK_WHOLE;
   d->knob[HK_IGEMM_BK] = choose_bk(g, d->kernel);
   const hk_panels s = hk_panels_make(g, d->kernel, d->knob[HK_IGEMM_BK]);
   if (!t->f_now && t->options.limit_workspace && packed_bytes(g, &s) > t->options.workspace_limit_bytes)
@@ -139,7 +139,7 @@ static hk_status build(hk_plan *plan) {
   for (int64_t i = 0; i < o->grids; i++) o->blocks += hk_ceil_div(hk_grid_get(g, i).pixels, o->bm);
   o->zeros = hk_alloc_zero((size_t)o->channels * sizeof(float));
   if (!o->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
-  if (k[HK_IGEMM_PACK] != HK_PACK_PLAN || hk_plan_shares(plan)) return HK_OK;
+  if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;
   plan->packed->f_bytes = packed_bytes(g, &o->panels);
   plan->packed->f = hk_alloc(plan->packed->f_bytes);
   if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);

@@ -93,7 +93,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   cycles += vectors * (double)g->taps * 10 / 3e9;
   const int64_t jobs = (int64_t)hk_max64(1, (int64_t)(vectors / (double)(d->kernel->nr / lanes))) *
                        hk_ceil_div(sets, d->knob[HK_PLANES_BS]);
-  if (d->knob[HK_PLANES_PACK] == HK_PACK_WORKSPACE) cycles += hk_cost_move(2.0 * (double)packed_bytes(g), 1e8) * 4;
+  if (!t->f_now && d->knob[HK_PLANES_PACK] == HK_PACK_WHOLE) cycles += hk_cost_move(2.0 * (double)packed_bytes(g), 1e8) * 4;
   if (d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK) cycles *= 1.6;
   return 5e-7 + hk_cost_spread(cycles + 0.3 * hk_cost_move(g->bytes, g->bytes), jobs, t->threads);
 }
@@ -102,11 +102,11 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   const int64_t *k = d->knob, most = most_channels(d->kernel);
   if (k[HK_PLANES_BM] < 1 || k[HK_PLANES_BM] > most || k[HK_PLANES_BS] < 1 || k[HK_PLANES_PACK] < 0 ||
-      k[HK_PLANES_PACK] > HK_PACK_BLOCK || (k[HK_PLANES_PACK] == HK_PACK_PLAN) != t->f_now) {
-    snprintf(why, HK_REASON, "needs 1 <= bm <= %lld, bs >= 1, pack %s", (long long)most, t->f_now ? "0" : "1 or 2");
+      k[HK_PLANES_PACK] > HK_PACK_BLOCK || (k[HK_PLANES_PACK] == HK_PACK_BLOCK && t->f_now)) {
+    snprintf(why, HK_REASON, "needs 1 <= bm <= %lld, bs >= 1, pack %s", (long long)most, t->f_now ? "0" : "0 or 1");
     return false;
   }
-  d->workspace_bytes = k[HK_PLANES_PACK] == HK_PACK_WORKSPACE ? packed_bytes(g) : 0;
+  d->workspace_bytes = !t->f_now && k[HK_PLANES_PACK] == HK_PACK_WHOLE ? packed_bytes(g) : 0;
   d->predicted_s = predict(t, d);
   return true;
 }
@@ -114,7 +114,7 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   if (!applies(t, d->kernel, why)) return false;
-  d->knob[HK_PLANES_PACK] = t->f_now ? HK_PACK_PLAN : HK_PACK_WORKSPACE;
+  d->knob[HK_PLANES_PACK] = HK_PACK_WHOLE;
   if (!t->f_now && t->options.limit_workspace && packed_bytes(g) > t->options.workspace_limit_bytes)
     d->knob[HK_PLANES_PACK] = HK_PACK_BLOCK;
   const int64_t most = most_channels(d->kernel), sets = hk_ceil_div(g->k, most);
@@ -158,7 +158,7 @@ static hk_status build(hk_plan *plan) {
   o->splits = hk_ceil_div(o->groups_m, o->bs);
   o->grids = hk_grid_count(g);
   for (int64_t i = 0; i < o->grids; i++) o->strips += hk_strip_count(hk_grid_get(g, i).pixels, o->lanes, o->most);
-  if (k[HK_PLANES_PACK] != HK_PACK_PLAN || hk_plan_shares(plan)) return HK_OK;
+  if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;
   plan->packed->f_bytes = packed_bytes(g);
   plan->packed->f = hk_alloc(plan->packed->f_bytes);
   if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);

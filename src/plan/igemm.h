@@ -5,8 +5,9 @@
 
 /* knobs */
 enum { HK_IGEMM_BM, HK_IGEMM_BN, HK_IGEMM_BK, HK_IGEMM_PACK };
-/* where f is packed: at creation; at execute into the workspace; at execute on a job's stack, piece by piece */
-enum { HK_PACK_PLAN = 0, HK_PACK_WORKSPACE = 1, HK_PACK_BLOCK = 2 };
+/* how f is packed: whole, at creation or (when it comes at execute) into the workspace; or, only then, on a job's stack,
+ * piece by piece */
+enum { HK_PACK_WHOLE = 0, HK_PACK_BLOCK = 1 };
 
 /* what a job keeps on its stack */
 #define HK_IGEMM_TABLE 2048   /* row pointers */

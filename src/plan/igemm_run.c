@@ -153,9 +153,9 @@ hk_status hk_igemm_run(const hk_plan *plan, const hk_call *call) {
   const hk_igemm_own *o = plan->own;
   const int64_t pack = plan->decision.knob[HK_IGEMM_PACK];
   job j = {plan, call, o, NULL};
-  if (pack == HK_PACK_PLAN) {
+  if (plan->task.f_now) {
     j.packed = plan->packed->f;
-  } else if (pack == HK_PACK_WORKSPACE) {
+  } else if (pack == HK_PACK_WHOLE) {
     j.packed = (const float *)call->workspace;
     hk_panels_pack(plan, &o->panels, (const float *)call->f, (float *)call->workspace);
   }

@@ -65,6 +65,7 @@ hk_status hk_plan_build(hk_plan **out, const hk_task *task, const hk_decision *d
   plan->decision = *d;
   plan->error_factor = d->algo->error_factor;
   plan->source = "estimate";
+  plan->act = hk_kernel_best(HK_FAMILY_ACT, task->isa);
   if (like) {
     plan->packed = like->packed;
     atomic_fetch_add(&plan->packed->refs, 1);

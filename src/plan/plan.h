@@ -84,6 +84,7 @@ struct hk_plan {
   const void *raw_f;          /* during build only: the caller's weights, offset added */
   const hk_packed *share;     /* during build only: packed weights to reuse (create-like) */
   int64_t f_shift;            /* hk_plan_copy_weights: element of packed->f that is f[0] */
+  const hk_kernel *act;       /* activation rows of the plan's ISA */
   void *own;                  /* the algorithm's tables */
   const char *source;         /* where the decision came from: "estimate", "wisdom", "forced", "measured" */
   double error_factor;

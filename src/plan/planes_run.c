@@ -161,9 +161,9 @@ hk_status hk_planes_run(const hk_plan *plan, const hk_call *call) {
   const hk_planes_own *o = plan->own;
   const int64_t pack = plan->decision.knob[HK_PLANES_PACK];
   job j = {plan, call, o, NULL};
-  if (pack == HK_PACK_PLAN) {
+  if (plan->task.f_now) {
     j.packed = plan->packed->f;
-  } else if (pack == HK_PACK_WORKSPACE) {
+  } else if (pack == HK_PACK_WHOLE) {
     j.packed = (const float *)call->workspace;
     hk_planes_pack_all(plan, (const float *)call->f, (float *)call->workspace);
   }

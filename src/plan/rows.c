@@ -49,11 +49,9 @@ static void activate(const row *r, float *v) {
   if (e->act == HK_ACT_NONE) return;
   if (e->act == HK_ACT_USER) {
     e->user(r->call->user, r->at, r->count, v);
-  } else if (e->act == HK_ACT_RELU) {
-    for (int64_t i = 0; i < r->count; i++) v[i] = v[i] < 0 ? 0 : v[i];
   } else {
-    for (int64_t i = 0; i < r->count; i++)
-      v[i] = (float)hk_act_eval(e->act, e->a, e->b, e->act == HK_ACT_PRELU ? slopes[r->at->k + i * step] : 0, v[i]);
+    const float *slope = e->act == HK_ACT_PRELU ? slopes + r->at->k : NULL;
+    r->plan->act->fn(&(hk_act_args){v, r->count, e->act, e->a, e->b, slope, step});
   }
 }
 
