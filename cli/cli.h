@@ -21,6 +21,8 @@ int cli_plan(const cli_verb *verb, int argc, char **argv);
 int cli_run(const cli_verb *verb, int argc, char **argv);
 int cli_check(const cli_verb *verb, int argc, char **argv);
 int cli_bench(const cli_verb *verb, int argc, char **argv);
+int cli_tune(const cli_verb *verb, int argc, char **argv);
+int cli_wisdom(const cli_verb *verb, int argc, char **argv);
 int cli_demo(const cli_verb *verb, int argc, char **argv);
 
 /* ---- option.c: one table a group of options; --help is printed from the same table */
