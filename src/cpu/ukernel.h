@@ -160,13 +160,15 @@ typedef struct hk_dw_fuse {
   float beta, lo, hi;
 } hk_dw_fuse;
 
-/* A run is a chain of taps that lie one vector step apart, so that vectors loaded for one output serve the next:
- * with X[m] = vector at x + offset + m*x_step and t < taps, acc[j] += f[t] * X[j + t]. X[m] counts only where
- * first <= m < last (dwc; dwp reads all). f is packed in the order of the runs. */
+/* A run of up to HK_RUN_TAPS taps whose loads are shared; f is packed in the order of the runs.
+ *   chain  the taps lie one vector step apart, so vectors loaded for one output serve the next: with X[m] = vector at
+ *          x + offset + m*x_step and t < taps, acc[j] += f[t] * X[j + t]. X[m] counts only where first <= m < last
+ *          (dwc; dwp reads all).
+ *   fan    (dwp, x_step = VW) the taps are neighbours: acc[j] += f[t] * vector at x + offset + j*VW + t. */
 #define HK_RUN_TAPS 4
 typedef struct hk_dw_run {
   int32_t offset;
-  int16_t taps, first, last;
+  int16_t taps, first, last, fan;
 } hk_dw_run;
 
 /* dwp: one channel; acc[j][lane] for `vectors` vectors of each of `tiles` tiles, f a scalar a tap. Tile i starts i times

@@ -3,7 +3,10 @@
  * contiguous last dimension. No workspace. Refuses gates and state. See dwp.h for how planes are read. */
 #include <stdio.h>
 
+#include "plan/cost.h"
 #include "plan/dwp.h"
+
+#define CYCLES 3e9 /* of the cost model */
 
 /* floats of a band that stay in a 32 KiB L1 beside the rows that stream through it */
 #define BAND 5120
@@ -88,27 +91,38 @@ bool hk_dwp_layout(const hk_task *t, const hk_decision *d, hk_dwp *p) {
   return true;
 }
 
-/* cycles a vector and tap cost: a chained load serves several products, a lone one pays for crossing cache lines */
-static double tap_cycles(const hk_geom *g, const hk_dwp *p) {
-  const double chain = p->down ? (double)hk_min64(g->win[1], HK_RUN_TAPS)
-                               : (double)hk_min64(HK_RUN_TAPS, 1 + reach(g, 2) / (p->spread * p->vw));
-  const double wide = p->vw / 8.0 > 1 ? p->vw / 8.0 : 1.0;
-  const double load = (wide > 1 ? 2.0 : 0.8) / chain + 0.05, product = 0.5 * wide;
-  return load > product ? load : product;
+/* Neighbouring taps of a short window are shifted together from whole vectors; longer windows chain. */
+static bool fans(const hk_geom *g, const hk_dwp *p) {
+  return p->source != HK_DWP_GATHER && !p->down && p->spread == 1 && p->vw > 1 && g->win[2] > 1 &&
+         reach(g, 2) < 2 * p->vw - 1 && g->dil[2] / hk_gcd(g->dil[2], g->stride[2]) == 1;
 }
 
-/* Zen 4 at 3.7 GHz; bench/results/cpu-depthwise */
+/* cycles a vector and tap cost: products, or the loads that a chain shares; measured on Zen 4 */
+static double tap_cycles(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
+  const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
+  const double product = 2.0 * kernel->nr / width;
+  if (fans(g, p)) return 1.45 * product;
+  const double chain = p->down ? (double)hk_min64(hk_ceil_div(g->win[1], g->stride[1]), HK_RUN_TAPS)
+                               : (double)hk_min64(HK_RUN_TAPS, 1 + reach(g, 2) / (p->spread * p->vw));
+  const double load = (kernel->nr > 8 ? 2.0 : kernel->nr == 8 ? 1.0 : 0.5) / chain;
+  return load > product ? load : 1.03 * product;
+}
+
 static double predict(const hk_task *t, const hk_decision *d, const hk_dwp *p) {
   const hk_geom *g = &t->geom;
   const double planes = (double)g->n * (double)g->groups * (double)g->k;
   const double rows = planes * (double)g->out[0] * (double)g->out[1];
   const double vectors = rows * (double)hk_ceil_div(g->out[2], p->vw);
-  const double staged = p->source == HK_DWP_BAND ? 1.5 : 0.0, gather = p->source == HK_DWP_GATHER ? p->vw * 2.0 : 0.0;
-  const double store = p->fused && g->y.at[2] == 1 ? 2.0 : 8.0 * (double)p->vw;
-  double cycles = vectors * ((double)g->taps * (tap_cycles(g, p) + gather) + store + staged) + planes * 40.0;
-  if (g->x.at[2] != 1) cycles += vectors * 4.0 * (double)p->vw;
-  const double threads = (double)hk_min64(t->threads, d->knob[HK_DWP_SHARDS] * d->knob[HK_DWP_PARTS]);
-  return 5e-8 + cycles / 3.7e9 / (threads > 1 ? threads : 1);
+  const double gather = p->source == HK_DWP_GATHER ? p->vw * 2.0 : 0.0;
+  const double store = p->fused && g->y.at[2] == 1 ? 1.5 : 6.0 * (double)p->vw;
+  double cycles = vectors * ((double)g->taps * (tap_cycles(g, p, d->kernel) + gather) + store);
+  cycles += planes * (p->source == HK_DWP_DIRECT ? 40.0 : 80.0) * (double)p->bands;
+  if (p->source == HK_DWP_BAND) {
+    const double staged = planes / (double)g->k * (double)p->bands * (double)p->used / (double)p->phases;
+    cycles += staged * (g->x.at[2] != 1 || p->phases > 2 || g->in_dil[2] != 1 ? 1.5 : 1.5 / (double)p->vw);
+  }
+  const double seconds = cycles / CYCLES + 0.5 * hk_cost_move(g->bytes, g->bytes);
+  return 5e-8 + hk_cost_spread(seconds, d->knob[HK_DWP_SHARDS] * d->knob[HK_DWP_PARTS], t->threads);
 }
 
 static void choose_split(const hk_task *t, hk_decision *d, hk_dwp *p) {
@@ -206,6 +220,7 @@ static hk_status make_chain(const hk_geom *g, hk_dwp *p) {
   }
   int64_t step = p->down ? p->spread * g->stride[1] * p->row : p->spread * p->vw;
   if (p->source == HK_DWP_GATHER) step = g->taps; /* natural order, no chains */
+  if (fans(g, p)) step = 0;
   const bool ok = hk_chain_make(&p->chain, offset, g->taps, step);
   hk_free(offset);
   return ok ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for %lld taps", (long long)g->taps);

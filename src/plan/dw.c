@@ -22,16 +22,18 @@ static tap *find(tap *taps, int64_t count, int64_t offset) {
 
 /* Sorted by offset, chains start as low as they can, so that weights of one block of taps stay together. */
 static void link_taps(hk_chain *c, tap *sorted, int64_t step) {
+  const int64_t gap = step ? step : 1;
   int64_t placed = 0;
   for (int64_t i = 0; i < c->taps; i++) {
     if (sorted[i].used) continue;
     hk_dw_run *r = &c->runs[c->run_count++];
     *r = (hk_dw_run){.offset = (int32_t)sorted[i].offset, .first = 0, .last = INT16_MAX};
-    for (tap *t = &sorted[i]; t && !t->used && r->taps < HK_RUN_TAPS; t = find(sorted, c->taps, t->offset + step)) {
+    for (tap *t = &sorted[i]; t && !t->used && r->taps < HK_RUN_TAPS; t = find(sorted, c->taps, t->offset + gap)) {
       t->used = 1;
       c->order[placed++] = t->index;
       r->taps++;
     }
+    r->fan = !step && r->taps > 1;
   }
 }
 

@@ -14,7 +14,8 @@ typedef struct hk_chain {
   int32_t *order; /* order[i]: which tap is the i-th weight of the runs */
   int64_t run_count, taps;
 } hk_chain;
-/* Chains taps whose offsets (32-bit) lie `step` apart, at most HK_RUN_TAPS a run; false when memory is out. */
+/* Joins taps whose offsets (32-bit) lie `step` apart (0: neighbours, as fans), at most HK_RUN_TAPS a run; false when
+ * memory is out. */
 bool hk_chain_make(hk_chain *c, const int64_t *offset, int64_t taps, int64_t step);
 void hk_chain_free(hk_chain *c);
 

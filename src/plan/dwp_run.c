@@ -28,11 +28,32 @@ typedef struct place {
   int64_t z, p, p_step, q, q_step, q_next;
 } place;
 
-static site make_site(const job *j, int64_t plane, int64_t kk, float *ordered) {
+/* One input channel of one image; counted up without divisions, which cost as much as a small plane. */
+typedef struct plane {
+  int64_t n, group;
+  const float *x;
+} plane;
+
+static plane plane_at(const job *j, int64_t index) {
+  const hk_geom *g = j->g;
+  plane p = {.n = index / g->groups, .group = index % g->groups};
+  p.x = (const float *)(const void *)j->call->x + p.group * g->x.group + p.n * g->x.outer;
+  return p;
+}
+
+static void plane_next(const job *j, plane *p) {
+  p->x += j->g->x.group;
+  if (++p->group < j->g->groups) return;
+  p->x += j->g->x.outer - p->group * j->g->x.group;
+  p->group = 0;
+  p->n++;
+}
+
+static site make_site(const job *j, const plane *at, int64_t kk, float *ordered) {
   const hk_geom *g = j->g;
   const hk_epilogue *e = &j->plan->task.epi.e;
   const hk_strides *cs = &j->plan->task.epi.c;
-  const int64_t n = plane / g->groups, group = plane % g->groups, k = group * g->k + kk;
+  const int64_t n = at->n, group = at->group, k = group * g->k + kk;
   site s = {.j = j, .n = n, .k = k, .scale = 1.0f};
   s.y = (float *)(void *)j->call->y + group * g->y.group + n * g->y.outer + kk * g->y.channel;
   if (e->residual) s.c = (const float *)(const void *)j->call->c + group * cs->group + n * cs->outer + kk * cs->channel;
@@ -184,11 +205,6 @@ static void stage(const job *j, const float *x, float *buffer, int64_t z, int64_
   }
 }
 
-static const float *plane_of(const job *j, int64_t plane) {
-  const hk_geom *g = j->g;
-  return (const float *)(const void *)j->call->x + plane % g->groups * g->x.group + plane / g->groups * g->x.outer;
-}
-
 /* One band of planes [from, to). */
 static void run_band(const job *j, int64_t band, int64_t from, int64_t to) {
   const hk_geom *g = j->g;
@@ -199,10 +215,10 @@ static void run_band(const job *j, int64_t band, int64_t from, int64_t to) {
   const int64_t q = band % d->bands_q * d->band_q;
   const int64_t rows = hk_min64(d->band_p, g->out[1] - p), cols = hk_min64(d->band_q, g->out[2] - q);
   memset(buffer, 0, (size_t)d->used * sizeof *buffer);
-  for (int64_t plane = from; plane < to; plane++) {
-    stage(j, plane_of(j, plane), buffer, z, p, rows, q, cols);
+  for (plane at = plane_at(j, from); from < to; from++, plane_next(j, &at)) {
+    stage(j, at.x, buffer, z, p, rows, q, cols);
     for (int64_t kk = 0; kk < g->k; kk++) {
-      const site s = make_site(j, plane, kk, ordered);
+      const site s = make_site(j, &at, kk, ordered);
       if (d->down) {
         down(&s, buffer, z, p, rows, q, cols);
         continue;
@@ -273,12 +289,12 @@ static void run_gather(const job *j, int64_t band, int64_t from, int64_t to) {
   float ordered[HK_DW_TAPS_NOW];
   const int64_t z = band / d->bands_q / d->bands_p, p = band / d->bands_q % d->bands_p * d->band_p;
   const int64_t q = band % d->bands_q * d->band_q, rows = hk_min64(d->band_p, g->out[1] - p);
-  for (int64_t plane = from; plane < to; plane++) {
+  for (plane at = plane_at(j, from); from < to; from++, plane_next(j, &at)) {
     for (int64_t kk = 0; kk < g->k; kk++) {
-      const site s = make_site(j, plane, kk, ordered);
+      const site s = make_site(j, &at, kk, ordered);
       for (int64_t r = 0; r < rows; r++) {
-        const int64_t at[3] = {z, p + r, q};
-        gather_row(&s, plane_of(j, plane), at, hk_min64(d->band_q, g->out[2] - q));
+        const int64_t where[3] = {z, p + r, q};
+        gather_row(&s, at.x, where, hk_min64(d->band_q, g->out[2] - q));
       }
     }
   }
@@ -303,20 +319,47 @@ static void edge(const site *s, const float *x, int64_t q, int64_t end) {
   }
 }
 
+/* count outputs from column q on, more than a vector of them, read from x: the last tile is moved back to end with the
+ * last output, so that every vector is whole. */
+static void overlapped(const site *s, const float *x, int64_t q, int64_t count) {
+  const hk_dwp *d = s->j->p;
+  const int64_t vw = d->vw, all = hk_ceil_div(count, vw), tiles = hk_max64(hk_ceil_div(all, d->mr), 2);
+  const int64_t width = hk_ceil_div(all, tiles) * vw;
+  if (d->spread > 1 || width > count) {
+    along(s, x, 0, 0, q, count / vw * vw);
+    along(s, x + count - vw, 0, 0, q + count - vw, vw);
+    return;
+  }
+  hk_dwp_args a = {.runs = d->chain.runs, .run_count = d->chain.run_count, .x_step = vw, .x_next = width,
+                   .vectors = (int32_t)(width / vw), .lanes = (int32_t)vw, .last_lanes = (int32_t)vw};
+  place w = {.q = q, .q_step = vw, .q_next = width};
+  a.x = x;
+  a.tiles = (count - 1) / width;
+  emit(s, &a, &w);
+  a.x = x + count - width;
+  a.tiles = 1;
+  w.q = q + count - width;
+  emit(s, &a, &w);
+}
+
 static void run_direct(const job *j, int64_t band, int64_t from, int64_t to) {
   const hk_geom *g = j->g;
   const hk_dwp *d = j->p;
   float ordered[HK_DW_TAPS_NOW];
   const int64_t q = band * d->band_q, end = hk_min64(g->out[2], q + d->band_q);
   const int64_t lo = hk_min64(end, hk_max64(q, d->inner_lo)), hi = hk_max64(lo, hk_min64(end, d->inner_hi));
-  const int64_t inside = (hi - lo) / d->vw * d->vw;
-  for (int64_t plane = from; plane < to; plane++) {
-    const float *x = plane_of(j, plane);
+  /* A residual may be y itself, so with one no output is computed twice. */
+  const int64_t tail = (hi - lo) % d->vw;
+  const bool twice = tail && hi - lo > d->vw && d->fused && !j->plan->task.epi.e.residual;
+  const int64_t inside = twice ? hi - lo : hi - lo - tail;
+  for (plane at = plane_at(j, from); from < to; from++, plane_next(j, &at)) {
+    const float *x = at.x + lo - g->lo[2];
     for (int64_t kk = 0; kk < g->k; kk++) {
-      const site s = make_site(j, plane, kk, ordered);
-      edge(&s, x, q, lo);
-      if (inside) along(&s, x + lo - g->lo[2], 0, 0, lo, inside);
-      edge(&s, x, lo + inside, end);
+      const site s = make_site(j, &at, kk, ordered);
+      if (q < lo) edge(&s, at.x, q, lo);
+      if (twice) overlapped(&s, x, lo, inside);
+      else if (inside) along(&s, x, 0, 0, lo, inside);
+      if (lo + inside < end) edge(&s, at.x, lo + inside, end);
     }
   }
 }

@@ -79,4 +79,13 @@ static inline v_f32 v_permute(v_f32 a, v_i32 index) {
 static inline v_f32 v_even(v_f32 a, v_f32 b) { return vuzp1q_f32(a, b); }
 static inline v_f32 v_odd(v_f32 a, v_f32 b) { return vuzp2q_f32(a, b); }
 static inline v_f32 v_load_n(const float *p, int64_t n) { return n >= 4 ? vld1q_f32(p) : v_load_m(p, v_tail(n)); }
+/* lanes t..t+3 of lo followed by hi, 0 <= t < 4, t known at compile time */
+static inline __attribute__((always_inline)) v_f32 v_shift(v_f32 lo, v_f32 hi, int t) {
+  switch (t) {
+    case 1: return vextq_f32(lo, hi, 1);
+    case 2: return vextq_f32(lo, hi, 2);
+    case 3: return vextq_f32(lo, hi, 3);
+    default: return lo;
+  }
+}
 #endif

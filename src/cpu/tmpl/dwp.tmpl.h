@@ -18,6 +18,25 @@ HK_INLINE void dwp_run(const int vectors, const int taps, v_f32 *acc, const floa
   }
 }
 
+#if HK_VW > 1
+/* the FMAs of one fan: neighbours are shifted together from two whole vectors, which costs less than loads that cross
+ * cache lines; the last vector has no right neighbour to read and is loaded tap by tap */
+HK_INLINE void dwp_fan(const int vectors, const int taps, v_f32 *acc, const float *x, const float *f) {
+  v_f32 w[HK_RUN_TAPS], lo = v_load(x);
+  HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_bcast(f + t);
+  HK_UNROLL for (int j = 0; j < vectors; j++) {
+    acc[j] = v_fma(lo, w[0], acc[j]);
+    if (j < vectors - 1) {
+      const v_f32 hi = v_load(x + (j + 1) * HK_VW);
+      HK_UNROLL for (int t = 1; t < taps; t++) acc[j] = v_fma(v_shift(lo, hi, t), w[t], acc[j]);
+      lo = hi;
+    } else {
+      HK_UNROLL for (int t = 1; t < taps; t++) acc[j] = v_fma(v_load(x + j * HK_VW + t), w[t], acc[j]);
+    }
+  }
+}
+#endif
+
 HK_INLINE void dwp_store(const int vectors, const hk_dwp_args *a, v_f32 *acc, int64_t tile) {
   const bool last = tile == a->tiles - 1;
   const int lanes = last ? a->lanes : HK_VW, last_lanes = last ? a->last_lanes : HK_VW;
@@ -48,11 +67,16 @@ HK_INLINE void dwp_tiles(const int vectors, const hk_dwp_args *a) {
     const float *x = a->x + tile * a->x_next, *f = a->f;
     for (const hk_dw_run *r = a->runs; r < end; r++) {
       const float *p = x + r->offset;
-      switch (r->taps) {
+      switch (r->taps + r->fan * HK_RUN_TAPS) {
         case 1: dwp_run(vectors, 1, acc, p, f, a->x_step); break;
         case 2: dwp_run(vectors, 2, acc, p, f, a->x_step); break;
         case 3: dwp_run(vectors, 3, acc, p, f, a->x_step); break;
-        default: dwp_run(vectors, HK_RUN_TAPS, acc, p, f, a->x_step); break;
+        case 4: dwp_run(vectors, 4, acc, p, f, a->x_step); break;
+#if HK_VW > 1
+        case 6: dwp_fan(vectors, 2, acc, p, f); break;
+        case 7: dwp_fan(vectors, 3, acc, p, f); break;
+        case 8: dwp_fan(vectors, 4, acc, p, f); break;
+#endif
       }
       f += r->taps;
     }

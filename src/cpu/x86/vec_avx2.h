@@ -91,4 +91,14 @@ static inline v_f32 v_odd(v_f32 a, v_f32 b) {
 static inline v_f32 v_load_n(const float *p, int64_t n) {
   return n >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, v_tail(n));
 }
+/* lanes t..t+7 of lo followed by hi, t known at compile time; kernels ask for 0 <= t < 4 */
+static inline __attribute__((always_inline)) v_f32 v_shift(v_f32 lo, v_f32 hi, int t) {
+  const __m256i a = _mm256_castps_si256(lo), b = _mm256_castps_si256(hi), m = _mm256_permute2x128_si256(a, b, 0x21);
+  switch (t) {
+    case 1: return _mm256_castsi256_ps(_mm256_alignr_epi8(m, a, 4));
+    case 2: return _mm256_castsi256_ps(_mm256_alignr_epi8(m, a, 8));
+    case 3: return _mm256_castsi256_ps(_mm256_alignr_epi8(m, a, 12));
+    default: return lo;
+  }
+}
 #endif

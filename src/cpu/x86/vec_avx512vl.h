@@ -68,4 +68,14 @@ static inline v_f32 v_odd(v_f32 a, v_f32 b) {
   return _mm256_castpd_ps(_mm256_permute4x64_pd(t, 0xd8));
 }
 static inline v_f32 v_load_n(const float *p, int64_t n) { return _mm256_maskz_loadu_ps(v_tail(n), p); }
+/* lanes t..t+7 of lo followed by hi, t known at compile time; kernels ask for 0 <= t < 4 */
+static inline __attribute__((always_inline)) v_f32 v_shift(v_f32 lo, v_f32 hi, int t) {
+  const __m256i a = _mm256_castps_si256(lo), b = _mm256_castps_si256(hi);
+  switch (t) {
+    case 1: return _mm256_castsi256_ps(_mm256_alignr_epi32(b, a, 1));
+    case 2: return _mm256_castsi256_ps(_mm256_alignr_epi32(b, a, 2));
+    case 3: return _mm256_castsi256_ps(_mm256_alignr_epi32(b, a, 3));
+    default: return lo;
+  }
+}
 #endif
