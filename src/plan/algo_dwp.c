@@ -38,7 +38,7 @@ static bool fits(const hk_geom *g, hk_dwp *p, int64_t limit) {
       g->stride[2] > HK_DW_BUFFER || g->stride[1] > HK_DW_BUFFER)
     return false;
   buffer_shape(g, p);
-  return p->used <= limit;
+  return p->used + 8 <= limit;
 }
 
 /* Whole rows while about eight of them fit, then as many rows as L1 holds; the last resort is the whole buffer. */
