@@ -1,6 +1,7 @@
 /* `hankel check`: every decision the planner would consider, for given or random problems, against the reference. The
  * work is done in child processes (--jobs), so that a crash is one failed problem with its line, not the end of the
- * run. Ends with a line `N passed, N failed, N skipped`. Large problems are checked on a smaller batch (--reduce). */
+ * run. Ends with a line `N passed, N failed, N skipped`. Large problems are checked on a smaller batch, and then on a
+ * sample of their outputs (--reduce). */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static struct {
   int64_t random, seed, jobs;
   double reduce;
   bool deconv, stats, in_process, list;
-} o = {.seed = 1, .jobs = 1, .reduce = 0.2, .random = -1};
+} o = {.seed = 1, .jobs = 1, .reduce = 0.02, .random = -1};
 
 static const cli_option table[] = {
     {"batch", CLI_TEXT, &o.batch, "FILE", "problems, one a line, or a .tsv of shapes"},
@@ -26,7 +27,8 @@ static const cli_option table[] = {
     {"seed", CLI_INTEGER, &o.seed, "S", "of the random problems, or of the data (default 1)"},
     {"jobs", CLI_INTEGER, &o.jobs, "N", "processes to use (default 1)"},
     {"with", CLI_TEXT, &o.with, "LIST", "late, state, user, user2, store, c_strides, in_place, f_zeros"},
-    {"reduce", CLI_REAL, &o.reduce, "GFLOP", "problems above this run on a smaller batch (default 0.2; 0: never)"},
+    {"reduce", CLI_REAL, &o.reduce, "GFLOP",
+     "larger problems: smaller batch, then a sample of outputs (default 0.02; 0: never)"},
     {"stats", CLI_FLAG, &o.stats, NULL, "what the problems covered"},
     {"list", CLI_FLAG, &o.list, NULL, "print the problems, check nothing"},
     {"in-process", CLI_FLAG, &o.in_process, NULL, "no child processes (for debuggers)"},
@@ -34,7 +36,7 @@ static const cli_option table[] = {
 
 enum { JOBS = 64, REASONS = 12, PATIENCE_S = 600 };
 typedef struct tally {
-  int64_t passed, failed, skipped, decisions, reduced;
+  int64_t passed, failed, skipped, decisions, reduced, sampled;
   int64_t traits[CHECK_TRAITS];
   int64_t reason_count[REASONS];
   char reason[REASONS][240];
@@ -111,7 +113,7 @@ static void reason_note(tally *sum, const char *reason, int64_t count) {
 static void index_run(job *j, int64_t index) {
   check_case t;
   hk_options made;
-  check_report report = {.failure = failure_print, .before = before_note, .context = j};
+  check_report report = {.failure = failure_print, .before = before_note, .context = j, .products = 0.5e9 * o.reduce};
   case_make(&t, &made, index, &j->sum);
   check_stats_note(j->sum.traits, &t);
   alarm(PATIENCE_S);
@@ -122,6 +124,7 @@ static void index_run(job *j, int64_t index) {
   }
   alarm(0);
   j->sum.decisions += report.decisions;
+  j->sum.sampled += report.sampled;
 }
 
 static void child_run(job *j, int64_t step) {
@@ -192,6 +195,7 @@ static tally tally_all(int count) {
     sum.skipped += t->skipped;
     sum.decisions += t->decisions;
     sum.reduced += t->reduced;
+    sum.sampled += t->sampled;
     for (int k = 0; k < CHECK_TRAITS; k++) sum.traits[k] += t->traits[k];
     for (int k = 0; k < REASONS; k++)
       if (t->reason_count[k]) reason_note(&sum, t->reason[k], t->reason_count[k]);
@@ -204,6 +208,7 @@ static int report(double seconds, int count) {
   for (int i = 0; i < REASONS; i++)
     if (sum.reason_count[i]) cli_note("%lld skipped: %s", (long long)sum.reason_count[i], sum.reason[i]);
   if (sum.reduced) cli_note("%lld large problems ran on a smaller batch", (long long)sum.reduced);
+  if (sum.sampled) cli_note("%lld large problems were compared on a sample of outputs", (long long)sum.sampled);
   if (o.stats) check_stats_print(sum.traits, total, stdout);
   cli_note("%lld decisions executed, seed %lld, %.1f s", (long long)sum.decisions, (long long)o.seed, seconds);
   printf("%lld passed, %lld failed, %lld skipped\n", (long long)sum.passed, (long long)sum.failed,

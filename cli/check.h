@@ -39,6 +39,8 @@ typedef struct check_shape {
   check_axes x, f, y, residual;
 } check_shape;
 void check_shape_make(check_shape *s, const check_case *t);
+/* Coordinates of the index-th output in the order [n][channel][p]. */
+void check_output_at(const check_shape *s, int64_t index, int64_t *n, int64_t *channel, int64_t p[3]);
 int64_t check_offset(const check_axes *a, int64_t group, int64_t outer, int64_t channel, const int64_t at[3]);
 /* Where y's or the residual's element lies; channel counts over all groups. */
 int64_t check_y_offset(const check_shape *s, const check_axes *a, int64_t n, int64_t channel, const int64_t at[3]);
@@ -72,10 +74,12 @@ void check_data_free(check_data *d);
 double check_decode(hk_type type, const void *bytes, int64_t index);
 
 /* ---- check_direct.c */
-typedef struct check_sums { /* one of each a sum, [n][k over all groups][p] */
-  double *sum, *absolute, *square;
+typedef struct check_sums {        /* of the outputs that are compared: all, or a sample of a large problem's */
+  int64_t count, *sample;          /* sample NULL: all, in order */
+  double *sum, *absolute, *square; /* [output][0], and [1] for the channel a gate pairs with it */
 } check_sums;
-bool check_sums_make(check_sums *u, const check_case *t, const check_shape *s, const check_data *d);
+/* At most `products` multiplications (0: no limit) unless one output takes more. */
+bool check_sums_make(check_sums *u, const check_case *t, const check_shape *s, const check_data *d, double products);
 void check_sums_free(check_sums *u);
 
 /* ---- check_epilogue.c */
@@ -104,8 +108,10 @@ typedef struct check_sink { /* what user functions get: where a user store write
 /* ---- check_case.c */
 typedef enum check_verdict { CHECK_PASSED, CHECK_FAILED, CHECK_SKIPPED } check_verdict;
 typedef struct check_report {
+  double products;   /* a problem with more is compared on a sample of its outputs; 0: never */
   int64_t decisions; /* executed */
-  char reason[240];  /* of a skip */
+  bool sampled;
+  char reason[240]; /* of a skip */
   /* called once a failing decision, with a line that reproduces it */
   void (*failure)(void *context, const char *line);
   void *context;

@@ -116,39 +116,36 @@ static bool description_agrees(const check_case *t, const check_shape *s, char *
 }
 
 /* ---- what each output should be, and how far from it one may land */
+static void expected_at(check_session *c, int64_t j) {
+  const hk_problem *p = &c->t->p;
+  bool user = c->t->with & (WITH_USER | WITH_USER2 | WITH_STORE), wide = cli_problem_is_double(p);
+  double eps = check_eps(p), eps_v = wide ? 0x1p-52 : 0x1p-23;
+  double eps_ref = wide ? 0x1p-50 : user || cli_problem_is_int8(p) ? 0x1p-22 : 0x1p-45;
+  double sum[2] = {0, 0}, e1[2], e2[2], er[2], gk = c->s.gk > 0 ? (double)c->s.gk : 1;
+  for (int g = 0; g <= (c->t->e.gate != 0); g++) {
+    int64_t i = 2 * j + g;
+    sum[g] = c->u.sum[i];
+    e1[g] = gk * eps * c->u.absolute[i];
+    e2[g] = 4 * eps * sqrt(gk) * fmax(fabs(c->u.sum[i]), sqrt(c->u.square[i]));
+    er[g] = gk * 0x1p-52 * c->u.absolute[i];
+  }
+  int64_t n, k, at[3];
+  check_output_at(&c->s, c->u.sample ? c->u.sample[j] : j, &n, &k, at);
+  check_value v = check_epilogue_eval(c->t, &c->s, &c->d, sum, e1, eps_v, n, k, at);
+  c->value[j] = v.v;
+  c->bound[j] = v.error;
+  c->norm_bound[j] = check_epilogue_eval(c->t, &c->s, &c->d, sum, e2, eps_v, n, k, at).error;
+  c->ref_bound[j] = check_epilogue_eval(c->t, &c->s, &c->d, sum, er, eps_ref, n, k, at).error;
+}
+
 static bool expected_make(check_session *c) {
-  const check_shape *s = &c->s;
-  size_t bytes = sizeof(double) * (size_t)(s->outputs + 1);
+  size_t bytes = sizeof(double) * (size_t)(c->u.count + 1);
   c->value = malloc(bytes);
   c->bound = malloc(bytes);
   c->norm_bound = malloc(bytes);
   c->ref_bound = malloc(bytes);
   if (!c->value || !c->bound || !c->norm_bound || !c->ref_bound) return false;
-  double eps = check_eps(&c->t->p), eps_v = cli_problem_is_double(&c->t->p) ? 0x1p-52 : 0x1p-23;
-  bool user = c->t->with & (WITH_USER | WITH_USER2 | WITH_STORE);
-  double eps_ref = cli_problem_is_double(&c->t->p)         ? 0x1p-50
-                   : user || cli_problem_is_int8(&c->t->p) ? 0x1p-22
-                                                           : 0x1p-45;
-  int64_t at = 0, p[3], half = s->channels * s->pixels, gk = s->gk > 0 ? s->gk : 1;
-  for (int64_t n = 0; n < s->n; n++)
-    for (int64_t k = 0; k < s->channels; k++)
-      for (p[0] = 0; p[0] < s->out[0]; p[0]++)
-        for (p[1] = 0; p[1] < s->out[1]; p[1]++)
-          for (p[2] = 0; p[2] < s->out[2]; p[2]++, at++) {
-            double sum[2], e1[2], e2[2], er[2];
-            for (int g = 0; g <= (c->t->e.gate != 0); g++) {
-              int64_t i = c->t->e.gate ? n * 2 * half + at % half + g * half : at;
-              sum[g] = c->u.sum[i];
-              e1[g] = (double)gk * eps * c->u.absolute[i];
-              e2[g] = 4 * eps * sqrt((double)gk) * fmax(fabs(c->u.sum[i]), sqrt(c->u.square[i]));
-              er[g] = (double)gk * 0x1p-52 * c->u.absolute[i];
-            }
-            check_value v = check_epilogue_eval(c->t, s, &c->d, sum, e1, eps_v, n, k, p);
-            c->value[at] = v.v;
-            c->bound[at] = v.error;
-            c->norm_bound[at] = check_epilogue_eval(c->t, s, &c->d, sum, e2, eps_v, n, k, p).error;
-            c->ref_bound[at] = check_epilogue_eval(c->t, s, &c->d, sum, er, eps_ref, n, k, p).error;
-          }
+  for (int64_t j = 0; j < c->u.count; j++) expected_at(c, j);
   return true;
 }
 
@@ -186,7 +183,14 @@ static check_verdict kind_run(check_session *c, names *n, bool *failed, check_ki
   }
   char *line = check_line(c->t, c->options, "ref");
   if (c->report->before) c->report->before(c->report->context, line ? line : "?");
-  check_verdict verdict = check_session_reference(c, why);
+  check_verdict verdict = CHECK_PASSED;
+  /* The reference of a large problem takes minutes: the formula stands for it, unless nothing else computes it. */
+  bool alone = n->count == 1 && !strcmp(n->at[0], "ref");
+  if (c->u.sample) c->report->sampled = true;
+  if (!c->u.sample || (alone && kind == KIND_FLOATS)) {
+    verdict = check_session_reference(c, why);
+    c->report->decisions += alone;
+  }
   if (verdict == CHECK_SKIPPED) snprintf(c->report->reason, sizeof c->report->reason, "%s", why);
   if (verdict == CHECK_FAILED) {
     char *full = cli_text("%s  # %s: %s", line, kind == KIND_INTEGERS ? "integers" : "floats", why);
@@ -195,7 +199,7 @@ static check_verdict kind_run(check_session *c, names *n, bool *failed, check_ki
   }
   free(line);
   for (int i = 0; verdict == CHECK_PASSED && i < n->count; i++)
-    if (!failed[i]) failed[i] = !decision_run(c, n->at[i]);
+    if (!failed[i] && !(c->u.sample && !strcmp(n->at[i], "ref"))) failed[i] = !decision_run(c, n->at[i]);
   return verdict;
 }
 

@@ -73,3 +73,12 @@ int64_t check_y_offset(const check_shape *s, const check_axes *a, int64_t n, int
   int64_t k = ones(a->size[2]);
   return check_offset(a, channel / k, n, channel % k, at);
 }
+
+void check_output_at(const check_shape *s, int64_t index, int64_t *n, int64_t *channel, int64_t p[3]) {
+  for (int d = 2; d >= 0; d--) {
+    p[d] = index % s->out[d];
+    index /= s->out[d];
+  }
+  *channel = index % s->channels;
+  *n = index / s->channels;
+}
