@@ -7,7 +7,7 @@
 #include "bench.h"
 
 static struct {
-  const char *batch, *layout, *types, *name;
+  const char *batch, *layout, *types, *name, *html;
   cli_texts peers;
   int64_t rounds;
   double seconds;
@@ -27,6 +27,7 @@ static const cli_option table[] = {
     {"rounds", CLI_INTEGER, &o.rounds, "N", "rounds (default: as many as fit, 7 to 200)"},
     {"csv", CLI_FLAG, &o.csv, NULL, "print CSV"},
     {"json", CLI_FLAG, &o.json, NULL, "print JSON in google-benchmark's shape"},
+    {"html", CLI_TEXT, &o.html, "FILE", "write a page with the roofline, the peers and the table"},
     {0}};
 
 /* ---- one contender */
@@ -240,6 +241,10 @@ static int items_bench(bench_sheet *s, cli_items *items, const hk_epilogue *e, c
   cli_progress_end();
   if (o.json) bench_json(s, rows, done);
   else if (!o.csv) cli_table_print(&t, s->file);
+  if (o.html && done) {
+    const int wrote = bench_html(s, rows, done, o.html);
+    if (!code) code = wrote;
+  }
   int used;
   double log_ratio = mean_log(s, rows, done, &used);
   if (used) cli_note("best peer's time over ours, geometric mean of %d: %.3f", used, __builtin_exp(log_ratio));

@@ -28,5 +28,6 @@ void bench_csv_head(const bench_sheet *s);
 void bench_csv_row(const bench_sheet *s, const bench_row *r);
 void bench_table_head(const bench_sheet *s, cli_table *t);
 void bench_table_row(const bench_sheet *s, const bench_row *r, cli_table *t);
+int bench_html(const bench_sheet *s, const bench_row *rows, int count, const char *path); /* bench_html.c */
 void bench_json(const bench_sheet *s, const bench_row *rows, int count);
 #endif

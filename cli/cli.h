@@ -22,6 +22,7 @@ int cli_run(const cli_verb *verb, int argc, char **argv);
 int cli_check(const cli_verb *verb, int argc, char **argv);
 int cli_bench(const cli_verb *verb, int argc, char **argv);
 int cli_tune(const cli_verb *verb, int argc, char **argv);
+int cli_compare(const cli_verb *verb, int argc, char **argv);
 int cli_wisdom(const cli_verb *verb, int argc, char **argv);
 int cli_demo(const cli_verb *verb, int argc, char **argv);
 

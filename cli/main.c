@@ -13,6 +13,7 @@ static const cli_verb verbs[] = {
     {"bench", "bench PROBLEM | --batch FILE [options]", "times problems", cli_bench},
     {"tune", "tune PROBLEM | --batch FILE | --random N [options]", "measures candidates and keeps the wisdom", cli_tune},
     {"wisdom", "wisdom [export | path | import FILE...] [options]", "what measuring taught, as text", cli_wisdom},
+    {"compare", "compare OLD.json NEW.json [options]", "what got slower between two outputs of bench --json", cli_compare},
     {"demo", "demo", "one problem of each kind of user, verified and timed", cli_demo},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };

@@ -7,7 +7,6 @@
 #define HK_VEC neon
 #define HK_VW 4
 #define HK_VREGS 32
-#define HK_VEC_CONSTRAINT "w"
 
 typedef float32x4_t v_f32;
 typedef int32x4_t v_i32;

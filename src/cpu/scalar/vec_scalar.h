@@ -7,13 +7,6 @@
 #define HK_VEC scalar
 #define HK_VW 1
 #define HK_VREGS 16
-#if defined(__x86_64__)
-#define HK_VEC_CONSTRAINT "x"
-#elif defined(__aarch64__)
-#define HK_VEC_CONSTRAINT "w"
-#else
-#define HK_VEC_CONSTRAINT "m"
-#endif
 
 typedef float v_f32;
 typedef int32_t v_i32;

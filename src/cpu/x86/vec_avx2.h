@@ -8,7 +8,6 @@
 #define HK_VEC avx2
 #define HK_VW 8
 #define HK_VREGS 16
-#define HK_VEC_CONSTRAINT "x"
 
 typedef __m256 v_f32;
 typedef __m256i v_i32;

@@ -6,7 +6,6 @@
 #define HK_VEC avx512
 #define HK_VW 16
 #define HK_VREGS 32
-#define HK_VEC_CONSTRAINT "v"
 
 typedef __m512 v_f32;
 typedef __m512i v_i32;
