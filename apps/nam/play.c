@@ -1,0 +1,66 @@
+/* Playing a loaded model: blocks of float or double, reset, size. */
+#include <stdlib.h>
+
+#include "play.h"
+
+static hk_status bad(const char *sentence) {
+  nam_fail("%s", sentence);
+  return HK_INVALID;
+}
+
+HK_API void hk_nam_free(hk_nam *model) {
+  if (model) free(model->memory);
+}
+
+HK_API hk_status hk_nam_reset(hk_nam *m) {
+  if (!m) return bad("model is NULL");
+  nam_voice *v = &m->voice[m->active];
+  if (v->warm) return nam_status(hk_stream_restore(v->stream, v->warm, v->warm_bytes));
+  return nam_status(hk_stream_prewarm(v->stream, v->facts.receptive_field));
+}
+
+HK_API hk_status hk_nam_set_size(hk_nam *m, double value) {
+  if (!m || value != value) return bad("model is NULL or value is not a number");
+  int32_t i = 0;
+  while (i < m->voices - 1 && !(value < m->voice[i].below)) i++;
+  if (i == m->active) return HK_OK;
+  m->active = i;
+  return hk_nam_reset(m);
+}
+
+HK_API hk_status hk_nam_process(hk_nam *m, const float *x, int64_t n, float *y) {
+  if (!m || n < 0 || (n && (!x || !y))) return bad("model, x or y is NULL, or n is negative");
+  hk_stream *stream = m->voice[m->active].stream;
+  for (int64_t done = 0; done < n; done += BLOCK) {
+    const int64_t count = n - done < BLOCK ? n - done : BLOCK;
+    const hk_status e = hk_stream_process(stream, x + done * m->in, count, y + done * m->out, NULL);
+    if (e) return nam_status(e);
+  }
+  return HK_OK;
+}
+
+HK_API hk_status hk_nam_process_double(hk_nam *m, const double *x, int64_t n, double *y) {
+  if (!m || n < 0 || (n && (!x || !y))) return bad("model, x or y is NULL, or n is negative");
+  float *in = m->block, *out = m->block + BLOCK * m->in;
+  for (int64_t done = 0; done < n; done += BLOCK) {
+    const int64_t count = n - done < BLOCK ? n - done : BLOCK;
+    for (int64_t i = 0; i < count * m->in; i++) in[i] = (float)x[done * m->in + i];
+    const hk_status e = hk_nam_process(m, in, count, out);
+    if (e) return e;
+    for (int64_t i = 0; i < count * m->out; i++) y[done * m->out + i] = (double)out[i];
+  }
+  return HK_OK;
+}
+
+HK_API hk_status hk_nam_info(const hk_nam *m, hk_nam_facts *facts) {
+  if (!m || !facts || facts->size != sizeof *facts) return bad("model or facts is NULL, or facts.size is not sizeof(hk_nam_facts)");
+  const nam_voice *v = &m->voice[m->active];
+  *facts = m->facts;
+  facts->at_size = m->active;
+  facts->layers = v->layers;
+  facts->receptive_field = v->facts.receptive_field;
+  facts->recurrent = v->facts.recurrent;
+  facts->flops = v->facts.flops;
+  facts->isa = v->facts.isa;
+  return HK_OK;
+}
