@@ -142,6 +142,7 @@ static hk_net_op *lower_split(hk_graph *g, const hk_step *s, int64_t c, int32_t 
   op->c = c;
   op->phases = stride;
   op->y = buffer_new(g, c * stride, domain, hk_ceil_div(back + stride - 1, stride) + 1, false);
+  g->buffer[op->y].phased = true;
   return op;
 }
 
@@ -254,11 +255,12 @@ static void lower_lstm(hk_graph *g, int32_t i, const hk_step *s) {
   op->c = g->signal[s->x].channels;
   op->k = s->k;
   op->pad = hk_round_up(s->k, 16);
+  op->row = hk_round_up(4 * s->k, 16);
   op->map_act.rational = s->act.rational;
   op->y = signal_buffer(g, i + 2);
   op->state = g->lstm_floats;
   g->lstm_floats += hk_round_up(op->c + op->k, 16) + op->pad;
-  g->lstm_work = hk_max64(g->lstm_work, 4 * op->pad + op->pad);
+  g->lstm_work = hk_max64(g->lstm_work, op->row + op->pad);
   g->flops += 8.0 * (double)s->k * (double)(op->c + op->k) * g->domain[op->domain].rate;
 }
 
@@ -315,14 +317,19 @@ static int64_t row_stride(int64_t floats) {
 void hk_graph_place(hk_graph *g) {
   for (int32_t b = 0; b < g->buffers; b++) {
     hk_net_buffer *q = &g->buffer[b];
-    if (q->history) {
+    int64_t floats = HK_PIECE + HK_SLACK;
+    if (q->history > HK_PIECE || q->phased) {
       q->length = hk_round_up(q->history + HK_PIECE + HK_SLACK, 16);
       q->guard = q->whole ? q->length : HK_PIECE;
+      floats = q->length + q->guard + HK_SLACK;
+    } else if (q->history) {
+      q->before = hk_round_up(q->history, 16);
+      floats += q->before;
     }
-    q->stride = row_stride(q->length + q->guard + (q->history ? HK_SLACK : HK_PIECE + HK_SLACK));
-    int64_t *floats = q->history ? &g->ring_floats : &g->scratch_floats;
-    q->offset = *floats;
-    *floats += q->rows * q->stride;
+    q->stride = row_stride(floats);
+    int64_t *total = q->history ? &g->ring_floats : &g->scratch_floats;
+    q->offset = *total;
+    *total += q->rows * q->stride;
   }
   g->scratch_floats += g->lstm_work;
 }

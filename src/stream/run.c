@@ -4,28 +4,43 @@
 
 #include "stream/stream.h"
 
-/* After n frames were written at the block's place: frames that have a twin at the other end get it. steady: the
- * block's first frame fills the whole ring instead. */
-void hk_ring_store(const hk_stream *s, int32_t buffer, int64_t n, bool steady) {
-  const hk_net_buffer *b = &s->chain->buffer[buffer];
-  if (!b->length) return;
-  const int64_t at = s->at[buffer], end = at + n;
-  float *rows = s->ring + b->offset;
-  for (int64_t r = 0; r < b->rows; r++, rows += b->stride) {
-    if (steady) {
-      const float v = rows[at];
-      for (int64_t t = 0; t < b->length + b->guard; t++) rows[t] = v;
-      continue;
-    }
-    if (at < b->guard) memcpy(rows + b->length + at, rows + at, (size_t)(hk_min64(end, hk_min64(b->guard, b->length)) - at) * sizeof(float));
-    if (end > b->length) memcpy(rows, rows + b->length, (size_t)(end - b->length) * sizeof(float));
+/* Copies whole lines: up to 15 floats more than n, into slack or frames that are dead. */
+static inline void copy_lines(float *to, const float *from, int64_t n) {
+  for (int64_t t = 0; t < n; t += 16) {
+    float line[16];
+    memcpy(line, from + t, sizeof line);
+    memcpy(to + t, line, sizeof line);
   }
 }
 
-/* Row 0 of a ring, `delay` frames before the block. */
+static void fill(float *to, float v, int64_t n) {
+  for (int64_t t = 0; t < n; t++) to[t] = v;
+}
+
+/* After n frames were written at the block's place: frames that have a twin at the other end of a ring get it. steady:
+ * the block's first frame fills the whole history instead. */
+void hk_ring_store(const hk_stream *s, int32_t buffer, int64_t n, bool steady) {
+  const hk_net_buffer *b = &s->chain->buffer[buffer];
+  float *rows = s->ring + b->offset;
+  if (steady && b->history) {
+    const int64_t at = b->length ? s->at[buffer] : b->before;
+    for (int64_t r = 0; r < b->rows; r++, rows += b->stride) fill(rows, rows[at], b->length ? b->length + b->guard : b->before);
+  }
+  if (steady || !b->length) return;
+  const int64_t at = s->at[buffer], end = at + n, length = b->length, guard = b->guard;
+  if (at < guard) {
+    const int64_t count = (end < guard ? end : guard) - at;
+    for (int64_t r = 0; r < b->rows; r++) copy_lines(rows + r * b->stride + length + at, rows + r * b->stride + at, count);
+  }
+  if (end > length) {
+    for (int64_t r = 0; r < b->rows; r++) copy_lines(rows + r * b->stride, rows + r * b->stride + length, end - length);
+  }
+}
+
+/* Row 0 of a buffer, `delay` frames before the block. */
 static const float *delayed(const hk_stream *s, int32_t buffer, int64_t delay) {
   const hk_net_buffer *b = &s->chain->buffer[buffer];
-  if (!b->length) return s->scratch + b->offset;
+  if (!b->length) return (b->before ? s->ring : s->scratch) + b->offset + b->before - delay;
   int64_t at = s->at[buffer] - delay;
   if (at < 0) at += b->length;
   return s->ring + b->offset + at;
@@ -118,32 +133,30 @@ static void run_split(const hk_stream *s, const hk_net_op *op, bool steady) {
   }
 }
 
-static void gate(const hk_chain *c, const hk_net_op *op, hk_act act, float *v, int64_t n) {
-  hk_map_args a = {.x = v, .y = v, .rows = 1, .n = n, .op = HK_MAP_ACT, .act = {.act = act}};
-  if (act == HK_ACT_TANH) a.act.rational = op->map_act.rational;
-  c->map(&a);
-}
-
 /* Sample by sample; the four gates are one row whose reduction runs over input and state. */
 static void run_lstm(const hk_stream *s, const hk_net_op *op, int64_t n) {
   static const float zero[1] = {0.0f};
   const hk_chain *c = s->chain;
-  const int64_t in = op->c + op->k, pad = op->pad, x_row = c->buffer[op->x].stride, y_row = c->buffer[op->y].stride;
+  const int64_t in = op->c + op->k, k = op->k, x_row = c->buffer[op->x].stride, y_row = c->buffer[op->y].stride;
   const float *w = c->data + op->call[0].f, *x = hk_stream_rows(s, op->x);
   float *v = s->lstm + op->state, *cell = v + hk_round_up(in, 16), *y = hk_stream_rows(s, op->y);
-  float *z = s->scratch + c->scratch_floats - 5 * pad, *t = z + 4 * pad; /* the scratch ends with lstm_work floats */
+  float *z = s->scratch + c->scratch_floats - op->row - op->pad, *t = z + op->row; /* the scratch ends with lstm_work floats */
   hk_small_seg *seg = s->seg + op->call[0].seg;
-  *seg = (hk_small_seg){w, v, in, 4 * pad, 0};
-  const hk_small_args a = {.seg = seg, .segs = 1, .bias = zero, .add = w + in * 4 * pad, .y = z, .n = 4 * pad, .groups = 1, .tiles = 1};
+  *seg = (hk_small_seg){w, v, in, op->row, 0};
+  const hk_small_args a = {.seg = seg, .segs = 1, .bias = zero, .add = w + in * op->row, .y = z,
+                           .n = hk_round_up(4 * k, c->width), .groups = 1, .tiles = 1};
+  const hk_map_act tanh_of = {.act = HK_ACT_TANH, .rational = op->map_act.rational};
+  const hk_map_args gates = {.x = z, .y = z, .rows = 1, .n = a.n, .op = HK_MAP_ACT, .act = tanh_of};
+  const hk_map_args out = {.x = t, .y = t, .rows = 1, .n = hk_round_up(k, c->width), .op = HK_MAP_ACT, .act = tanh_of};
   for (int64_t i = 0; i < n; i++) {
     for (int64_t j = 0; j < op->c; j++) v[j] = x[j * x_row + i];
     c->matvec(&a);
-    gate(c, op, HK_ACT_SIGMOID, z, 2 * pad);
-    gate(c, op, HK_ACT_TANH, z + 2 * pad, pad);
-    gate(c, op, HK_ACT_SIGMOID, z + 3 * pad, pad);
-    for (int64_t j = 0; j < op->k; j++) t[j] = cell[j] = z[pad + j] * cell[j] + z[j] * z[2 * pad + j];
-    gate(c, op, HK_ACT_TANH, t, pad);
-    for (int64_t j = 0; j < op->k; j++) y[j * y_row + i] = v[op->c + j] = z[3 * pad + j] * t[j];
+    c->map(&gates);
+    for (int64_t j = 0; j < k; j++) {
+      t[j] = cell[j] = (0.5f * z[k + j] + 0.5f) * cell[j] + (0.5f * z[j] + 0.5f) * z[2 * k + j];
+    }
+    c->map(&out);
+    for (int64_t j = 0; j < k; j++) y[j * y_row + i] = v[op->c + j] = (0.5f * z[3 * k + j] + 0.5f) * t[j];
   }
 }
 
@@ -171,9 +184,14 @@ void hk_stream_move(hk_stream *s) {
   const hk_chain *c = s->chain;
   for (int32_t b = 0; b < c->buffers; b++) {
     const hk_net_buffer *q = &c->buffer[b];
-    if (!q->length) continue;
-    s->at[b] += s->frames[q->domain];
-    if (s->at[b] >= q->length) s->at[b] -= q->length;
+    const int64_t n = s->frames[q->domain];
+    if (q->length) {
+      s->at[b] += n;
+      if (s->at[b] >= q->length) s->at[b] -= q->length;
+    } else if (n) {
+      float *rows = s->ring + q->offset;
+      for (int64_t r = 0; q->before && r < q->rows; r++, rows += q->stride) copy_lines(rows, rows + n, q->before);
+    }
   }
   for (int32_t d = 1; d < c->domains; d++) {
     s->phase[d] = (s->phase[d] + s->frames[c->domain[d].parent]) % c->domain[d].stride;

@@ -85,7 +85,7 @@ HK_API hk_status hk_stream_reset(hk_stream *s) {
   for (int32_t j = 0; j < s->chain->ops; j++) {
     const hk_net_op *op = &s->chain->op[j];
     if (op->kind != HK_OP_LSTM) continue;
-    const float *h0 = s->chain->data + op->call[0].f + (op->c + op->k + 1) * 4 * op->pad;
+    const float *h0 = s->chain->data + op->call[0].f + (op->c + op->k + 1) * op->row;
     float *v = s->lstm + op->state;
     memcpy(v + op->c, h0, (size_t)op->k * sizeof(float));
     memcpy(v + hk_round_up(op->c + op->k, 16), h0 + op->pad, (size_t)op->k * sizeof(float));

@@ -7,11 +7,13 @@
  *   run.c     one block: ops in order, in pieces of HK_PIECE frames so that everything stays in L1
  *   state.c   memory of a stream, reset, prewarm, save, restore
  *
- * A signal is a buffer of rows, one a channel, time contiguous. Rows that somebody reads with a delay are rings:
- * frame t lies at t mod length, and `guard` frames behind the end repeat the first ones, so that a piece starting
- * anywhere is contiguous. A block is written at `at` and mirrored into the guard (or from it) right after: at most one
- * more store a sample, never a copy of the history. Kernels may run past the block up to a whole vector: HK_SLACK
- * frames ahead of the block are dead by construction. */
+ * A signal is a buffer of rows, one a channel, time contiguous. Rows that somebody reads with a delay have a history:
+ *   short (up to HK_PIECE frames)  it lies before the block, and the newest frames move there after every piece
+ *   long                           rings: frame t lies at t mod length, and `guard` frames behind the end repeat the
+ *                                  first ones, so that a piece starting anywhere is contiguous. A block is written at
+ *                                  `at` and mirrored into the guard (or from it) right after
+ * Either way the cost is at most one more store a sample or a history of one piece; nothing is ever rewound. Kernels may
+ * run past the block up to a whole vector: HK_SLACK frames ahead of it are dead by construction. */
 #ifndef HK_STREAM_H
 #define HK_STREAM_H
 #include "core/core.h"
@@ -35,7 +37,8 @@ typedef struct hk_net_domain {
 typedef struct hk_net_buffer {
   int32_t domain;
   int64_t rows, history, length, guard, stride, offset; /* length 0: no ring; offset in floats into the stream */
-  bool whole, used;
+  int64_t before;  /* short history: frames that lie before the block; they and the block are part of the state */
+  bool whole, used, phased; /* phased: written frame by frame, a ring of any length */
 } hk_net_buffer;
 
 typedef enum hk_op_kind { HK_OP_CONV, HK_OP_MAP, HK_OP_LSTM, HK_OP_SPLIT } hk_op_kind;
@@ -65,8 +68,8 @@ typedef struct hk_net_op {
   int64_t rows, x2_row, x3_row; /* rows of x2 to start at; x3_row < 0: none */
   float beta;
   hk_map_act map_act, map_act2;
-  /* lstm: weights at call[0].f as [c + k][4*pad], bias [4*pad], h0 [k], c0 [k]; state in the stream: v [c + k], c [k] */
-  int64_t state, pad;
+  /* lstm: weights at call[0].f as [c + k][row], bias [row], h0 [pad], c0 [pad]; state in the stream: v [c + k], c [k] */
+  int64_t state, pad, row; /* k and 4*k, rounded up to lines */
 } hk_net_op;
 
 typedef struct hk_graph {
@@ -126,6 +129,7 @@ void hk_stream_move(hk_stream *s);               /* run.c: on to the next piece 
 void hk_ring_store(const hk_stream *s, int32_t buffer, int64_t n, bool steady); /* run.c: mirror the block */
 static inline float *hk_stream_rows(const hk_stream *s, int32_t buffer) { /* row 0 at the block's first frame */
   const hk_net_buffer *b = &s->chain->buffer[buffer];
-  return (b->length ? s->ring : s->scratch) + b->offset + (b->length ? s->at[buffer] : 0);
+  if (b->length) return s->ring + b->offset + s->at[buffer];
+  return (b->before ? s->ring : s->scratch) + b->offset + b->before;
 }
 #endif

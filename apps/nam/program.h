@@ -1,0 +1,27 @@
+/* The program hankel-nam: one file a verb. */
+#ifndef NAM_PROGRAM_H
+#define NAM_PROGRAM_H
+#include <stdbool.h>
+
+#include "hankel_nam.h"
+
+typedef struct arguments {
+  const char *verb, *path[3];
+  int paths;
+  double size;          /* below 0: not given */
+  long block;           /* 0: the verb's own choice */
+  double seconds;
+  int passes;
+  bool resample, force, rational, quiet;
+  hk_isa isa;
+} arguments;
+
+int verb_render(const arguments *a);
+int verb_bench(const arguments *a);
+int verb_info(const arguments *a);
+/* Loads a->path[0] at the size asked for, or says why not on stderr and returns NULL. */
+hk_nam *program_load(const arguments *a, hk_nam_facts *facts);
+int program_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* returns 1 */
+/* in (frames x channels, interleaved) at rate from -> *out (malloc) at rate to; *frames: in and out */
+bool resample(const float *in, int64_t *frames, int channels, int from, int to, float **out);
+#endif

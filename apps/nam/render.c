@@ -1,0 +1,122 @@
+/* hankel-nam render: a file through a model. */
+#include <sndfile.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "program.h"
+
+typedef struct sound {
+  float *samples; /* interleaved */
+  int64_t frames;
+  int channels, rate;
+} sound;
+
+static int read_sound(const char *path, sound *s) {
+  SF_INFO info = {0};
+  SNDFILE *file = sf_open(path, SFM_READ, &info);
+  if (!file) return program_fail("%s: %s", path, sf_strerror(NULL));
+  *s = (sound){NULL, info.frames, info.channels, info.samplerate};
+  s->samples = malloc((size_t)(s->frames * s->channels + 1) * sizeof(float));
+  const int64_t got = s->samples ? sf_readf_float(file, s->samples, s->frames) : -1;
+  sf_close(file);
+  if (got < 0) return program_fail("%s: no memory for %lld frames", path, (long long)s->frames);
+  s->frames = got;
+  return 0;
+}
+
+/* A mono model plays the mean of the channels; else the counts must agree. */
+static int fit_channels(const char *path, sound *s, int want) {
+  if (s->channels == want) return 0;
+  if (want != 1) return program_fail("%s has %d channels, the model takes %d", path, s->channels, want);
+  for (int64_t i = 0; i < s->frames; i++) {
+    double sum = 0;
+    for (int c = 0; c < s->channels; c++) sum += s->samples[i * s->channels + c];
+    s->samples[i] = (float)(sum / s->channels);
+  }
+  s->channels = 1;
+  return 0;
+}
+
+static int convert(sound *s, int rate) {
+  float *out;
+  if (!resample(s->samples, &s->frames, s->channels, s->rate, rate, &out)) {
+    return program_fail("cannot convert %d Hz to %d Hz", s->rate, rate);
+  }
+  free(s->samples);
+  s->samples = out;
+  s->rate = rate;
+  return 0;
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void bar(bool show, int64_t done, int64_t all, int rate, double took, bool last) {
+  static int shown = -1;
+  const int percent = all ? (int)(100 * done / all) : 100;
+  if (!show || (percent == shown && !last)) return;
+  shown = percent;
+  fprintf(stderr, "\r[%-40.*s] %3d %%  %.0f x real time%s", percent * 40 / 100, "########################################", percent,
+          took > 0 ? (double)done / rate / took : 0, last ? "\n" : "");
+}
+
+static int play(const arguments *a, hk_nam *m, const sound *in, sound *out) {
+  const int64_t block = a->block ? a->block : 4096;
+  const bool show = !a->quiet && isatty(2);
+  const double start = now();
+  for (int64_t at = 0; at < in->frames; at += block) {
+    const int64_t n = in->frames - at < block ? in->frames - at : block;
+    if (hk_nam_process(m, in->samples + at * in->channels, n, out->samples + at * out->channels)) return program_fail("%s", hk_nam_last_error());
+    bar(show, at + n, in->frames, in->rate, now() - start, false);
+  }
+  bar(show, in->frames, in->frames, in->rate, now() - start, true);
+  return 0;
+}
+
+static int write_sound(const char *path, const sound *s) {
+  SF_INFO info = {.samplerate = s->rate, .channels = s->channels, .format = SF_FORMAT_WAV | SF_FORMAT_FLOAT};
+  SNDFILE *file = sf_open(path, SFM_WRITE, &info);
+  if (!file) return program_fail("%s: %s", path, sf_strerror(NULL));
+  const bool good = sf_writef_float(file, s->samples, s->frames) == s->frames;
+  if (sf_close(file) || !good) return program_fail("%s: not all could be written", path);
+  return 0;
+}
+
+/* Everything between reading and writing; out keeps the length and rate that the file came with. */
+static int through(const arguments *a, hk_nam *m, const hk_nam_facts *f, sound *in, sound *out) {
+  const int rate = in->rate, model_rate = (int)f->sample_rate;
+  const int64_t frames = in->frames;
+  const bool other = f->sample_rate > 0 && rate != model_rate;
+  if (other && !a->resample && !a->force) {
+    return program_fail("%s has %d Hz, the model %d Hz: give --resample or --force", a->path[1], rate, model_rate);
+  }
+  if (fit_channels(a->path[1], in, f->in_channels)) return 1;
+  if (other && a->resample && convert(in, model_rate)) return 1;
+  *out = (sound){malloc((size_t)(in->frames * f->out_channels + 1) * sizeof(float)), in->frames, f->out_channels, in->rate};
+  if (!out->samples) return program_fail("no memory for %lld frames", (long long)in->frames);
+  if (play(a, m, in, out)) return 1;
+  if (other && a->resample && convert(out, rate)) return 1;
+  if (out->frames < frames) return program_fail("the converted sound is too short");
+  out->frames = frames;
+  return 0;
+}
+
+int verb_render(const arguments *a) {
+  hk_nam_facts f;
+  sound in = {0}, out = {0};
+  hk_nam *m = program_load(a, &f);
+  if (!m) return 1;
+  int status = read_sound(a->path[1], &in);
+  if (!status) status = through(a, m, &f, &in, &out);
+  if (!status) status = write_sound(a->path[2], &out);
+  free(in.samples);
+  free(out.samples);
+  hk_nam_free(m);
+  return status;
+}
