@@ -7,38 +7,37 @@
 set -u
 root=${HANKEL_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 
-level() { # of a folder of src/
-  case $1 in
-    base) echo 0 ;; core) echo 1 ;; cpu | cuda) echo 2 ;; plan) echo 3 ;; tune) echo 4 ;; stream) echo 5 ;;
-    api) echo 6 ;; *) echo 9 ;;
-  esac
-}
+declare -A level=([base]=0 [core]=1 [cpu]=2 [cuda]=2 [plan]=3 [tune]=4 [stream]=5 [api]=6)
 
 # check_tree DIR: prints a line for each forbidden include.
 check_tree() {
-  local tree=$1 file include target from to
+  local tree=$1 file folder include target from to
   while IFS= read -r line; do
     file=${line%%:*}
-    include=$(sed -E 's/.*#[ ]*include[ ]*"([^"]*)".*/\1/' <<< "${line#*:}")
+    include=${line#*\"}
+    include=${include%%\"*}
     [ "$include" = hankel.h ] && continue
     # What the name means: beside the file, or under src/.
-    if [ -e "$tree/$(dirname "$file")/$include" ]; then
-      target=$(realpath -m --relative-to="$tree" "$tree/$(dirname "$file")/$include")
+    folder=${file%/*}
+    if [ -e "$tree/$folder/$include" ]; then
+      target=$folder/$include
+      while [[ $target =~ ^(.*/)?[^/]+/\.\./(.*)$ ]]; do target=${BASH_REMATCH[1]}${BASH_REMATCH[2]}; done
     else
       target=src/$include
     fi
     case $file in
       src/cpu/x86/* | src/cpu/arm/* | src/cpu/scalar/* | src/cpu/tmpl/*)
         case $target in
-          src/base/* | src/cpu/ukernel.h | src/cpu/kernels.inc | src/cpu/tmpl/* | "$(dirname "$file")"/*) ;;
+          src/base/* | src/cpu/ukernel.h | src/cpu/kernels.inc | src/cpu/tmpl/* | "$folder"/*) ;;
           *) echo "$file: a kernel source includes $include" ;;
         esac
         ;;
       src/*)
         case $target in
           src/*)
-            from=$(cut -d/ -f2 <<< "$file") to=$(cut -d/ -f2 <<< "$target")
-            if [ "$from" != "$to" ] && [ "$(level "$to")" -ge "$(level "$from")" ]; then
+            from=${file#src/} to=${target#src/}
+            from=${from%%/*} to=${to%%/*}
+            if [ "$from" != "$to" ] && [ "${level[$to]:-9}" -ge "${level[$from]:-0}" ]; then
               echo "$file: $from includes $include of $to"
             fi
             ;;
