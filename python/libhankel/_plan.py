@@ -43,6 +43,14 @@ def make_options(**given):
     return options
 
 
+def _overlap(a, b):
+    """Whether two arrays share an element; yes where that is too hard to tell."""
+    try:
+        return np.shares_memory(a, b, max_work=10 ** 6)
+    except RuntimeError:  # numpy's TooHardError, which has moved between its versions
+        return True
+
+
 def _pointer(tensor_or_none):
     return None if tensor_or_none is None else tensor_or_none.pointer
 
@@ -174,6 +182,7 @@ class Plan:
         f = None if f is None else self._tensor(f, "f", raw.f_type, extents[1])
         pointer, out = self._output(out, extents[2])
         c = None if residual is None else self._tensor(residual, "residual", raw.y_type, self._residual_extent)
+        self._apart(out, x, f, c)
         args = _abi.Args(x=x.pointer, f=_pointer(f), y=pointer, c=_pointer(c))
         vectors = {}
         for name, given in (("scale", scale), ("bias", bias)):
@@ -193,6 +202,18 @@ class Plan:
         return out
 
     __call__ = execute
+
+    def _apart(self, out, x, f, c):
+        """y may be the residual itself, and overlaps nothing else."""
+        if out is None:
+            return
+        for name, other in (("x", x), ("f", f), ("residual", c)):
+            if other is None or not np.may_share_memory(out, other.owner):
+                continue
+            same = name == "residual" and other.pointer == out.__array_interface__["data"][0] and \
+                other.owner.strides == out.strides
+            if not same and _overlap(out, other.owner):
+                raise invalid(f"out shares memory with {name}; the output must lie apart from what is read")
 
     def _states(self, args, state_in, state_out):
         """Checks the state arrays of a stateful plan: dense [n][c][dilation*(window-1)] of x's type."""

@@ -37,21 +37,18 @@ class Problem:
     def extents(self, gated=False):
         """((elements, below) of x, of f, of y): how much memory each touches, and how much of it below its pointer.
         Under a gate y has half the channels, and its strides need not leave room for all of them."""
+        whole = Problem(self.raw)
+        if gated:
+            call("hk_problem_dense", whole.raw, _abi.CHANNELS_FIRST)
+            whole.raw.x, whole.raw.f = self.raw.x, self.raw.f
         three = [_abi.Extent() for _ in range(3)]
-        call("hk_problem_extents", (self._dense_y() if gated else self).raw, *three)
+        call("hk_problem_extents", whole.raw, *three)
         x, f, y = ((e.elements, e.below) for e in three)
         return x, f, self.reach(self.raw.y, gated) if gated else y
 
-    def _dense_y(self):
-        """The same problem with a dense y."""
-        other = Problem(self.raw)
-        call("hk_problem_dense", other.raw, _abi.CHANNELS_FIRST)
-        other.raw.x, other.raw.f = self.raw.x, self.raw.f
-        return other
-
     def reach(self, strides, gated=False):
         """(elements, below) of a tensor of y's shape that lies as `strides` say."""
-        batch, spatial = self._dense_y().output()
+        batch, spatial = self.output()
         groups = max(self.raw.feature_groups, self.raw.batch_groups, 1)
         counts = (groups, self.raw.k // groups) if not gated else (1, self.raw.k // 2)
         sizes = (batch,) + counts + spatial
@@ -83,7 +80,7 @@ class Problem:
     def empty_output(self, gated=False):
         """(memory, view): a new block that holds y, and y in it as (batch, channels, spatial..) with the problem's
         strides. Channels whose groups do not follow on each other come as two axes."""
-        raw, (batch, spatial) = self.raw, self._dense_y().output()
+        raw, (batch, spatial) = self.raw, self.output()
         groups = max(raw.feature_groups, raw.batch_groups, 1)
         elements, below = self.reach(raw.y, gated)
         flat = empty((elements,), raw.y_type)
