@@ -1,6 +1,6 @@
 /* All algorithms, in the order candidates of equal predicted time are preferred. */
 #include "plan/plan.h"
 
-extern const hk_algo hk_algo_dwp, hk_algo_igemm, hk_algo_planes, hk_algo_ref;
+extern const hk_algo hk_algo_dwp, hk_algo_dwc, hk_algo_igemm, hk_algo_planes, hk_algo_ref;
 
-const hk_algo *const hk_algos[] = {&hk_algo_dwp, &hk_algo_igemm, &hk_algo_planes, &hk_algo_ref, NULL};
+const hk_algo *const hk_algos[] = {&hk_algo_dwp, &hk_algo_dwc, &hk_algo_igemm, &hk_algo_planes, &hk_algo_ref, NULL};

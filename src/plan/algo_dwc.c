@@ -1,0 +1,260 @@
+/* Depthwise and grouped convolution with lanes over channels (channels-last): x's channels contiguous over all groups,
+ * at most a vector of inputs and outputs a group, any window of at most 512 chains, stride, padding, filter dilation.
+ * f32 data, y of any type and layout. No workspace. Refuses input dilation, gates and state. See dwc.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/cost.h"
+#include "plan/dwc.h"
+
+#define CYCLES 3e9         /* of the cost model */
+#define STAGED_TAPS 12     /* shortest window worth a copy */
+#define BLOCK_NOW 16384    /* floats of a block's weights put in order on the stack */
+
+static bool refuse(char *why, const char *text) {
+  snprintf(why, HK_REASON, "%s", text);
+  return false;
+}
+
+static int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+/* Taps of a window row that chain lie this many taps apart; 0: none do. */
+static int64_t chain_step(const hk_geom *g, const hk_dwc *p) {
+  const int64_t step = g->stride[2] * p->unit;
+  return step % g->dil[2] == 0 && step / g->dil[2] < g->win[2] ? step / g->dil[2] : 0;
+}
+
+static int64_t row_runs(const hk_geom *g, const hk_dwc *p) {
+  const int64_t step = chain_step(g, p);
+  if (!step) return g->win[2];
+  int64_t runs = 0;
+  for (int64_t s = 0; s < step && s < g->win[2]; s++) runs += hk_ceil_div(hk_ceil_div(g->win[2] - s, step), HK_RUN_TAPS);
+  return runs;
+}
+
+static bool flat(const hk_strides *s, int64_t groups, int64_t channels) {
+  return (s->channel == 1 || channels == 1) && (s->group == channels || groups == 1);
+}
+
+static bool supported(const hk_task *t, char *why) {
+  const hk_geom *g = &t->geom;
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return refuse(why, "needs f32 x and f");
+  if (g->c < 1 || g->gm == 0) return refuse(why, "the result is empty");
+  if (g->batch_grouped) return refuse(why, "the groups are of the batch");
+  if (!flat(&g->x, g->groups, g->c)) return refuse(why, "x's channels are not contiguous");
+  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return refuse(why, "input dilation is not 1");
+  if (t->epi.e.gate) return refuse(why, "the epilogue is gated");
+  if (t->options.stateful) return refuse(why, "the plan is stateful");
+  int64_t reach = 0;
+  for (int i = 0; i < 3; i++) {
+    int64_t span;
+    if (!hk_mul_checked(g->win[i] * g->dil[i], g->x.at[i] < 0 ? -g->x.at[i] : g->x.at[i], &span) || span > INT32_MAX)
+      return refuse(why, "the window spans too much memory");
+    reach += span;
+  }
+  return reach <= INT32_MAX || refuse(why, "the window spans too much memory");
+}
+
+/* Pixels lie densely and no tap leaves x along the row, so lanes may go on into the next pixel. */
+static bool dense_pixels(const hk_task *t) {
+  const hk_geom *g = &t->geom;
+  return g->stride[2] == 1 && g->lo[2] <= 0 && g->out[2] - 1 + (g->win[2] - 1) * g->dil[2] - g->lo[2] < g->in[2] &&
+         g->x.at[2] == g->c * g->groups && g->y.at[2] == g->k * g->groups && flat(&g->y, g->groups, g->k) &&
+         (!t->epi.e.residual || (t->epi.c.at[2] == g->y.at[2] && flat(&t->epi.c, g->groups, g->k)));
+}
+
+static int64_t most_unit(const hk_task *t, int64_t vw) {
+  const hk_geom *g = &t->geom;
+  const int64_t lanes = hk_max64(g->c, g->k) * g->groups;
+  return dense_pixels(t) && lanes * 2 <= vw ? vw / lanes : 1;
+}
+
+bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why) {
+  const hk_geom *g = &t->geom;
+  const int64_t *knob = d->knob;
+  p->vw = d->kernel->nr;
+  p->mr = d->kernel->mr;
+  if (g->c > p->vw || g->k > p->vw) return refuse(why, "a group has more channels than a vector lanes");
+  if (knob[HK_DWC_SOURCE] < 0 || knob[HK_DWC_SOURCE] > 1 || knob[HK_DWC_UNIT] < 1 || knob[HK_DWC_UNIT] > most_unit(t, p->vw) ||
+      knob[HK_DWC_TILE] < 1 || knob[HK_DWC_TILE] > p->mr || knob[HK_DWC_SHARDS] < 1 || knob[HK_DWC_SHARDS] > 4096 ||
+      knob[HK_DWC_PARTS] < 1 || knob[HK_DWC_PARTS] > 4096)
+    return refuse(why, "a knob is out of range");
+  p->source = knob[HK_DWC_SOURCE];
+  p->unit = knob[HK_DWC_UNIT];
+  p->tile = knob[HK_DWC_TILE];
+  p->shards = knob[HK_DWC_SHARDS];
+  p->parts = knob[HK_DWC_PARTS];
+  p->inputs = g->c == 1 && g->k == 1 ? 0 : g->c;
+  p->block_groups = p->unit > 1 ? g->groups : hk_min64(g->groups, p->vw / hk_max64(g->c, g->k));
+  p->blocks = hk_ceil_div(g->groups, p->block_groups);
+  p->x_lanes = p->unit * p->block_groups * g->c;
+  p->y_lanes = p->unit * p->block_groups * g->k;
+  p->units = hk_ceil_div(g->out[2], p->unit);
+  p->tiles = hk_ceil_div(p->units, p->tile);
+  p->run_count = g->win[0] * g->win[1] * row_runs(g, p);
+  p->f_block = g->taps * p->vw * hk_max64(1, p->inputs);
+  p->rows_staged = (p->tile - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] + 1;
+  if (p->run_count > HK_DWC_RUNS && p->source == HK_DWC_DIRECT) return refuse(why, "the window has too many chains");
+  if (!t->f_now && p->f_block > BLOCK_NOW) return refuse(why, "the window is too large for weights at execute");
+  if (p->source == HK_DWC_STAGED && (g->win[0] > 1 || g->win[1] > 1 || p->unit > 1 || p->rows_staged * p->vw + 16 > HK_DW_BUFFER))
+    return refuse(why, "source=1 needs a window of one row that fits the buffer");
+  return true;
+}
+
+/* cycles: products, or the loads and permutes that feed them */
+static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
+  const hk_geom *g = &t->geom;
+  const double peak = hk_cost_peak(d->kernel->isa) / CYCLES, width = p->vw == 8 && peak > 32 ? 32 : peak;
+  const double product = 2.0 * (double)p->vw / width;
+  const double rows = (double)g->n * (double)g->out[0] * (double)g->out[1];
+  const double vectors = rows * (double)p->units * (double)p->blocks, inputs = (double)hk_max64(1, p->inputs);
+  const double step = (double)chain_step(g, p);
+  double chain = step > 0 ? (double)g->win[2] / step : 1.0;
+  chain = chain > HK_RUN_TAPS ? HK_RUN_TAPS : chain < 1 ? 1 : chain;
+  const double per_tile = (double)p->tile, loads = (per_tile + 2 * chain - 1) / (per_tile * chain);
+  double tap = loads * product * (p->inputs ? 1.5 : 1.0);
+  if (tap < product) tap = product;
+  /* few accumulators do not hide the latency of four cycles */
+  const double latency = 4.0 / per_tile;
+  if (tap < latency) tap = latency;
+  const double store = p->fused ? 1.2 * product + 0.5 : 5.0 * (double)p->vw;
+  double cycles = vectors * ((double)g->taps * inputs * tap + store) + rows * (double)p->tiles * (30.0 + 4.0 * (double)p->run_count);
+  if (p->source == HK_DWC_STAGED)
+    cycles += rows * (double)p->tiles * (double)p->blocks * 2.0 * (double)p->rows_staged / hk_max64(1, p->tile / p->mr);
+  else if (p->run_count > 3 * g->win[1] * g->win[0]) cycles *= 1.5; /* long windows leave L1 */
+  const double seconds = cycles / CYCLES + 0.5 * hk_cost_move(g->bytes, g->bytes);
+  return 5e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
+}
+
+static bool finish(const hk_task *t, hk_decision *d, char *why) {
+  hk_dwc p = {0};
+  if (!hk_dwc_layout(t, d, &p, why)) return false;
+  p.fused = hk_dw_fuse_make(t, &p.fuse);
+  d->predicted_s = predict(t, d, &p);
+  d->workspace_bytes = 0;
+  return true;
+}
+
+static bool offer(const hk_task *t, hk_decision *d, char *why) {
+  const hk_geom *g = &t->geom;
+  if (!supported(t, why)) return false;
+  const int64_t vw = d->kernel->nr, mr = d->kernel->mr;
+  if (g->c > vw || g->k > vw) return refuse(why, "a group has more channels than a vector lanes");
+  const int64_t unit = most_unit(t, vw), units = hk_ceil_div(g->out[2], unit);
+  d->knob[HK_DWC_SOURCE] = g->win[0] == 1 && g->win[1] == 1 && unit == 1 && g->win[2] >= STAGED_TAPS;
+  d->knob[HK_DWC_UNIT] = unit;
+  d->knob[HK_DWC_TILE] = hk_ceil_div(units, hk_ceil_div(units, mr));
+  const int64_t blocks = hk_ceil_div(g->groups, hk_max64(1, vw / hk_max64(g->c, g->k)));
+  const int64_t items = g->n * g->out[0] * g->out[1] * hk_ceil_div(units, d->knob[HK_DWC_TILE]);
+  d->knob[HK_DWC_SHARDS] = hk_max64(1, hk_min64(t->threads, blocks / 4));
+  d->knob[HK_DWC_PARTS] = hk_min64(items, hk_ceil_div(t->threads > 1 ? 2 * t->threads : 1, d->knob[HK_DWC_SHARDS]));
+  if (finish(t, d, why)) return true;
+  d->knob[HK_DWC_SOURCE] = HK_DWC_DIRECT;
+  return finish(t, d, why);
+}
+
+static bool check(const hk_task *t, hk_decision *d, char *why) { return supported(t, why) && finish(t, d, why); }
+
+static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
+  char why[HK_REASON];
+  *d = *base;
+  if (index == 0) d->knob[HK_DWC_SOURCE] = !base->knob[HK_DWC_SOURCE];
+  else if (index == 1) d->knob[HK_DWC_TILE] = hk_max64(1, base->knob[HK_DWC_TILE] / 2);
+  else return false;
+  return finish(t, d, why);
+}
+
+/* ---- build */
+
+static void make_runs(const hk_geom *g, hk_dwc *p) {
+  const int64_t chain = chain_step(g, p), step = chain ? chain : g->win[2];
+  const bool staged = p->source == HK_DWC_STAGED;
+  const int64_t col = staged ? p->vw : g->x.at[2];
+  int64_t n = 0, placed = 0;
+  p->inner_first = 0;
+  p->inner_last = p->units;
+  for (int64_t a = 0; a < g->win[0]; a++)
+    for (int64_t r = 0; r < g->win[1]; r++)
+      for (int64_t phase = 0; phase < step && phase < g->win[2]; phase++)
+        for (int64_t s = phase; s < g->win[2]; n++) {
+          hk_dw_run *run = &p->runs[n];
+          const int64_t at = s * g->dil[2];
+          *run = (hk_dw_run){.last = INT16_MAX};
+          run->offset = (int32_t)(at * col + (staged ? 0 : a * g->dil[0] * g->x.at[0] + r * g->dil[1] * g->x.at[1]));
+          p->of[n] = (hk_dwc_run_of){a, r, -floor_div(at - g->lo[2], g->stride[2]),
+                                     -floor_div(at - g->lo[2] - g->in[2], g->stride[2])};
+          for (; s < g->win[2] && run->taps < (chain ? HK_RUN_TAPS : 1); s += step, run->taps++)
+            p->order[placed++] = (int32_t)((a * g->win[1] + r) * g->win[2] + s);
+          p->inner_first = hk_max64(p->inner_first, p->of[n].first);
+          p->inner_last = hk_min64(p->inner_last, p->unit > 1 ? p->units : p->of[n].last - run->taps + 1);
+        }
+}
+
+static void make_index(const hk_geom *g, hk_dwc *p) {
+  const int64_t pixel = p->block_groups * g->k;
+  for (int64_t i = 0; i < hk_max64(1, p->inputs); i++)
+    for (int64_t l = 0; l < p->vw; l++)
+      p->index[i * p->vw + l] = l < p->y_lanes && p->inputs
+          ? (int32_t)(l / pixel * p->block_groups * g->c + l % pixel / g->k * g->c + i) : 0;
+}
+
+void hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, float *to) {
+  const int64_t pixel = p->block_groups * g->k;
+  for (int64_t i = 0; i < hk_max64(1, p->inputs); i++)
+    for (int64_t t = 0; t < g->taps; t++) {
+      const float *tap = f + i * g->f.channel + hk_dw_tap(g, p->order[t]);
+      for (int64_t l = 0; l < p->vw; l++) {
+        const int64_t group = block * p->block_groups + l % pixel / g->k;
+        *to++ = l < p->y_lanes && group < g->groups ? tap[group * g->f.group + l % g->k * g->f.outer] : 0.0f;
+      }
+    }
+}
+
+static void destroy(hk_plan *plan) {
+  hk_dwc *p = plan->own;
+  if (p) {
+    hk_free(p->runs);
+    hk_free(p->of);
+    hk_free(p->order);
+    hk_free(p->index);
+  }
+  hk_free(p);
+}
+
+static hk_status pack_all(hk_plan *plan, const hk_dwc *p) {
+  hk_packed *w = plan->packed;
+  const int64_t floats = p->blocks * p->f_block;
+  if (!plan->task.f_now) return HK_OK;
+  if (hk_plan_shares(plan)) {
+    const bool same = w->f_bytes == (size_t)floats * 4;
+    return same ? HK_OK : hk_fail(HK_UNSUPPORTED, "the packed weights have other blocks");
+  }
+  w->f_bytes = (size_t)floats * 4;
+  w->f = hk_alloc(w->f_bytes);
+  if (!w->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", w->f_bytes);
+  for (int64_t b = 0; b < p->blocks; b++) hk_dwc_pack(&plan->task.geom, p, plan->raw_f, b, (float *)w->f + b * p->f_block);
+  return HK_OK;
+}
+
+static hk_status build(hk_plan *plan) {
+  const hk_geom *g = &plan->task.geom;
+  char why[HK_REASON];
+  hk_dwc *p = plan->own = hk_alloc_zero(sizeof *p);
+  if (!p) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  if (!hk_dwc_layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "dwc: %s", why);
+  p->stage = hk_kernel_best(HK_FAMILY_STAGE, plan->decision.kernel->isa)->fn;
+  p->fused = hk_dw_fuse_make(&plan->task, &p->fuse) && flat(&g->y, g->groups, g->k) &&
+             (!plan->task.epi.e.residual || flat(&plan->task.epi.c, g->groups, g->k));
+  p->runs = hk_alloc_zero((size_t)p->run_count * sizeof *p->runs);
+  p->of = hk_alloc_zero((size_t)p->run_count * sizeof *p->of);
+  p->order = hk_alloc((size_t)g->taps * sizeof *p->order);
+  p->index = hk_alloc((size_t)(hk_max64(1, p->inputs) * p->vw) * sizeof *p->index);
+  if (!p->runs || !p->of || !p->order || !p->index) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  make_runs(g, p);
+  make_index(g, p);
+  return pack_all(plan, p);
+}
+
+const hk_algo hk_algo_dwc = {
+    .name = "dwc", .knobs = {"source", "unit", "tile", "shards", "parts"}, .family = HK_FAMILY_DWC, .device = HK_CPU,
+    .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_dwc_run, .destroy = destroy};

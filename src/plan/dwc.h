@@ -1,0 +1,45 @@
+/* Depthwise and grouped with lanes over channels: what algo_dwc.c decides and builds, and dwc_run.c runs.
+ *
+ * A block is VW lanes: as many whole groups as fit, or, where all channels fit several times, the channels of `unit`
+ * neighbouring pixels. A tile is up to MR units of one output row; its blocks follow each other in one call.
+ *   DIRECT  vectors of x itself; taps outside x are skipped tile by tile
+ *   STAGED  one block of a stretch of a row is copied, padded, into a buffer on the stack: for long windows, whose
+ *           rows would otherwise be fetched again and again from far apart */
+#ifndef HK_PLAN_DWC_H
+#define HK_PLAN_DWC_H
+#include "plan/dw.h"
+
+enum { HK_DWC_DIRECT = 0, HK_DWC_STAGED = 1 };
+enum { HK_DWC_SOURCE, HK_DWC_UNIT, HK_DWC_TILE, HK_DWC_SHARDS, HK_DWC_PARTS };
+#define HK_DWC_RUNS 512 /* most runs of a window, kept on the stack with their edges */
+
+/* A chain of taps of one window row. */
+typedef struct hk_dwc_run_of {
+  int64_t a, r;          /* depth and row of the window */
+  int64_t first, last;   /* units q + m for which its input column lies inside x */
+} hk_dwc_run_of;
+
+typedef struct hk_dwc {
+  hk_kernel_fn stage;
+  int64_t vw, mr;
+  int64_t source, unit, tile;         /* tile: units of a tile */
+  int64_t block_groups, blocks;       /* groups of a block; blocks of all channels */
+  int64_t x_lanes, y_lanes, inputs;   /* lanes of a whole block; inputs a group, 0 for depthwise */
+  int64_t units, tiles;               /* of one output row; the last unit may be short */
+  int64_t shards, parts;
+  int64_t run_count, rows_staged;     /* STAGED: rows of the buffer for one tile */
+  int64_t f_block;                    /* weights of a block */
+  int64_t inner_first, inner_last;    /* units all of whose taps lie inside x along the row */
+  bool fused;
+  hk_dw_fuse fuse;
+  hk_dw_run *runs;                    /* as if all taps were inside */
+  hk_dwc_run_of *of;
+  int32_t *order, *index;
+} hk_dwc;
+
+/* All sizes from the knobs; false with a reason when they do not fit the problem. */
+bool hk_dwc_layout(const hk_task *task, const hk_decision *d, hk_dwc *p, char *why);
+/* The weights of one block in the kernel's order, f_block floats. f: the caller's, offset added. */
+void hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, float *to);
+hk_status hk_dwc_run(const hk_plan *plan, const hk_call *call);
+#endif

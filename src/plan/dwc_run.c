@@ -1,0 +1,281 @@
+/* Runs a dwc plan: rows of the output, tiles of a row, blocks of channels inside one call. See dwc.h. */
+#include <string.h>
+
+#include "plan/dwc.h"
+
+#define SCRATCH 6144  /* floats of sums that wait for hk_plan_store_row */
+#define STRETCH 6144  /* floats of a staged stretch that stay in L1 */
+#define BLOCK_NOW 16384
+
+typedef struct job {
+  const hk_plan *plan;
+  const hk_call *call;
+  const hk_geom *g;
+  const hk_dwc *p;
+  int64_t from, to;   /* blocks */
+  const float *f;     /* weights of block `from` */
+  hk_dwc_args a;      /* what all calls share */
+} job;
+
+typedef struct spot {
+  int64_t n, z, p;    /* an output row */
+  int64_t x, y, c;    /* where it begins; x at the first tap of the first output */
+} spot;
+
+static spot spot_at(const job *j, int64_t row) {
+  const hk_geom *g = j->g;
+  const hk_strides *cs = &j->plan->task.epi.c;
+  spot s = {.n = row / g->out[1] / g->out[0], .z = row / g->out[1] % g->out[0], .p = row % g->out[1]};
+  s.x = s.n * g->x.outer + (s.z * g->stride[0] - g->lo[0]) * g->x.at[0] + (s.p * g->stride[1] - g->lo[1]) * g->x.at[1] -
+        g->lo[2] * g->x.at[2];
+  s.y = s.n * g->y.outer + s.z * g->y.at[0] + s.p * g->y.at[1];
+  s.c = s.n * cs->outer + s.z * cs->at[0] + s.p * cs->at[1];
+  return s;
+}
+
+/* ---- the epilogue that kernels do not fuse */
+
+static void store_pixels(const job *j, const spot *s, int64_t q, int64_t pixels, int64_t channel, int64_t count,
+                         int64_t step, float *v) {
+  hk_at at = {.n = s->n, .k = channel, .along_k = 1};
+  for (int64_t i = 0; i < pixels; i++) {
+    const int64_t p[3] = {s->z, s->p, q + i};
+    for (int d = 0; d < j->g->rank; d++) at.p[d] = p[d + 3 - j->g->rank];
+    hk_plan_store_row(j->plan, j->call, &at, count, v + i * step);
+  }
+}
+
+static void emit_rows(const job *j, const hk_dwc_args *all, const spot *s, int64_t q, int64_t pixels, int64_t block) {
+  const hk_dwc *p = j->p;
+  const int64_t channels = p->block_groups * j->g->k;
+  const int64_t most = hk_max64(1, SCRATCH / (all->pixels * p->vw));
+  float scratch[SCRATCH];
+  hk_dwc_args a = *all;
+  a.fuse.flags = 0;
+  a.y = scratch;
+  a.y_block = p->y_lanes;
+  for (int64_t b = 0; b < all->blocks; b += most) {
+    const bool last = b + most >= all->blocks;
+    a.blocks = last ? all->blocks - b : most;
+    a.x = all->x + b * a.x_block;
+    a.f = all->f + b * a.f_block;
+    a.last_lanes = last ? all->last_lanes : a.y_lanes;
+    a.last_x_lanes = last ? all->last_x_lanes : a.x_lanes;
+    a.y_step = a.blocks * p->y_lanes;
+    j->plan->decision.kernel->fn(&a);
+    if (p->unit > 1) { /* one block; a unit's pixels follow each other */
+      store_pixels(j, s, q, pixels, 0, channels, channels, scratch);
+      return;
+    }
+    const int64_t first = (block + b) * channels, count = (a.blocks - 1) * channels + a.last_lanes;
+    store_pixels(j, s, q, pixels, first, count, a.y_step, scratch);
+  }
+}
+
+/* One call: units from pixel q on, blocks from `block` on; a holds x, f, runs, pixels, blocks and lanes. */
+static void emit(job *j, const spot *s, int64_t q, int64_t pixels, int64_t block) {
+  const hk_dwc *p = j->p;
+  hk_dwc_args *a = &j->a;
+  if (!p->fused) {
+    emit_rows(j, a, s, q, pixels, block);
+    return;
+  }
+  const hk_epilogue *e = &j->plan->task.epi.e;
+  const int64_t channel = block * p->block_groups * j->g->k;
+  a->y = (float *)(void *)j->call->y + s->y + q * j->g->y.at[2] + channel;
+  if (e->residual) a->c = (const float *)(const void *)j->call->c + s->c + q * j->plan->task.epi.c.at[2] + channel;
+  if (p->unit == 1) { /* else repeated for every pixel of a unit, once a task */
+    if (e->bias) a->bias = (const float *)j->call->bias + channel;
+    if (e->scale == 2) a->scale = (const float *)j->call->scale + channel;
+  }
+  j->plan->decision.kernel->fn(a);
+}
+
+static void set_blocks(job *j, int64_t from, int64_t to) {
+  const hk_dwc *p = j->p;
+  const int64_t groups = to == p->blocks ? j->g->groups - (p->blocks - 1) * p->block_groups : p->block_groups;
+  j->a.blocks = to - from;
+  j->a.last_x_lanes = (int32_t)(p->unit * groups * j->g->c);
+  j->a.last_lanes = (int32_t)(p->unit * groups * j->g->k);
+}
+
+/* ---- direct */
+
+static int16_t clamp16(int64_t v) { return (int16_t)(v < 0 ? 0 : v > INT16_MAX ? INT16_MAX : v); }
+
+/* The runs of an output row: those whose window row lies outside x are emptied. True when none is. */
+static bool row_runs(const job *j, const spot *s, hk_dw_run *to) {
+  const hk_geom *g = j->g;
+  const hk_dwc *p = j->p;
+  bool all = true;
+  for (int64_t i = 0; i < p->run_count; i++) {
+    const hk_dwc_run_of *of = &p->of[i];
+    const int64_t depth = s->z * g->stride[0] + of->a * g->dil[0] - g->lo[0];
+    const int64_t row = s->p * g->stride[1] + of->r * g->dil[1] - g->lo[1];
+    const bool in = depth >= 0 && depth < g->in[0] && row >= 0 && row < g->in[1];
+    to[i] = p->runs[i];
+    if (!in) to[i].last = 0;
+    all &= in;
+  }
+  return all;
+}
+
+static void edge_runs(const hk_dwc *p, const hk_dw_run *row, int64_t unit, hk_dw_run *to) {
+  for (int64_t i = 0; i < p->run_count; i++) {
+    to[i] = row[i];
+    if (!row[i].last) continue;
+    to[i].first = clamp16(p->of[i].first - unit);
+    to[i].last = clamp16(p->of[i].last - unit);
+  }
+}
+
+static void run_row(job *j, const spot *s, int64_t tile, int64_t last) {
+  const hk_geom *g = j->g;
+  const hk_dwc *p = j->p;
+  hk_dw_run row[HK_DWC_RUNS], edge[HK_DWC_RUNS];
+  hk_dwc_args *a = &j->a;
+  const bool one = g->win[0] == 1 && g->win[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 && g->in[1] > 0;
+  const hk_dw_run *runs = (one && g->out[0] == 1 && g->out[1] == 1) || row_runs(j, s, row) ? p->runs : row;
+  const float *x = (const float *)(const void *)j->call->x + s->x + j->from * p->block_groups * g->c;
+  a->f = j->f;
+  for (; tile < last; tile++) {
+    const int64_t unit = tile * p->tile, units = hk_min64(p->tile, p->units - unit), q = unit * p->unit;
+    const bool inside = unit >= p->inner_first && unit + units <= p->inner_last;
+    if (!inside) edge_runs(p, runs, unit, edge);
+    a->runs = inside ? runs : edge;
+    a->x = x + q * g->stride[2] * g->x.at[2];
+    const int64_t left = g->out[2] - q, whole = p->unit > 1 ? hk_min64(units, left / p->unit) : units;
+    a->pixels = (int32_t)whole;
+    if (whole) emit(j, s, q, whole * p->unit, j->from);
+    if (whole == units) continue;
+    /* the last unit has fewer pixels than lanes for them */
+    const int64_t pixels = left - whole * p->unit;
+    const int32_t x_lanes = a->last_x_lanes, y_lanes = a->last_lanes;
+    a->pixels = 1;
+    a->x += whole * a->x_step;
+    a->last_x_lanes = (int32_t)(pixels * g->c * g->groups);
+    a->last_lanes = (int32_t)(pixels * g->k * g->groups);
+    emit(j, s, q + whole * p->unit, pixels, j->from);
+    a->last_x_lanes = x_lanes;
+    a->last_lanes = y_lanes;
+  }
+}
+
+/* ---- staged */
+
+/* Copies the rows that outputs [q, q + count) read, one block wide, padded with zeros. */
+static void stage(const job *j, const spot *s, int64_t block, int64_t q, int64_t count, int64_t lanes, float *buffer) {
+  const hk_geom *g = j->g;
+  const hk_dwc *p = j->p;
+  const int64_t rows = (count - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] + 1, first = q * g->stride[2] - g->lo[2];
+  const int64_t depth = s->z * g->stride[0] - g->lo[0], row = s->p * g->stride[1] - g->lo[1];
+  const bool in = depth >= 0 && depth < g->in[0] && row >= 0 && row < g->in[1];
+  const int64_t from = in ? hk_max64(0, hk_min64(rows, -first)) : rows;
+  const int64_t to = in ? hk_max64(from, hk_min64(rows, g->in[2] - first)) : rows;
+  memset(buffer, 0, (size_t)(from * p->vw) * sizeof *buffer);
+  memset(buffer + to * p->vw, 0, (size_t)((rows - to) * p->vw) * sizeof *buffer);
+  if (from == to) return;
+  hk_stage_args a = {.x = (const float *)(const void *)j->call->x + s->n * g->x.outer + depth * g->x.at[0] + row * g->x.at[1] +
+                          (first + from) * g->x.at[2] + block * p->block_groups * g->c,
+                     .buffer = buffer + from * p->vw, .rows = to - from, .cols = lanes, .x_row = g->x.at[2], .x_step = 1,
+                     .spread = 1, .phases = 1, .row = p->vw};
+  p->stage(&a);
+}
+
+static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
+  const hk_geom *g = j->g;
+  const hk_dwc *p = j->p;
+  _Alignas(HK_ALIGN) float buffer[HK_DW_BUFFER];
+  hk_dwc_args *a = &j->a;
+  const int64_t spare = STRETCH / p->vw - p->rows_staged, more = spare > 0 ? spare / (p->tile * g->stride[2]) : 0;
+  a->runs = p->runs;
+  for (int64_t block = j->from; block < j->to; block++) {
+    set_blocks(j, block, block + 1);
+    a->f = j->f + (block - j->from) * p->f_block;
+    const int64_t lanes = a->last_x_lanes;
+    a->last_x_lanes = (int32_t)p->vw; /* the buffer has all lanes */
+    if (lanes < p->vw) memset(buffer, 0, sizeof buffer);
+    for (int64_t t = tile; t < last; t += 1 + more) {
+      const int64_t q = t * p->tile, end = hk_min64(hk_min64(t + 1 + more, last) * p->tile, p->units);
+      stage(j, s, block, q, end - q, lanes, buffer);
+      for (int64_t at = q; at < end; at += p->tile) {
+        a->pixels = (int32_t)hk_min64(p->tile, end - at);
+        a->x = buffer + (at - q) * g->stride[2] * p->vw;
+        emit(j, s, at, a->pixels, block);
+      }
+    }
+  }
+}
+
+/* ---- tasks */
+
+static void run_items(job *j, int64_t item, int64_t last) {
+  const hk_dwc *p = j->p;
+  while (item < last) {
+    const int64_t row = item / p->tiles, tile = item % p->tiles, end = hk_min64(p->tiles, tile + last - item);
+    const spot s = spot_at(j, row);
+    if (p->source == HK_DWC_STAGED) run_staged_row(j, &s, tile, end);
+    else run_row(j, &s, tile, end);
+    item += end - tile;
+  }
+}
+
+/* weights given at execute: one block at a time is put in order on the stack */
+static void run_unpacked(job *j, int64_t from, int64_t to, int64_t item, int64_t last) {
+  _Alignas(HK_ALIGN) float weights[BLOCK_NOW];
+  for (int64_t b = from; b < to; b++) {
+    hk_dwc_pack(j->g, j->p, (const float *)(const void *)j->call->f, b, weights);
+    j->from = b;
+    j->to = b + 1;
+    j->f = weights;
+    set_blocks(j, b, b + 1);
+    run_items(j, item, last);
+  }
+}
+
+typedef struct shared {
+  const hk_plan *plan;
+  const hk_call *call;
+} shared;
+
+static void body(void *context, int64_t i) {
+  const shared *h = context;
+  const hk_geom *g = &h->plan->task.geom;
+  const hk_dwc *p = h->plan->own;
+  const hk_epilogue *e = &h->plan->task.epi.e;
+  int64_t from, to, item, last;
+  float repeated[2][32];
+  hk_piece(p->blocks, i / p->parts, p->shards, &from, &to);
+  hk_piece(g->n * g->out[0] * g->out[1] * p->tiles, i % p->parts, p->parts, &item, &last);
+  if (from == to || item == last) return;
+  const int64_t x_step = p->source == HK_DWC_STAGED ? p->vw * g->stride[2] : p->unit * g->stride[2] * g->x.at[2];
+  job j = {h->plan, h->call, g, p, from, to, NULL,
+           {.index = p->index, .run_count = p->run_count, .x_step = x_step, .y_step = p->unit * g->y.at[2],
+            .c_step = p->unit * h->plan->task.epi.c.at[2], .x_block = p->block_groups * g->c,
+            .y_block = p->block_groups * g->k, .f_block = p->f_block, .inputs = (int32_t)p->inputs,
+            .x_lanes = (int32_t)p->x_lanes, .y_lanes = (int32_t)p->y_lanes, .fuse = p->fuse}};
+  if (e->scale) j.a.scale = h->call->scale;
+  j.a.scale_one = e->scale == 1;
+  if (p->unit > 1) {
+    for (int64_t l = 0; l < p->y_lanes; l++) {
+      if (e->scale == 2) repeated[0][l] = ((const float *)h->call->scale)[l % (g->k * g->groups)];
+      if (e->bias) repeated[1][l] = ((const float *)h->call->bias)[l % (g->k * g->groups)];
+    }
+    if (e->scale == 2) j.a.scale = repeated[0];
+    if (e->bias) j.a.bias = repeated[1];
+  }
+  set_blocks(&j, from, to);
+  if (!h->plan->task.f_now) {
+    run_unpacked(&j, from, to, item, last);
+    return;
+  }
+  j.f = (const float *)h->plan->packed->f + from * p->f_block;
+  run_items(&j, item, last);
+}
+
+hk_status hk_dwc_run(const hk_plan *plan, const hk_call *call) {
+  const hk_dwc *p = plan->own;
+  shared h = {plan, call};
+  hk_plan_parallel(plan, p->shards * p->parts, body, &h);
+  return HK_OK;
+}
