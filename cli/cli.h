@@ -26,6 +26,8 @@ int cli_compare(const cli_verb *verb, int argc, char **argv);
 int cli_wisdom(const cli_verb *verb, int argc, char **argv);
 int cli_demo(const cli_verb *verb, int argc, char **argv);
 
+int cli_picture(const hk_problem *p, const hk_plan *plan, const char *path); /* picture.c: an SVG */
+
 /* ---- option.c: one table a group of options; --help is printed from the same table */
 typedef enum cli_option_kind { CLI_FLAG, CLI_TEXT, CLI_INTEGER, CLI_REAL, CLI_LIST } cli_option_kind;
 typedef struct cli_texts { /* a repeatable text option */

@@ -7,8 +7,10 @@
 #include "cli.h"
 
 static bool why, as_json, late, deconv;
+static const char *picture;
 static const cli_option table[] = {{"why", CLI_FLAG, &why, NULL, "list every candidate, and why the refused were"},
                                    {"json", CLI_FLAG, &as_json, NULL, "print JSON"},
+                                   {"picture", CLI_TEXT, &picture, "FILE", "draw how x, f and y tiles map, as SVG"},
                                    {"deconv", CLI_FLAG, &deconv, NULL, "PROBLEM is benchdnn text of a deconvolution"},
                                    {"late-weights", CLI_FLAG, &late, NULL, "plan for weights given at execute"},
                                    {0}};
@@ -36,6 +38,20 @@ static void candidate_note(void *context, const hk_candidate *c) {
   cli_table_add(l->rows, 4, strdup(c->refusal ? c->refusal : ""));
 }
 
+/* The two least times on this machine: arithmetic at the peak of the plan's threads, bytes at copy bandwidth. */
+static void floors(const hk_plan *plan, const hk_problem *p, double *flops_s, double *bytes_s) {
+  double flops = 0, bytes = 0, threads = 1, value;
+  const char *name;
+  for (int i = 0; !hk_plan_symbol(plan, i, &name, &value); i++)
+    if (!strcmp(name, "threads")) threads = value;
+  hk_problem_work(p, &flops, &bytes);
+  const double peak = hk_measure_peak(HK_ISA_BEST, p->x_type == HK_F64 ? HK_F64 : HK_F32) * threads;
+  const size_t size = bytes < 4096 ? 4096 : bytes > 268435456.0 ? 268435456 : (size_t)bytes;
+  const double bandwidth = hk_measure_bandwidth(size / 2);
+  *flops_s = peak > 0 ? flops / peak : 0;
+  *bytes_s = bandwidth > 0 ? bytes / bandwidth : 0;
+}
+
 static hk_status print_json(const hk_plan *plan, const cli_item *item, const hk_epilogue *e,
                             const hk_options *options) {
   cli_json j = {.file = stdout};
@@ -54,6 +70,10 @@ static hk_status print_json(const hk_plan *plan, const cli_item *item, const hk_
   cli_json_close(&j, '}');
   hk_status s = HK_OK;
   if (why) {
+    double flops_s, bytes_s;
+    floors(plan, &item->problem, &flops_s, &bytes_s);
+    cli_json_number(&j, "floor_flops_s", flops_s);
+    cli_json_number(&j, "floor_bytes_s", bytes_s);
     lister l = {.json = &j};
     cli_json_open(&j, "candidates", '[');
     s = hk_plan_candidates(&item->problem, e, options, candidate_note, &l);
@@ -76,6 +96,10 @@ static hk_status print_words(const hk_plan *plan, const cli_item *item, const hk
   puts("\nsymbols");
   for (int i = 0; !hk_plan_symbol(plan, i, &name, &value); i++) printf("  %-18s %.10g\n", name, value);
   if (!why) return HK_OK;
+  double flops_s, bytes_s;
+  floors(plan, &item->problem, &flops_s, &bytes_s);
+  printf("\nfloors\n  arithmetic at the measured peak  %.4g us\n  bytes at the measured bandwidth  %.4g us\n", 1e6 * flops_s,
+         1e6 * bytes_s);
   static const char *const head[] = {"candidate", "predicted us", "workspace", "decision", "why not"};
   cli_table rows = {.columns = 5};
   for (int i = 0; i < 5; i++) cli_table_add(&rows, i, strdup(head[i]));
@@ -115,6 +139,7 @@ int cli_plan(const cli_verb *verb, int argc, char **argv) {
   s = hk_plan_create(&plan, &item.problem, &e, &options, &w);
   if (!s) s = as_json ? print_json(plan, &item, &e, &options) : print_words(plan, &item, &e, &options);
   code = s ? cli_refused(s, word[0]) : CLI_OK;
+  if (!code && picture) code = cli_picture(&item.problem, plan, picture);
   hk_plan_destroy(plan);
   cli_operands_free(&memory);
   return code;
