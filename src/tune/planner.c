@@ -124,6 +124,23 @@ static hk_status measure(const hk_task *task, const hk_weights *w, const list *l
   return s;
 }
 
+/* One line a candidate, usable or refused, for HANKEL_VERBOSE=dispatch. */
+static void log_candidates(const hk_task *task, const list *l) {
+  char problem[1024];
+  if (!hk_log_on(HK_LOG_DISPATCH)) return;
+  hk_problem_print(&task->problem, problem, sizeof problem, NULL);
+  for (int i = 0; i < l->usable_count + l->refused_count; i++) {
+    const bool usable = i < l->usable_count;
+    const hk_decision *d = usable ? &l->usable[i] : &l->refused[i - l->usable_count];
+    char text[512];
+    hk_text t = {text, sizeof text, 0};
+    if (usable) hk_decision_print(&t, d);
+    else hk_text_add(&t, "%s%s%s", d->algo->name, d->kernel ? " kernel=" : "", d->kernel ? d->kernel->name : "");
+    if (usable) hk_log(HK_LOG_DISPATCH, "hankel,dispatch,%s,%s,usable,%.6g us,hankel plan '%s' --why", problem, text, 1e6 * d->predicted_s, problem);
+    else hk_log(HK_LOG_DISPATCH, "hankel,dispatch,%s,%s,refused: %s,hankel plan '%s' --why", problem, text, l->why[i - l->usable_count], problem);
+  }
+}
+
 hk_status hk_planner_decide(const hk_task *task, const hk_weights *w, hk_decision *d, const char **source) {
   char key[HK_WISDOM_KEY];
   hk_wisdom_key(task, key, sizeof key);
@@ -133,6 +150,7 @@ hk_status hk_planner_decide(const hk_task *task, const hk_weights *w, hk_decisio
   list *l = hk_alloc(sizeof *l);
   if (!l) return hk_fail(HK_NO_MEMORY, "no memory to plan");
   gather(task, l);
+  log_candidates(task, l);
   hk_status s = HK_OK;
   *source = "estimate";
   if (!l->usable_count) {
