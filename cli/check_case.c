@@ -67,11 +67,11 @@ char *check_line(const check_case *t, const hk_options *options, const char *dec
     }
   bool named = decision && *decision;
   bool plain = !epilogue || !*epilogue || !strcmp(epilogue, "none");
-  char *line = cli_text("hankel check '%s'%s%s%s%s%s%s --seed %llu%s%s%s%s", problem ? problem : "?",
-                        plain ? "" : " --epilogue '", plain ? "" : epilogue, plain ? "" : "'",
-                        named ? " --decision '" : "", named ? decision : "", named ? "'" : "",
-                        (unsigned long long)t->seed, with, options->math ? " --math fast" : "",
-                        options->isa ? " --isa " : "", options->isa ? hk_isa_name(options->isa) : "");
+  char *line = cli_text(
+      "hankel check '%s'%s%s%s%s%s%s --seed %llu%s%s%s%s%s", problem ? problem : "?", plain ? "" : " --epilogue '",
+      plain ? "" : epilogue, plain ? "" : "'", named ? " --decision '" : "", named ? decision : "", named ? "'" : "",
+      (unsigned long long)t->seed, with, options->math ? " --math fast" : "", options->isa ? " --isa " : "",
+      options->isa ? hk_isa_name(options->isa) : "", !named && options->rigor == HK_PATIENT ? " --rigor patient" : "");
   free(problem);
   free(epilogue);
   return line;

@@ -74,6 +74,7 @@ static hk_status plan_make(check_session *c, hk_plan **plan, const char *decisio
     w.bias = c->in[V_BIAS][PLACE_HIGH];
   }
   o.threads = threads;
+  o.rigor = HK_ESTIMATE; /* patience is for the list of candidates */
   o.parallel_for = own_loop ? backwards : NULL;
   o.decision = *decision ? decision : NULL;
   o.stateful = (c->t->with & WITH_STATE) != 0;

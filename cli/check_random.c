@@ -234,5 +234,6 @@ void check_random(check_case *t, hk_options *options, uint64_t seed) {
   if (chance(r, 20)) t->with |= WITH_LATE;
   layout_choose(t, r);
   check_case_settle(t);
+  if (chance(r, 8)) options->rigor = HK_PATIENT; /* other knob settings of each candidate, too */
   options->math = chance(r, 40) ? HK_MATH_FAST_ALGORITHMS : HK_MATH_STRICT;
 }

@@ -310,7 +310,8 @@ HK_API hk_status hk_plan_symbol(const hk_plan *plan, int32_t index, const char *
 /* How exact a plan is: 0 when integers come out exact, else the factor on gk*eps that its error stays under. */
 HK_API double hk_plan_error_factor(const hk_plan *plan);
 
-/* Every candidate the planner would consider, best first, then the refused with their reasons. */
+/* Every candidate the planner would consider (rigor PATIENT: other knob settings too), best first, then the refused with
+ * their reasons. */
 typedef struct hk_candidate {
   size_t size;
   const char *decision;    /* text; the algorithm and kernel for a refused one */

@@ -169,7 +169,11 @@ hk_status hk_planner_visit(const hk_task *task, hk_planner_fn fn, void *context)
   list *l = hk_alloc(sizeof *l);
   if (!l) return hk_fail(HK_NO_MEMORY, "no memory to plan");
   gather(task, l);
-  for (int i = 0; i < l->usable_count; i++) fn(context, &l->usable[i], NULL);
+  hk_decision *all = task->options.rigor == HK_PATIENT ? hk_alloc(MAX_CANDIDATES * sizeof *all) : NULL;
+  const hk_decision *usable = all ? all : l->usable;
+  const int count = all ? shortlist(task, l, all) : l->usable_count;
+  for (int i = 0; i < count; i++) fn(context, &usable[i], NULL);
+  hk_free(all);
   for (int i = 0; i < l->refused_count; i++) fn(context, &l->refused[i], l->why[i]);
   hk_free(l);
   return HK_OK;
