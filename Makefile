@@ -11,16 +11,19 @@ comma := ,
 BUILD ?= $(if $(SAN),build-san-$(subst $(comma),-,$(SAN)),build)
 TYPE ?= $(if $(SAN),RelWithDebInfo,Release)
 
-.PHONY: run test build bench test-gpu bench-gpu install format lint clean setup
+.PHONY: run test configure build bench test-gpu bench-gpu install format lint clean setup
 .DEFAULT_GOAL := build
 
-run: build
+run: configure
+	cmake --build $(BUILD) -j $(JOBS) --target hk_cli
 	$(BUILD)/bin/hankel demo
 
-build: setup
+configure: setup
 	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(if $(SAN),-DHK_SANITIZE=$(SAN) -DHK_CUDA=OFF -DHK_BENCH=OFF) $(CMAKE_ARGS) \
 	  > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@grep '^-- hankel:' $(BUILD).log || true; mv -f $(BUILD).log $(BUILD)/configure.log
+
+build: configure
 	cmake --build $(BUILD) -j $(JOBS)
 
 test: build

@@ -16,7 +16,12 @@ section() { # title, lines on stdin; silent when there are none
 }
 cat "$build"/suites/*.txt 2>/dev/null | section "conformance"
 {
-  sed -nE 's/^ *[0-9]+\/[0-9]+ +Test +#[0-9]+: ([^ ]+) .*\*\*\*Skipped.*/\1/p' "$log"
+  # Each skipped test that is no Python suite (those leave a note of their own), and the last line that it printed.
+  awk 'NR == FNR {if (/\*\*\*Skipped/) {sub(/.*: /, ""); skipped[$1]}; next}
+       /^[0-9]+\/[0-9]+ Testing: / {name = $3; last = "(it does not say why)"; inside = 0}
+       /^<end of output>/ {inside = 0; if (name in skipped && name !~ /\.test_/) print name ": " last}
+       inside && NF && !/^-+$/ {last = $0}
+       /^Output:/ {inside = 1}' "$log" "$build/Testing/Temporary/LastTest.log"
   grep '^-- hankel:.*skipped' "$build/configure.log" 2>/dev/null | sed 's/^-- hankel: //'
   cat "$build"/suites/*.skipped 2>/dev/null
 } | section "skipped"
