@@ -186,7 +186,7 @@ typedef struct hk_dwp_args {
   float scale, bias;
 } hk_dwp_args;
 
-/* dwc: `pixels` pixels of each of `blocks` blocks of lanes; f [block][input][tap][VW]. With inputs > 0 (grouped) lane l
+/* dwc: `pixels` pixels of each of `blocks` blocks of lanes; f [block][run][input][tap][VW]. With inputs > 0 (grouped) lane l
  * reads lane index[i*VW + l] of the block's x_lanes inputs, for i < inputs; with inputs = 0 (depthwise) its own.
  * All blocks are whole but the last, which has last_lanes of y and last_x_lanes of x. */
 typedef struct hk_dwc_args {
@@ -199,6 +199,7 @@ typedef struct hk_dwc_args {
   int64_t x_block, y_block, f_block; /* from block to block; c lies as y within a pixel */
   int32_t pixels, inputs, x_lanes, y_lanes, last_x_lanes, last_lanes;
   int32_t scale_one;                 /* scale is one value */
+  int32_t broadcast;                 /* grouped: a block is one group, so all its lanes read input i alike */
   hk_dw_fuse fuse;
 } hk_dwc_args;
 

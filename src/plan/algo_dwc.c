@@ -10,6 +10,7 @@
 #define CYCLES 3e9         /* of the cost model */
 #define STAGED_TAPS 12     /* shortest window worth a copy */
 #define BLOCK_NOW 16384    /* floats of a block's weights put in order on the stack */
+#define STRETCH 6144       /* floats of a staged stretch that stay in L1 */
 
 static bool refuse(char *why, const char *text) {
   snprintf(why, HK_REASON, "%s", text);
@@ -93,11 +94,17 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->tiles = hk_ceil_div(p->units, p->tile);
   p->run_count = g->win[0] * g->win[1] * row_runs(g, p);
   p->f_block = g->taps * p->vw * hk_max64(1, p->inputs);
-  p->rows_staged = (p->tile - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] + 1;
+  p->cols_staged = (p->tile - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] + 1;
+  const int64_t rows = g->win[0] * g->win[1], room = HK_DW_BUFFER / p->vw - 2;
+  if (p->source == HK_DWC_STAGED && (p->unit > 1 || rows > room || p->cols_staged > room / rows))
+    return refuse(why, "source=1 needs a window that fits the buffer, unit=1");
+  /* more tiles while the buffer stays in L1 */
+  const int64_t spare = STRETCH / p->vw / rows - p->cols_staged;
+  p->stretch = p->source == HK_DWC_STAGED ? 1 + (spare > 0 ? spare / (p->tile * g->stride[2]) : 0) : 1;
+  p->stretch = hk_min64(p->stretch, p->tiles);
+  p->cols_staged += (p->stretch - 1) * p->tile * g->stride[2];
   if (p->run_count > HK_DWC_RUNS && p->source == HK_DWC_DIRECT) return refuse(why, "the window has too many chains");
   if (!t->f_now && p->f_block > BLOCK_NOW) return refuse(why, "the window is too large for weights at execute");
-  if (p->source == HK_DWC_STAGED && (g->win[0] > 1 || g->win[1] > 1 || p->unit > 1 || p->rows_staged * p->vw + 16 > HK_DW_BUFFER))
-    return refuse(why, "source=1 needs a window of one row that fits the buffer");
   return true;
 }
 
@@ -120,8 +127,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   const double store = p->fused ? 1.2 * product + 0.5 : 5.0 * (double)p->vw;
   double cycles = vectors * ((double)g->taps * inputs * tap + store) + rows * (double)p->tiles * (30.0 + 4.0 * (double)p->run_count);
   if (p->source == HK_DWC_STAGED)
-    cycles += rows * (double)p->tiles * (double)p->blocks * 2.0 * (double)p->rows_staged / hk_max64(1, p->tile / p->mr);
-  else if (p->run_count > 3 * g->win[1] * g->win[0]) cycles *= 1.5; /* long windows leave L1 */
+    cycles += rows * (double)p->blocks * (double)(g->win[0] * g->win[1]) * 2.0 * (double)(p->cols_staged * p->tiles) / (double)p->stretch;
   const double seconds = cycles / CYCLES + 0.5 * hk_cost_move(g->bytes, g->bytes);
   return 5e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
 }
@@ -135,15 +141,19 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
+/* Neighbouring pixels lie a multiple of 4 KiB apart: they share one set of L1, which holds eight of them. */
+static bool aliases(const hk_geom *g) { return g->x.at[2] * g->stride[2] * 4 % 4096 == 0; }
+
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   if (!supported(t, why)) return false;
   const int64_t vw = d->kernel->nr, mr = d->kernel->mr;
   if (g->c > vw || g->k > vw) return refuse(why, "a group has more channels than a vector lanes");
   const int64_t unit = most_unit(t, vw), units = hk_ceil_div(g->out[2], unit);
-  d->knob[HK_DWC_SOURCE] = g->win[0] == 1 && g->win[1] == 1 && unit == 1 && g->win[2] >= STAGED_TAPS;
+  d->knob[HK_DWC_SOURCE] = aliases(g) && unit == 1 && g->c == 1 && g->win[0] == 1 && g->win[1] == 1 && g->win[2] >= STAGED_TAPS;
   d->knob[HK_DWC_UNIT] = unit;
-  d->knob[HK_DWC_TILE] = hk_ceil_div(units, hk_ceil_div(units, mr));
+  const int64_t most = aliases(g) && !d->knob[HK_DWC_SOURCE] && g->c == 1 ? hk_min64(mr, 4) : mr;
+  d->knob[HK_DWC_TILE] = hk_ceil_div(units, hk_ceil_div(units, most));
   const int64_t blocks = hk_ceil_div(g->groups, hk_max64(1, vw / hk_max64(g->c, g->k)));
   const int64_t items = g->n * g->out[0] * g->out[1] * hk_ceil_div(units, d->knob[HK_DWC_TILE]);
   d->knob[HK_DWC_SHARDS] = hk_max64(1, hk_min64(t->threads, blocks / 4));
@@ -180,7 +190,8 @@ static void make_runs(const hk_geom *g, hk_dwc *p) {
           hk_dw_run *run = &p->runs[n];
           const int64_t at = s * g->dil[2];
           *run = (hk_dw_run){.last = INT16_MAX};
-          run->offset = (int32_t)(at * col + (staged ? 0 : a * g->dil[0] * g->x.at[0] + r * g->dil[1] * g->x.at[1]));
+          run->offset = (int32_t)(at * col + (staged ? (a * g->win[1] + r) * p->cols_staged * p->vw
+                                                     : a * g->dil[0] * g->x.at[0] + r * g->dil[1] * g->x.at[1]));
           p->of[n] = (hk_dwc_run_of){a, r, -floor_div(at - g->lo[2], g->stride[2]),
                                      -floor_div(at - g->lo[2] - g->in[2], g->stride[2])};
           for (; s < g->win[2] && run->taps < (chain ? HK_RUN_TAPS : 1); s += step, run->taps++)
@@ -200,14 +211,16 @@ static void make_index(const hk_geom *g, hk_dwc *p) {
 
 void hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, float *to) {
   const int64_t pixel = p->block_groups * g->k;
-  for (int64_t i = 0; i < hk_max64(1, p->inputs); i++)
-    for (int64_t t = 0; t < g->taps; t++) {
-      const float *tap = f + i * g->f.channel + hk_dw_tap(g, p->order[t]);
-      for (int64_t l = 0; l < p->vw; l++) {
-        const int64_t group = block * p->block_groups + l % pixel / g->k;
-        *to++ = l < p->y_lanes && group < g->groups ? tap[group * g->f.group + l % g->k * g->f.outer] : 0.0f;
+  const int32_t *order = p->order;
+  for (int64_t n = 0; n < p->run_count; order += p->runs[n++].taps)
+    for (int64_t i = 0; i < hk_max64(1, p->inputs); i++)
+      for (int64_t t = 0; t < p->runs[n].taps; t++) {
+        const float *tap = f + i * g->f.channel + hk_dw_tap(g, order[t]);
+        for (int64_t l = 0; l < p->vw; l++) {
+          const int64_t group = block * p->block_groups + l % pixel / g->k;
+          *to++ = l < p->y_lanes && group < g->groups ? tap[group * g->f.group + l % g->k * g->f.outer] : 0.0f;
+        }
       }
-    }
 }
 
 static void destroy(hk_plan *plan) {

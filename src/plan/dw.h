@@ -45,6 +45,11 @@ static inline int64_t hk_gcd(int64_t a, int64_t b) {
 }
 /* Piece i of count equal pieces of 0..total: [*from, *to). */
 static inline void hk_piece(int64_t total, int64_t i, int64_t count, int64_t *from, int64_t *to) {
+  if (count == 1) { /* a division takes longer than the smallest problems */
+    *from = 0;
+    *to = total;
+    return;
+  }
   const int64_t each = total / count, more = total % count;
   *from = i * each + hk_min64(i, more);
   *to = *from + each + (i < more);

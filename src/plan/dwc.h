@@ -3,8 +3,8 @@
  * A block is VW lanes: as many whole groups as fit, or, where all channels fit several times, the channels of `unit`
  * neighbouring pixels. A tile is up to MR units of one output row; its blocks follow each other in one call.
  *   DIRECT  vectors of x itself; taps outside x are skipped tile by tile
- *   STAGED  one block of a stretch of a row is copied, padded, into a buffer on the stack: for long windows, whose
- *           rows would otherwise be fetched again and again from far apart */
+ *   STAGED  what a stretch of tiles reads, one block wide, is copied, padded, into a buffer on the stack: for windows
+ *           and groups that read each element often, from places a power of two apart */
 #ifndef HK_PLAN_DWC_H
 #define HK_PLAN_DWC_H
 #include "plan/dw.h"
@@ -27,7 +27,8 @@ typedef struct hk_dwc {
   int64_t x_lanes, y_lanes, inputs;   /* lanes of a whole block; inputs a group, 0 for depthwise */
   int64_t units, tiles;               /* of one output row; the last unit may be short */
   int64_t shards, parts;
-  int64_t run_count, rows_staged;     /* STAGED: rows of the buffer for one tile */
+  int64_t run_count;
+  int64_t stretch, cols_staged;       /* STAGED: tiles copied together, and the pixels they read of a window row */
   int64_t f_block;                    /* weights of a block */
   int64_t inner_first, inner_last;    /* units all of whose taps lie inside x along the row */
   bool fused;

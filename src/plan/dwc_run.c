@@ -4,7 +4,6 @@
 #include "plan/dwc.h"
 
 #define SCRATCH 6144  /* floats of sums that wait for hk_plan_store_row */
-#define STRETCH 6144  /* floats of a staged stretch that stay in L1 */
 #define BLOCK_NOW 16384
 
 typedef struct job {
@@ -22,10 +21,10 @@ typedef struct spot {
   int64_t x, y, c;    /* where it begins; x at the first tap of the first output */
 } spot;
 
-static spot spot_at(const job *j, int64_t row) {
+static spot spot_at(const job *j, int64_t n, int64_t z, int64_t p) {
   const hk_geom *g = j->g;
   const hk_strides *cs = &j->plan->task.epi.c;
-  spot s = {.n = row / g->out[1] / g->out[0], .z = row / g->out[1] % g->out[0], .p = row % g->out[1]};
+  spot s = {.n = n, .z = z, .p = p};
   s.x = s.n * g->x.outer + (s.z * g->stride[0] - g->lo[0]) * g->x.at[0] + (s.p * g->stride[1] - g->lo[1]) * g->x.at[1] -
         g->lo[2] * g->x.at[2];
   s.y = s.n * g->y.outer + s.z * g->y.at[0] + s.p * g->y.at[1];
@@ -163,23 +162,33 @@ static void run_row(job *j, const spot *s, int64_t tile, int64_t last) {
 
 /* ---- staged */
 
-/* Copies the rows that outputs [q, q + count) read, one block wide, padded with zeros. */
-static void stage(const job *j, const spot *s, int64_t block, int64_t q, int64_t count, int64_t lanes, float *buffer) {
+/* Copies the pixels of one window row that a stretch from output q on reads, one block wide, padded with zeros. */
+static void stage_row(const job *j, const float *x, bool in, int64_t q, int64_t lanes, float *buffer) {
   const hk_geom *g = j->g;
   const hk_dwc *p = j->p;
-  const int64_t rows = (count - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] + 1, first = q * g->stride[2] - g->lo[2];
-  const int64_t depth = s->z * g->stride[0] - g->lo[0], row = s->p * g->stride[1] - g->lo[1];
-  const bool in = depth >= 0 && depth < g->in[0] && row >= 0 && row < g->in[1];
-  const int64_t from = in ? hk_max64(0, hk_min64(rows, -first)) : rows;
-  const int64_t to = in ? hk_max64(from, hk_min64(rows, g->in[2] - first)) : rows;
-  memset(buffer, 0, (size_t)(from * p->vw) * sizeof *buffer);
-  memset(buffer + to * p->vw, 0, (size_t)((rows - to) * p->vw) * sizeof *buffer);
-  if (from == to) return;
-  hk_stage_args a = {.x = (const float *)(const void *)j->call->x + s->n * g->x.outer + depth * g->x.at[0] + row * g->x.at[1] +
-                          (first + from) * g->x.at[2] + block * p->block_groups * g->c,
-                     .buffer = buffer + from * p->vw, .rows = to - from, .cols = lanes, .x_row = g->x.at[2], .x_step = 1,
-                     .spread = 1, .phases = 1, .row = p->vw};
-  p->stage(&a);
+  const int64_t first = q * g->stride[2] - g->lo[2], cols = p->cols_staged;
+  const int64_t from = in ? hk_max64(0, hk_min64(cols, -first)) : cols;
+  const int64_t to = in ? hk_max64(from, hk_min64(cols, g->in[2] - first)) : cols;
+  if (from) memset(buffer, 0, (size_t)(from * p->vw) * sizeof *buffer);
+  if (from < to) {
+    const hk_stage_args a = {.x = x + (first + from) * g->x.at[2], .buffer = buffer + from * p->vw, .rows = to - from,
+                             .cols = lanes, .x_row = g->x.at[2], .x_step = 1, .spread = 1, .phases = 1, .row = p->vw};
+    p->stage(&a);
+  }
+  if (to < cols) memset(buffer + to * p->vw, 0, (size_t)((cols - to) * p->vw) * sizeof *buffer);
+}
+
+static void stage(const job *j, const spot *s, int64_t block, int64_t q, int64_t lanes, float *buffer) {
+  const hk_geom *g = j->g;
+  const float *x = (const float *)(const void *)j->call->x + s->n * g->x.outer + block * j->p->block_groups * g->c;
+  for (int64_t a = 0; a < g->win[0]; a++) {
+    for (int64_t r = 0; r < g->win[1]; r++, buffer += j->p->cols_staged * j->p->vw) {
+      const int64_t depth = s->z * g->stride[0] + a * g->dil[0] - g->lo[0];
+      const int64_t row = s->p * g->stride[1] + r * g->dil[1] - g->lo[1];
+      const bool in = depth >= 0 && depth < g->in[0] && row >= 0 && row < g->in[1];
+      stage_row(j, x + depth * g->x.at[0] + row * g->x.at[1], in, q, lanes, buffer);
+    }
+  }
 }
 
 static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
@@ -187,17 +196,15 @@ static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
   const hk_dwc *p = j->p;
   _Alignas(HK_ALIGN) float buffer[HK_DW_BUFFER];
   hk_dwc_args *a = &j->a;
-  const int64_t spare = STRETCH / p->vw - p->rows_staged, more = spare > 0 ? spare / (p->tile * g->stride[2]) : 0;
   a->runs = p->runs;
-  for (int64_t block = j->from; block < j->to; block++) {
-    set_blocks(j, block, block + 1);
-    a->f = j->f + (block - j->from) * p->f_block;
-    const int64_t lanes = a->last_x_lanes;
-    a->last_x_lanes = (int32_t)p->vw; /* the buffer has all lanes */
-    if (lanes < p->vw) memset(buffer, 0, sizeof buffer);
-    for (int64_t t = tile; t < last; t += 1 + more) {
-      const int64_t q = t * p->tile, end = hk_min64(hk_min64(t + 1 + more, last) * p->tile, p->units);
-      stage(j, s, block, q, end - q, lanes, buffer);
+  if (p->x_lanes < p->vw || j->to == p->blocks) memset(buffer, 0, sizeof buffer);
+  for (; tile < last; tile += p->stretch) {
+    const int64_t q = tile * p->tile, end = hk_min64(hk_min64(tile + p->stretch, last) * p->tile, p->units);
+    for (int64_t block = j->from; block < j->to; block++) {
+      set_blocks(j, block, block + 1);
+      stage(j, s, block, q, a->last_x_lanes, buffer);
+      a->last_x_lanes = (int32_t)p->vw; /* the buffer has all lanes */
+      a->f = j->f + (block - j->from) * p->f_block;
       for (int64_t at = q; at < end; at += p->tile) {
         a->pixels = (int32_t)hk_min64(p->tile, end - at);
         a->x = buffer + (at - q) * g->stride[2] * p->vw;
@@ -211,12 +218,27 @@ static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
 
 static void run_items(job *j, int64_t item, int64_t last) {
   const hk_dwc *p = j->p;
+  const hk_geom *g = j->g;
+  int64_t n = 0, z = 0, row = 0, tile = item;
+  if (item >= p->tiles) {
+    row = item / p->tiles;
+    tile = item % p->tiles;
+    n = row / g->out[1] / g->out[0];
+    z = row / g->out[1] % g->out[0];
+    row %= g->out[1];
+  }
   while (item < last) {
-    const int64_t row = item / p->tiles, tile = item % p->tiles, end = hk_min64(p->tiles, tile + last - item);
-    const spot s = spot_at(j, row);
+    const int64_t end = hk_min64(p->tiles, tile + last - item);
+    const spot s = spot_at(j, n, z, row);
     if (p->source == HK_DWC_STAGED) run_staged_row(j, &s, tile, end);
     else run_row(j, &s, tile, end);
     item += end - tile;
+    tile = 0;
+    if (++row < g->out[1]) continue;
+    row = 0;
+    if (++z < g->out[0]) continue;
+    z = 0;
+    n++;
   }
 }
 
@@ -231,6 +253,28 @@ static void run_unpacked(job *j, int64_t from, int64_t to, int64_t item, int64_t
     set_blocks(j, b, b + 1);
     run_items(j, item, last);
   }
+}
+
+/* Field by field: to clear the whole would take as long as a small problem. */
+static void share_args(job *j) {
+  const hk_geom *g = j->g;
+  const hk_dwc *p = j->p;
+  hk_dwc_args *a = &j->a;
+  a->scale = a->bias = a->c = NULL;
+  a->index = p->index;
+  a->run_count = p->run_count;
+  a->x_step = p->source == HK_DWC_STAGED ? p->vw * g->stride[2] : p->unit * g->stride[2] * g->x.at[2];
+  a->y_step = p->unit * g->y.at[2];
+  a->c_step = p->unit * j->plan->task.epi.c.at[2];
+  a->x_block = p->block_groups * g->c;
+  a->y_block = p->block_groups * g->k;
+  a->f_block = p->f_block;
+  a->inputs = (int32_t)p->inputs;
+  a->x_lanes = (int32_t)p->x_lanes;
+  a->y_lanes = (int32_t)p->y_lanes;
+  a->broadcast = p->unit == 1 && p->block_groups == 1;
+  a->scale_one = j->plan->task.epi.e.scale == 1;
+  a->fuse = p->fuse;
 }
 
 typedef struct shared {
@@ -248,14 +292,15 @@ static void body(void *context, int64_t i) {
   hk_piece(p->blocks, i / p->parts, p->shards, &from, &to);
   hk_piece(g->n * g->out[0] * g->out[1] * p->tiles, i % p->parts, p->parts, &item, &last);
   if (from == to || item == last) return;
-  const int64_t x_step = p->source == HK_DWC_STAGED ? p->vw * g->stride[2] : p->unit * g->stride[2] * g->x.at[2];
-  job j = {h->plan, h->call, g, p, from, to, NULL,
-           {.index = p->index, .run_count = p->run_count, .x_step = x_step, .y_step = p->unit * g->y.at[2],
-            .c_step = p->unit * h->plan->task.epi.c.at[2], .x_block = p->block_groups * g->c,
-            .y_block = p->block_groups * g->k, .f_block = p->f_block, .inputs = (int32_t)p->inputs,
-            .x_lanes = (int32_t)p->x_lanes, .y_lanes = (int32_t)p->y_lanes, .fuse = p->fuse}};
+  job j;
+  j.plan = h->plan;
+  j.call = h->call;
+  j.g = g;
+  j.p = p;
+  j.from = from;
+  j.to = to;
+  share_args(&j);
   if (e->scale) j.a.scale = h->call->scale;
-  j.a.scale_one = e->scale == 1;
   if (p->unit > 1) {
     for (int64_t l = 0; l < p->y_lanes; l++) {
       if (e->scale == 2) repeated[0][l] = ((const float *)h->call->scale)[l % (g->k * g->groups)];

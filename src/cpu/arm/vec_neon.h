@@ -7,6 +7,7 @@
 #define HK_VEC neon
 #define HK_VW 4
 #define HK_VREGS 32
+#define HK_MASKS_FREE 0 /* masked loads cost no more than whole ones */
 
 typedef float32x4_t v_f32;
 typedef int32x4_t v_i32;

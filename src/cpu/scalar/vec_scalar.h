@@ -7,6 +7,7 @@
 #define HK_VEC scalar
 #define HK_VW 1
 #define HK_VREGS 16
+#define HK_MASKS_FREE 0 /* masked loads cost no more than whole ones */
 
 typedef float v_f32;
 typedef int32_t v_i32;

@@ -5,50 +5,60 @@
  * HK_RUN_TAPS weights, one input, one index. Masked lanes are neither read nor written. */
 #include "dwfuse.tmpl.h"
 
+/* A lane's input: its own, one of its block's by index, or one that all lanes share. */
+enum { DWC_OWN, DWC_PERMUTE, DWC_BROADCAST };
+
 typedef struct dwc_block {
   const float *x;
   v_mask mask;
   bool whole; /* x has all its lanes */
 } dwc_block;
 
-/* one run of one input of the group; inside: all its pixels and lanes exist */
-HK_INLINE void dwc_run(const int pixels, const int taps, const bool grouped, const bool inside, v_f32 *acc,
-                       const dwc_block *b, const hk_dw_run *r, const float *f, v_i32 index, int64_t step) {
-  v_f32 w[HK_RUN_TAPS];
-  HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_load(f + t * HK_VW);
-  const float *x = b->x + r->offset;
-  HK_UNROLL for (int m = 0; m < pixels + taps - 1; m++) {
-    if (inside || (m >= r->first && m < r->last)) {
-      v_f32 v = inside || b->whole ? v_load(x) : v_load_m(x, b->mask);
-      if (grouped) v = v_permute(v, index);
-      HK_UNROLL for (int t = 0; t < taps; t++) {
-        if (m - t >= 0 && m - t < pixels) acc[m - t] = v_fma(v, w[t], acc[m - t]);
+/* one run, input after input of the group; inside: all its pixels and lanes exist */
+HK_INLINE void dwc_run(const int pixels, const int taps, const int kind, const bool inside, v_f32 *acc,
+                       const hk_dwc_args *a, const dwc_block *b, const hk_dw_run *r, const float *f) {
+  const int32_t inputs = kind == DWC_OWN ? 1 : a->inputs;
+  const float *from = b->x + r->offset;
+  for (int32_t i = 0; i < inputs; i++, f += taps * HK_VW) {
+    const v_i32 index = v_load_i32(a->index + (kind == DWC_PERMUTE ? i * HK_VW : 0));
+    const float *x = kind == DWC_BROADCAST ? from + i : from;
+    v_f32 w[HK_RUN_TAPS];
+    HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_load(f + t * HK_VW);
+    HK_UNROLL for (int m = 0; m < pixels + taps - 1; m++) {
+      if (inside || (m >= r->first && m < r->last)) {
+        v_f32 v;
+        if (kind == DWC_BROADCAST) v = v_bcast(x);
+        else v = (inside && !HK_MASKS_FREE) || b->whole ? v_load(x) : v_load_m(x, b->mask);
+        if (kind == DWC_PERMUTE) v = v_permute(v, index);
+        HK_UNROLL for (int t = 0; t < taps; t++) {
+          if (m - t >= 0 && m - t < pixels) acc[m - t] = v_fma(v, w[t], acc[m - t]);
+        }
       }
+      x += a->x_step;
     }
-    x += step;
   }
 }
 
-HK_INLINE void dwc_runs(const int pixels, const bool grouped, const hk_dwc_args *a, const dwc_block *b, const float *f,
-                        v_i32 index, v_f32 *acc) {
+HK_INLINE void dwc_runs(const int pixels, const int kind, const hk_dwc_args *a, const dwc_block *b, const float *f,
+                        v_f32 *acc) {
   const hk_dw_run *end = a->runs + a->run_count;
   for (const hk_dw_run *r = a->runs; r < end; r++) {
-    if (b->whole && r->first <= 0 && r->last >= pixels + r->taps - 1) {
+    if ((HK_MASKS_FREE || kind == DWC_BROADCAST || b->whole) && r->first <= 0 && r->last >= pixels + r->taps - 1) {
       switch (r->taps) {
-        case 1: dwc_run(pixels, 1, grouped, true, acc, b, r, f, index, a->x_step); break;
-        case 2: dwc_run(pixels, 2, grouped, true, acc, b, r, f, index, a->x_step); break;
-        case 3: dwc_run(pixels, 3, grouped, true, acc, b, r, f, index, a->x_step); break;
-        default: dwc_run(pixels, HK_RUN_TAPS, grouped, true, acc, b, r, f, index, a->x_step); break;
+        case 1: dwc_run(pixels, 1, kind, true, acc, a, b, r, f); break;
+        case 2: dwc_run(pixels, 2, kind, true, acc, a, b, r, f); break;
+        case 3: dwc_run(pixels, 3, kind, true, acc, a, b, r, f); break;
+        default: dwc_run(pixels, HK_RUN_TAPS, kind, true, acc, a, b, r, f); break;
       }
     } else if (r->first < r->last) {
       switch (r->taps) {
-        case 1: dwc_run(pixels, 1, grouped, false, acc, b, r, f, index, a->x_step); break;
-        case 2: dwc_run(pixels, 2, grouped, false, acc, b, r, f, index, a->x_step); break;
-        case 3: dwc_run(pixels, 3, grouped, false, acc, b, r, f, index, a->x_step); break;
-        default: dwc_run(pixels, HK_RUN_TAPS, grouped, false, acc, b, r, f, index, a->x_step); break;
+        case 1: dwc_run(pixels, 1, kind, false, acc, a, b, r, f); break;
+        case 2: dwc_run(pixels, 2, kind, false, acc, a, b, r, f); break;
+        case 3: dwc_run(pixels, 3, kind, false, acc, a, b, r, f); break;
+        default: dwc_run(pixels, HK_RUN_TAPS, kind, false, acc, a, b, r, f); break;
       }
     }
-    f += r->taps * HK_VW;
+    f += r->taps * HK_VW * (kind == DWC_OWN ? 1 : a->inputs);
   }
 }
 
@@ -73,7 +83,7 @@ HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, int
   }
 }
 
-HK_INLINE void dwc_blocks(const int pixels, const bool grouped, const hk_dwc_args *a) {
+HK_INLINE void dwc_blocks(const int pixels, const int kind, const hk_dwc_args *a) {
   for (int64_t block = 0; block < a->blocks; block++) {
     const bool last = block == a->blocks - 1;
     const int x_lanes = last ? a->last_x_lanes : a->x_lanes;
@@ -81,23 +91,16 @@ HK_INLINE void dwc_blocks(const int pixels, const bool grouped, const hk_dwc_arg
     const float *f = a->f + block * a->f_block;
     v_f32 acc[MR];
     HK_UNROLL for (int j = 0; j < pixels; j++) acc[j] = v_zero();
-    if (grouped) {
-      int64_t taps = 0;
-      for (int64_t i = 0; i < a->run_count; i++) taps += a->runs[i].taps;
-      for (int32_t i = 0; i < a->inputs; i++, f += taps * HK_VW) {
-        dwc_runs(pixels, true, a, &b, f, v_load_i32(a->index + i * HK_VW), acc);
-      }
-    } else {
-      dwc_runs(pixels, false, a, &b, f, v_load_i32(a->index), acc);
-    }
+    dwc_runs(pixels, kind, a, &b, f, acc);
     dwc_store(pixels, a, acc, block, last ? a->last_lanes : a->y_lanes);
   }
 }
 
 #define DWC_BLOCKS(n)                                                            \
   static __attribute__((noinline)) void dwc_blocks_##n(const hk_dwc_args *a) {   \
-    if (a->inputs) dwc_blocks(n, true, a);                                       \
-    else dwc_blocks(n, false, a);                                                \
+    if (!a->inputs) dwc_blocks(n, DWC_OWN, a);                                   \
+    else if (a->broadcast) dwc_blocks(n, DWC_BROADCAST, a);                      \
+    else dwc_blocks(n, DWC_PERMUTE, a);                                          \
   }
 DWC_BLOCKS(1) DWC_BLOCKS(2) DWC_BLOCKS(3) DWC_BLOCKS(4) DWC_BLOCKS(5) DWC_BLOCKS(6) DWC_BLOCKS(7) DWC_BLOCKS(8)
 #if MR > 8

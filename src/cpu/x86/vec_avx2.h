@@ -8,6 +8,7 @@
 #define HK_VEC avx2
 #define HK_VW 8
 #define HK_VREGS 16
+#define HK_MASKS_FREE 0 /* masked loads cost no more than whole ones */
 
 typedef __m256 v_f32;
 typedef __m256i v_i32;

@@ -6,6 +6,7 @@
 #define HK_VEC avx512
 #define HK_VW 16
 #define HK_VREGS 32
+#define HK_MASKS_FREE 1 /* masked loads cost no more than whole ones */
 
 typedef __m512 v_f32;
 typedef __m512i v_i32;

@@ -9,6 +9,7 @@
 #define HK_VEC avx512vl
 #define HK_VW 8
 #define HK_VREGS 32
+#define HK_MASKS_FREE 1 /* masked loads cost no more than whole ones */
 
 typedef __m256 v_f32;
 typedef __m256i v_i32;
