@@ -126,8 +126,13 @@ int cli_plan(const cli_verb *verb, int argc, char **argv) {
   hk_status s = cli_item_parse(&item, word[0], deconv);
   if (s) return cli_refused(s, word[0]);
   if ((code = cli_planning_options(&options)) || (code = cli_planning_epilogue(&e))) return code;
-  if (e.gate && (s = hk_problem_dense_y(&item.problem, HK_CHANNELS_LAST, item.problem.k / 2)))
-    return cli_refused(s, word[0]);
+  /* y of a dense problem has half the channels under a gate */
+  for (int layout = 0; e.gate && layout < 2; layout++) {
+    hk_problem d = item.problem;
+    if (hk_problem_dense(&d, (hk_layout)layout) || memcmp(&d.y, &item.problem.y, sizeof d.y)) continue;
+    if ((s = hk_problem_dense_y(&item.problem, (hk_layout)layout, d.k / 2))) return cli_refused(s, word[0]);
+    break;
+  }
   /* Any weights have the same plan. */
   cli_operands memory = {0};
   hk_weights w = {.size = sizeof w};

@@ -157,7 +157,7 @@ HK_API hk_status hk_problem_dense_y(hk_problem *p, hk_layout layout, int64_t cha
 HK_API hk_status hk_problem_check(const hk_problem *p);
 /* out[0..rank-1]: spatial size of y. n_out (may be NULL): batch of y. */
 HK_API hk_status hk_problem_output(const hk_problem *p, int64_t out[HK_MAX_RANK], int64_t *n_out);
-/* Elements from the lowest to the highest address a tensor touches, and how far the lowest lies below the pointer. */
+/* The next two take a y that only fits a gated epilogue as such. Elements from the lowest to the highest address a tensor touches, and how far the lowest lies below the pointer. */
 typedef struct hk_extent { int64_t elements, below; } hk_extent;
 HK_API hk_status hk_problem_extents(const hk_problem *p, hk_extent *x, hk_extent *f, hk_extent *y);
 /* Multiply-adds times two, padded taps included, and the least bytes moved (each tensor once). */

@@ -41,6 +41,8 @@ typedef struct hk_geom {
 } hk_geom;
 /* Checks everything; the caller's problem is untrusted. y_channels 0 means k. */
 hk_status hk_geom_make(hk_geom *g, const hk_problem *p, bool gated);
+/* Plain, or gated when y's strides fit only that: for questions asked without an epilogue. */
+hk_status hk_geom_make_either(hk_geom *g, const hk_problem *p);
 /* Range of output positions p in [*lo, *hi) for which tap s of dimension d reads inside x (input dilation 1 only). */
 void hk_geom_valid(const hk_geom *g, int d, int64_t s, int64_t *lo, int64_t *hi);
 /* Offset of channel k (over all groups) in y or in a residual laid out as s. */

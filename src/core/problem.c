@@ -248,9 +248,18 @@ hk_status hk_problem_output(const hk_problem *p, int64_t out[HK_MAX_RANK], int64
   return HK_OK;
 }
 
+hk_status hk_geom_make_either(hk_geom *g, const hk_problem *p) {
+  const hk_status s = hk_geom_make(g, p, false);
+  if (!s || !p || p->size != sizeof *p || p->k % 2) return s;
+  hk_geom gated;
+  if (hk_geom_make(&gated, p, true)) return hk_geom_make(g, p, false); /* the sentence of the plain reading */
+  *g = gated;
+  return HK_OK;
+}
+
 hk_status hk_problem_work(const hk_problem *p, double *flops, double *bytes) {
   hk_geom g;
-  const hk_status s = hk_geom_make(&g, p, false);
+  const hk_status s = hk_geom_make_either(&g, p);
   if (s) return s;
   if (flops) *flops = g.flops;
   if (bytes) *bytes = g.bytes;
@@ -270,10 +279,11 @@ hk_extent hk_extent_of(const hk_strides *s, int64_t groups, int64_t outer, int64
 
 hk_status hk_problem_extents(const hk_problem *p, hk_extent *x, hk_extent *f, hk_extent *y) {
   hk_geom g;
-  hk_status s = hk_geom_make(&g, p, false);
+  const hk_status s = hk_geom_make_either(&g, p);
   if (s) return s;
+  const bool gated = g.y_channels != p->k;
   if (x) *x = hk_extent_of(&g.x, g.groups, g.n, g.c, g.in);
   if (f) *f = hk_extent_of(&g.f, g.groups, g.k, g.c, g.win);
-  if (y) *y = hk_extent_of(&g.y, g.groups, g.n, g.k, g.out);
+  if (y) *y = hk_extent_of(&g.y, gated ? 1 : g.groups, g.n, gated ? g.y_channels : g.k, g.out);
   return HK_OK;
 }

@@ -164,8 +164,7 @@ static hk_status parse_own(hk_problem *out, const char *text) {
   if (q.fs) p.f = f;
   if (q.ys) p.y = y;
   hk_geom g;
-  hk_status s = hk_geom_make(&g, &p, false);
-  if (s && q.ys && p.k % 2 == 0) s = hk_geom_make(&g, &p, true); /* y of a gated epilogue */
+  const hk_status s = hk_geom_make_either(&g, &p);
   if (s) return s;
   *out = p;
   return HK_OK;

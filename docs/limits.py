@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Writes docs/limits.md from what the planner says: for each operation the algorithm that would run on AVX2, and why the
+others would not. `limits.py --check` compares instead of writing (exit 1 when the page is out of date)."""
+import json
+import os
+import subprocess
+import sys
+
+HANKEL = os.environ.get("HANKEL_BIN", "build/bin/hankel")
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "limits.md")
+OPERATIONS = [  # what it is called, problem, epilogue
+    ("dense 2D, channels-last", "2d_n1_c64_i28x28_k64_w3x3_p1_{t}_last", "bias+relu"),
+    ("dense 2D, channels-first", "2d_n1_c64_i28x28_k64_w3x3_p1_{t}_first", "bias+relu"),
+    ("pointwise 1x1", "2d_n1_c64_i28x28_k128_w1x1_{t}_last", "bias"),
+    ("first layer, 3 channels", "2d_n1_c3_i64x64_k32_w3x3_s2_p1_{t}_last", "bias+relu"),
+    ("dilated, wide padding", "2d_n1_c32_i33x33_k32_w3x3_p12_d12_{t}_last", "none"),
+    ("dense 1D", "1d_n1_c32_i512_k32_w5_p2_{t}_first", "bias+silu"),
+    ("dense 3D", "3d_n1_c16_i8x14x14_k16_w3x3x3_p1_{t}_last", "none"),
+    ("grouped 3x3, 4 channels a group", "2d_n1_c64_i28x28_k64_w3x3_p1_g16_{t}_last", "relu"),
+    ("depthwise 3x3, channels-last", "2d_n1_c96_i28x28_k96_w3x3_p1_g96_{t}_last", "bias+relu"),
+    ("depthwise 3x3, channels-first", "2d_n1_c96_i28x28_k96_w3x3_p1_g96_{t}_first", "bias+relu"),
+    ("depthwise 1D, long filter", "1d_n1_c64_i2048_k64_w301_g64_{t}_first", "none"),
+    ("small causal dilated 1D", "1d_n1_c8_i64_k8_w3_p16:0_d8_{t}_first", "bias+tanh"),
+    ("gated", "1d_n1_c8_i64_k16_w3_p2:0_{t}_first", "gated:tanh:sigmoid"),
+    ("residual before the activation", "2d_n1_c32_i28x28_k32_w3x3_p1_{t}_last", "bias+presum:1+relu"),
+    ("transposed, stride 2", "2d_n1_c32_i14x14_k32_w4x4_p2_l2_flip_{t}_last", "none"),
+    ("gradient of the filter", "2d_n32_c4_i28x28_k32_w26x26_b1_{t}_first", "none"),
+    ("batch groups", "2d_n8_c16_i14x14_k32_w3x3_p1_b4_{t}_last", "none"),
+    ("odd strides", "1d_n2_c8_i20_k8_w3_{t}_xs=0.0.800.40.2_fs=0.0.24.3.1_ys=0.0.1.36.2", "none"),
+]
+TYPES = ["f32", "f64", "bf16", "f16", "u8:s8:s8"]
+HEAD = """# Limits: what is native, what is slower, what is refused
+
+Written by docs/limits.py from `hankel plan --why --json --isa avx2`; a test keeps it current. "reference" is the scalar
+reference: always right, and slow. `hk_options.forbid_fallback` makes it an error instead. Problems that break a rule are
+refused with a sentence that names the field, the value and the rule; docs/manual.md lists the rules. GPU limits are in
+docs/cuda.md.
+
+"""
+
+
+def plan(problem, epilogue):
+    done = subprocess.run([HANKEL, "plan", problem, "--epilogue", epilogue, "--why", "--json", "--isa", "avx2", "--threads", "1"],
+                          capture_output=True, text=True, env=dict(os.environ, HANKEL_WISDOM="none"))
+    if done.returncode:
+        raise SystemExit(f"{problem}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def algorithm(decision):
+    name = decision.split()[0]
+    return "reference" if name == "ref" else name
+
+
+def page():
+    lines = [HEAD + "## What runs\n", "| operation | " + " | ".join(t.split(":")[0] if ":" not in t else "int8" for t in TYPES) + " |",
+             "|---" * (len(TYPES) + 1) + "|"]
+    reasons = []
+    for name, problem, epilogue in OPERATIONS:
+        cells = []
+        for t in TYPES:
+            p = plan(problem.format(t=t), epilogue)
+            cells.append(algorithm(p["decision"]))
+            if t == "f32":
+                why = {}
+                for c in p["candidates"]:
+                    if c["refusal"] and "ISA cap" not in c["refusal"] and "CPU lacks" not in c["refusal"]:
+                        why.setdefault(algorithm(c["decision"]), c["refusal"])
+                reasons.append((name, p["decision"].split()[0], why))
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    lines += ["", "## Why the others do not (f32)\n", "| operation | runs as | refused |", "|---|---|---|"]
+    for name, chosen, why in reasons:
+        text = "; ".join(f"{a}: {r}" for a, r in sorted(why.items())) or "none"
+        lines.append(f"| {name} | {'reference' if chosen == 'ref' else chosen} | {text} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    text = page()
+    if sys.argv[1:] == ["--check"]:
+        with open(PAGE, encoding="utf-8") as f:
+            if f.read() != text:
+                raise SystemExit("docs/limits.md is out of date: run docs/limits.py")
+        return
+    with open(PAGE, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+if __name__ == "__main__":
+    main()
