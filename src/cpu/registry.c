@@ -17,3 +17,14 @@ const hk_kernel *hk_kernel_best(hk_family family, hk_isa isa) {
   }
   return best;
 }
+
+const hk_kernel *hk_kernel_convert(hk_type from, hk_type to, hk_isa isa) {
+  const hk_kernel *best = NULL;
+  for (int32_t i = 0; i < hk_kernel_count; i++) {
+    const hk_kernel *k = &hk_kernels[i];
+    if (k->family == HK_FAMILY_CONVERT && k->x_type == from && k->f_type == to && k->isa <= isa && hk_cpu_has(k->isa) &&
+        (!best || k->isa > best->isa))
+      best = k;
+  }
+  return best;
+}

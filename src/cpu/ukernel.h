@@ -15,6 +15,7 @@ typedef enum hk_family {
   HK_FAMILY_DWP = 10,   /* depthwise, lanes are neighbours along the last dimension */
   HK_FAMILY_DWC = 11,   /* depthwise and grouped, lanes are channels */
   HK_FAMILY_STAGE = 12, /* rows of a plane into a padded buffer */
+  HK_FAMILY_CONVERT = 13,  /* rows of one element type into another: x_type to f_type */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -34,6 +35,8 @@ extern const hk_kernel hk_kernels[];
 extern const int32_t hk_kernel_count;
 /* The first row of a family with the highest ISA this machine has, not above isa; NULL when there is none. */
 const hk_kernel *hk_kernel_best(hk_family family, hk_isa isa);
+/* The convert row for a pair of types with the highest ISA not above isa; NULL when there is none. */
+const hk_kernel *hk_kernel_convert(hk_type from, hk_type to, hk_isa isa);
 
 /* igemm: sum[m][j] = over segments t and channels c of rows[t*row_step + m][x_at + c] * f[(seg[t] + c)*NR + j], m < count
  * and j < NR = vectors * lanes of the ISA. count is any; the kernel cuts it into register tiles. Then, on the sums
@@ -100,6 +103,13 @@ typedef struct hk_gather_args {
 static inline int32_t hk_isa_lanes(hk_isa isa) {
   return isa >= HK_ISA_AVX512 ? 16 : isa == HK_ISA_AVX2 ? 8 : isa == HK_ISA_NEON ? 4 : 1;
 }
+
+/* convert: dst[i] = src[i] in the other type. */
+typedef struct hk_convert_args {
+  const void *src;
+  void *dst;
+  int64_t count;
+} hk_convert_args;
 
 /* act: v[i] = act(v[i]) in place. PRELU's slope is slope[i * slope_step], slope_step 0 or 1; USER does nothing. */
 typedef struct hk_act_args {

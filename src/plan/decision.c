@@ -8,8 +8,8 @@
 void hk_decision_print(hk_text *t, const hk_decision *d) {
   hk_text_add(t, "%s", d->algo->name);
   if (d->kernel) hk_text_add(t, " kernel=%s", d->kernel->name);
-  for (int i = 0; i < HK_KNOBS && d->algo->knobs[i]; i++)
-    hk_text_add(t, " %s=%lld", d->algo->knobs[i], (long long)d->knob[i]);
+  const char *const *knobs = hk_algo_knobs(d->algo);
+  for (int i = 0; i < HK_KNOBS && knobs[i]; i++) hk_text_add(t, " %s=%lld", knobs[i], (long long)d->knob[i]);
 }
 
 static const hk_algo *find_algo(const char *name) {
@@ -25,8 +25,9 @@ static const hk_kernel *find_kernel(hk_family family, const char *name) {
 }
 
 static bool set_knob(hk_decision *d, const char *key, const char *value) {
-  for (int i = 0; i < HK_KNOBS && d->algo->knobs[i]; i++)
-    if (!strcmp(d->algo->knobs[i], key)) return hk_text_number(&value, &d->knob[i]) && *value == 0;
+  const char *const *knobs = hk_algo_knobs(d->algo);
+  for (int i = 0; i < HK_KNOBS && knobs[i]; i++)
+    if (!strcmp(knobs[i], key)) return hk_text_number(&value, &d->knob[i]) && *value == 0;
   return false;
 }
 

@@ -3,7 +3,7 @@
 
 #include "plan/plan.h"
 
-static void packed_release(hk_packed *p) {
+void hk_packed_release(hk_packed *p) {
   if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
   hk_free(p->f);
   hk_free(p->scale);
@@ -30,7 +30,7 @@ static hk_packed *packed_make(const hk_task *t, const hk_weights *w) {
   const size_t real = t->geom.acc_type == HK_F64 ? 8 : 4;
   if (w && !(copy(&p->scale, w->scale, t->epi.e.scale == 1 ? 1 : k, real) && copy(&p->bias, w->bias, k, real) &&
              copy(&p->slopes, w->slopes, k, real) && copy((void **)&p->f_zero, w->f_zero, k, 4))) {
-    packed_release(p);
+    hk_packed_release(p);
     return NULL;
   }
   return p;
@@ -66,6 +66,8 @@ hk_status hk_plan_build(hk_plan **out, const hk_task *task, const hk_decision *d
   plan->error_factor = d->algo->error_factor;
   plan->source = "estimate";
   plan->act = hk_kernel_best(HK_FAMILY_ACT, task->isa);
+  plan->narrow = hk_kernel_convert(HK_F32, task->geom.y_type, task->isa);
+  plan->wide = hk_kernel_convert(task->geom.y_type, HK_F32, task->isa);
   if (like) {
     plan->packed = like->packed;
     atomic_fetch_add(&plan->packed->refs, 1);
@@ -92,6 +94,6 @@ hk_status hk_plan_build(hk_plan **out, const hk_task *task, const hk_decision *d
 void hk_plan_destroy(hk_plan *plan) {
   if (!plan) return;
   if (plan->decision.algo->destroy) plan->decision.algo->destroy(plan);
-  packed_release(plan->packed);
+  hk_packed_release(plan->packed);
   hk_free(plan);
 }

@@ -48,7 +48,8 @@ typedef struct hk_call {
 
 struct hk_algo {
   const char *name;
-  const char *knobs[HK_KNOBS];   /* names, as printed: bm=, bk=, ... */
+  const char *knobs[HK_KNOBS];   /* names, as printed: bm=, bk=, ...; read through hk_algo_knobs */
+  const hk_algo *inner;          /* an algorithm around another has its knobs; else NULL */
   hk_family family;              /* its rows are offered one by one; HK_FAMILY_NONE: one offer, kernel NULL */
   hk_device device;
   bool fallback;                 /* a slow path: forbid_fallback refuses it */
@@ -68,6 +69,8 @@ struct hk_algo {
   void (*destroy)(hk_plan *plan);  /* frees plan->own; may be NULL */
 };
 
+static inline const char *const *hk_algo_knobs(const hk_algo *a) { return a->inner ? a->inner->knobs : a->knobs; }
+
 /* Packed weights, shared between plans made alike. All pointers owned. */
 typedef struct hk_packed {
   atomic_int refs;
@@ -85,6 +88,8 @@ struct hk_plan {
   const hk_packed *share;     /* during build only: packed weights to reuse (create-like) */
   int64_t f_shift;            /* hk_plan_copy_weights: element of packed->f that is f[0] */
   const hk_kernel *act;       /* activation rows of the plan's ISA */
+  const hk_kernel *narrow;    /* f32 rows into y's type; NULL when y is f32 or has no such row */
+  const hk_kernel *wide;      /* the way back, for the residual */
   void *own;                  /* the algorithm's tables */
   const char *source;         /* where the decision came from: "estimate", "wisdom", "forced", "measured" */
   double error_factor;
@@ -110,6 +115,7 @@ hk_status hk_task_make(hk_task *task, const hk_problem *p, const hk_epilogue *e,
 
 /* For algorithms that read f as given: copies the extent of f (or shares it); weights at execute need nothing. */
 hk_status hk_plan_copy_weights(hk_plan *plan);
+void hk_packed_release(hk_packed *p);
 /* Takes the shared packed f when plan->share is set (then returns true: nothing to pack). */
 bool hk_plan_shares(const hk_plan *plan);
 

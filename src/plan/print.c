@@ -64,10 +64,10 @@ hk_status hk_plan_symbol(const hk_plan *plan, int32_t index, const char **name, 
     return HK_OK;
   }
   const int32_t i = index - HK_COUNT(fixed);
-  if (i >= HK_KNOBS || !d->algo->knobs[i]) return hk_fail(HK_INVALID, "index = %d is past the last symbol", index);
-  for (int32_t j = 0; j < i; j++)
-    if (!d->algo->knobs[j]) return hk_fail(HK_INVALID, "index = %d is past the last symbol", index);
-  *name = d->algo->knobs[i], *value = (double)d->knob[i];
+  const char *const *knobs = hk_algo_knobs(d->algo);
+  for (int32_t j = 0; j <= i; j++)
+    if (j >= HK_KNOBS || !knobs[j]) return hk_fail(HK_INVALID, "index = %d is past the last symbol", index);
+  *name = knobs[i], *value = (double)d->knob[i];
   return HK_OK;
 }
 

@@ -36,6 +36,14 @@ static void residual(const row *r, float *v) {
   if (g->y_type == HK_F32) {
     const float *c = (const float *)r->call->c + r->c_base;
     for (int64_t i = 0; i < r->count; i++) v[i] += beta * c[i * r->c_step];
+  } else if (r->plan->wide && r->c_step == 1) {
+    const char *c = r->call->c + r->c_base * (int64_t)hk_type_bytes(g->y_type);
+    float part[64];
+    for (int64_t i = 0; i < r->count; i += 64) {
+      const int64_t n = hk_min64(64, r->count - i);
+      r->plan->wide->fn(&(hk_convert_args){c + i * (int64_t)hk_type_bytes(g->y_type), part, n});
+      for (int64_t j = 0; j < n; j++) v[i + j] += beta * part[j];
+    }
   } else {
     for (int64_t i = 0; i < r->count; i++)
       v[i] += beta * (float)hk_load_element(g->y_type, r->call->c, r->c_base + i * r->c_step);
@@ -63,6 +71,8 @@ static void write(const row *r, const float *v) {
       for (int64_t i = 0; i < r->count; i++) y[i] = v[i];
     else
       for (int64_t i = 0; i < r->count; i++) y[i * r->step] = v[i];
+  } else if (r->plan->narrow && r->step == 1) {
+    r->plan->narrow->fn(&(hk_convert_args){v, r->call->y + r->base * (int64_t)hk_type_bytes(g->y_type), r->count});
   } else {
     for (int64_t i = 0; i < r->count; i++)
       hk_store_element(g->y_type, r->call->y, r->base + i * r->step, (double)v[i] + g->y_zero);
@@ -84,8 +94,11 @@ static void store_run(const hk_plan *plan, const hk_call *call, const hk_at *at,
 }
 
 void hk_plan_store_row(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v) {
-  const int64_t per_group = plan->task.geom.k;
-  if (!at->along_k) {
+  const hk_geom *g = &plan->task.geom;
+  const hk_epi *epi = &plan->task.epi;
+  const int64_t per_group = g->k;
+  const bool even = g->y.group == g->k * g->y.channel && (!epi->e.residual || epi->c.group == g->k * epi->c.channel);
+  if (!at->along_k || even) {
     store_run(plan, call, at, count, v);
     return;
   }

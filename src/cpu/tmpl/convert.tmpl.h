@@ -1,0 +1,81 @@
+/* convert: rows of one element type into another, stride 1 on both sides. Widening is exact; narrowing rounds half to even
+ * and keeps NaN, as core/convert.c defines. The loops are plain C on integers, which compilers vectorise; f16 takes the
+ * machine's own instructions where the ISA has them. Define HK_CONVERT(name) to make each symbol. */
+#include <string.h>
+
+#include "cpu/ukernel.h"
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+void HK_CONVERT(bf16f32)(const void *args) {
+  const hk_convert_args *a = args;
+  const uint16_t *s = a->src;
+  uint32_t *d = a->dst;
+  for (int64_t i = 0; i < a->count; i++) d[i] = (uint32_t)s[i] << 16;
+}
+
+void HK_CONVERT(f32bf16)(const void *args) {
+  const hk_convert_args *a = args;
+  const uint32_t *s = a->src;
+  uint16_t *d = a->dst;
+  for (int64_t i = 0; i < a->count; i++) {
+    const uint32_t u = s[i], rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    d[i] = (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? (u >> 16 | 0x40) : rounded);
+  }
+}
+
+/* f16 without hardware: the exponent is moved by a multiplication, which also makes denormals normal */
+static inline uint32_t widen_half(uint16_t h) {
+  const uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
+  const uint32_t big = 0x77800000u; /* 2^112 */
+  float f, scale;
+  uint32_t u;
+  memcpy(&f, &rest, 4);
+  memcpy(&scale, &big, 4);
+  f *= scale;
+  memcpy(&u, &f, 4);
+  return sign | ((h & 0x7c00) == 0x7c00 ? rest | 0x7f800000 : u);
+}
+
+static inline uint16_t narrow_half(uint32_t u) {
+  const uint32_t sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
+  if (a > 0x7f800000) return (uint16_t)(sign | 0x7e00);
+  if (a >= 0x47800000) return (uint16_t)(sign | 0x7c00); /* 65536 and above */
+  if (a < 0x38800000) { /* below 2^-14: adding 0.5 rounds to units of 2^-24 */
+    float f;
+    const float magic = 0.5f;
+    memcpy(&f, &a, 4);
+    f += magic;
+    uint32_t r, m;
+    memcpy(&r, &f, 4);
+    memcpy(&m, &magic, 4);
+    return (uint16_t)(sign | (r - m));
+  }
+  const uint32_t rounded = a + 0xfff + (a >> 13 & 1) - (112u << 23);
+  return (uint16_t)(sign | rounded >> 13);
+}
+
+void HK_CONVERT(f16f32)(const void *args) {
+  const hk_convert_args *a = args;
+  const uint16_t *s = a->src;
+  uint32_t *d = a->dst;
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= a->count; i += 8)
+    _mm256_storeu_ps((float *)d + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(s + i))));
+#endif
+  for (; i < a->count; i++) d[i] = widen_half(s[i]);
+}
+
+void HK_CONVERT(f32f16)(const void *args) {
+  const hk_convert_args *a = args;
+  const uint32_t *s = a->src;
+  uint16_t *d = a->dst;
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= a->count; i += 8)
+    _mm_storeu_si128((__m128i *)(d + i), _mm256_cvtps_ph(_mm256_loadu_ps((const float *)s + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+  for (; i < a->count; i++) d[i] = narrow_half(s[i]);
+}
