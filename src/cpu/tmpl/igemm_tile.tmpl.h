@@ -18,7 +18,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
     const float *f = r->f + r->seg[t] * NR;
     const float *x[HK_MR];
     HK_UNROLL for (int m = 0; m < HK_MR; m++) x[m] = rows[m] + end;
-    for (int64_t c = -channels; c < 0; c++, f += NR) {
+    HK_ROLLED for (int64_t c = -channels; c < 0; c++, f += NR) {
       v_f32 b[HK_NV];
       HK_UNROLL for (int v = 0; v < HK_NV; v++) b[v] = v_load(f + v * HK_VW);
       HK_UNROLL for (int m = 0; m < HK_MR; m++) {

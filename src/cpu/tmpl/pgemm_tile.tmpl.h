@@ -17,7 +17,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0
   for (int64_t t = 0; t < r->segments; t++) {
     const float *a = tile + r->seg[t].at * HK_MR;
     const float *b = r->seg[t].b;
-    for (int64_t i = r->seg[t].count; i > 0; i--, a += HK_MR, b += b_step) {
+    HK_ROLLED for (int64_t i = r->seg[t].count; i > 0; i--, a += HK_MR, b += b_step) {
       v_f32 p[HK_NV];
       HK_UNROLL for (int v = 0; v < HK_NV; v++) p[v] = v_load(b + v * HK_VW);
       HK_UNROLL for (int m = 0; m < HK_MR; m++) {

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Kernels keep their sums in registers: disassembles every kernel object, compiled by gcc and by clang as the build
+# compiles it, and fails on vector loads or stores to the stack inside an innermost loop. A spilled copy of a working
+# kernel must be caught, else the test itself is wrong.
+set -u
+root=${HANKEL_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+[ -z "${HK_SANITIZE:-}" ] || { echo "sanitizers spill on purpose"; exit 77; }
+command -v objdump > /dev/null || { echo "no objdump"; exit 77; }
+[ "$(uname -m)" = x86_64 ] || { echo "x86-64 only"; exit 77; }
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# innermost loops: from the target of a backward jump to the jump, without another backward jump inside
+cat > "$tmp/loops.awk" << 'AWK'
+/^[0-9a-f]+ <.*>:$/ { name = $2; n = 0; next }
+/^ *[0-9a-f]+:/ {
+  addr = $1; sub(/:/, "", addr); n++; at[n] = addr; text[n] = $0; index_of[addr] = n
+  if ($2 ~ /^j/ && $3 in index_of && index_of[$3] <= n) {
+    first = index_of[$3]
+    for (i = first; i < n; i++) if (text[i] ~ /\tj[a-z]+ / && is_back[i]) next
+    is_back[n] = 1; fma = 0; spill = 0
+    for (i = first; i <= n; i++) {
+      if (text[i] ~ /vf(n?)m(add|sub)/) fma++
+      if (text[i] ~ /\tv[a-z0-9]+ .*[xyz]mm/ && text[i] ~ /\(%rsp/) { spill++; line = text[i] }
+    }
+    if (fma >= 2) { loops++; if (spill) { bad++; print name " loop at " $3 ": " spill " vector accesses to the stack, e.g." line } }
+  }
+  if ($2 ~ /^ret/) { delete index_of; delete is_back }
+}
+END { print loops + 0 " loops, " bad + 0 " bad"; exit bad > 0 }
+AWK
+
+check() { objdump -d --no-show-raw-insn "$1" | awk -f "$tmp/loops.awk"; }
+
+flags=(-O3 -DNDEBUG -fPIC -std=c11 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-tree-vectorize
+  -I"$root/include" -I"$root/src" -DHK_HAVE_AVX2=1 -DHK_HAVE_AVX512=1)
+avx2=(-mavx2 -mfma -mf16c)
+avx512=(-mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
+
+# the test of the test: a tile too large for 16 registers
+cat > "$tmp/spilled.c" << 'C'
+#include <immintrin.h>
+void spilled(const float *a, const float *b, float *c, long n) {
+  __m256 s[24];
+  for (int i = 0; i < 24; i++) s[i] = _mm256_loadu_ps(c + 8 * i);
+  for (; n > 0; n--, a += 24, b += 8) {
+    __m256 v = _mm256_loadu_ps(b);
+#if defined(__clang__)
+#pragma clang loop unroll(full)
+#else
+#pragma GCC unroll 24
+#endif
+    for (int i = 0; i < 24; i++) s[i] = _mm256_fmadd_ps(_mm256_broadcast_ss(a + i), v, s[i]);
+  }
+  for (int i = 0; i < 24; i++) _mm256_storeu_ps(c + 8 * i, s[i]);
+}
+C
+
+failed=0 compilers=0
+for cc in gcc clang; do
+  command -v "$cc" > /dev/null || continue
+  compilers=$((compilers + 1))
+  "$cc" -O3 "${avx2[@]}" -c "$tmp/spilled.c" -o "$tmp/spilled.o" || exit 1
+  check "$tmp/spilled.o" > /dev/null && { echo "$cc: the spilled kernel was not caught"; exit 1; }
+  for file in "$root"/src/cpu/x86/{igemm,pgemm}_*.c; do
+    isa=${file##*_} isa=${isa%.c}
+    case $isa in avx2) extra=("${avx2[@]}") ;; avx512*) extra=("${avx512[@]}") ;; *) continue ;; esac
+    "$cc" "${flags[@]}" "${extra[@]}" -c "$file" -o "$tmp/k.o" || { failed=1; continue; }
+    out=$(check "$tmp/k.o") || failed=1
+    echo "$cc $(basename "$file"): $(tail -1 <<< "$out")"
+    grep -v ' loops, ' <<< "$out" | head -5
+    case $(tail -1 <<< "$out") in 0\ *) echo "no loop found"; failed=1 ;; esac
+  done
+done
+[ "$compilers" -gt 0 ] || exit 77
+exit $failed
