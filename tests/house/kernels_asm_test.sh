@@ -10,22 +10,22 @@ command -v objdump > /dev/null || { echo "no objdump"; exit 77; }
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# innermost loops: from the target of a backward jump to the jump, without another backward jump inside
+# inner loops: from the target of a backward jump to the jump, one straight line of code with multiply-adds
 cat > "$tmp/loops.awk" << 'AWK'
 /^[0-9a-f]+ <.*>:$/ { name = $2; n = 0; next }
 /^ *[0-9a-f]+:/ {
   addr = $1; sub(/:/, "", addr); n++; at[n] = addr; text[n] = $0; index_of[addr] = n
   if ($2 ~ /^j/ && $3 in index_of && index_of[$3] <= n) {
     first = index_of[$3]
-    for (i = first; i < n; i++) if (text[i] ~ /\tj[a-z]+ / && is_back[i]) next
-    is_back[n] = 1; fma = 0; spill = 0
+    for (i = first; i < n; i++) if (text[i] ~ /\tj[a-z]+ /) next
+    fma = 0; spill = 0
     for (i = first; i <= n; i++) {
       if (text[i] ~ /vf(n?)m(add|sub)/) fma++
       if (text[i] ~ /\tv[a-z0-9]+ .*[xyz]mm/ && text[i] ~ /\(%rsp/) { spill++; line = text[i] }
     }
     if (fma >= 2) { loops++; if (spill) { bad++; print name " loop at " $3 ": " spill " vector accesses to the stack, e.g." line } }
   }
-  if ($2 ~ /^ret/) { delete index_of; delete is_back }
+  if ($2 ~ /^ret/) delete index_of
 }
 END { print loops + 0 " loops, " bad + 0 " bad"; exit bad > 0 }
 AWK
