@@ -115,12 +115,14 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   const double product = 2.0 * (double)p->vw / width;
   const double rows = (double)g->n * (double)g->out[0] * (double)g->out[1];
   const double vectors = rows * (double)p->units * (double)p->blocks, inputs = (double)hk_max64(1, p->inputs);
-  const double step = (double)chain_step(g, p);
-  double chain = step > 0 ? (double)g->win[2] / step : 1.0;
-  chain = chain > HK_RUN_TAPS ? HK_RUN_TAPS : chain < 1 ? 1 : chain;
-  const double per_tile = (double)p->tile, loads = (per_tile + 2 * chain - 1) / (per_tile * chain);
-  double tap = loads * product * (p->inputs ? 1.5 : 1.0);
-  if (tap < product) tap = product;
+  /* loads a product; measured on Zen 4: a permuted one costs more than it saves, chains pay for both */
+  const double per_tile = (double)p->tile;
+  const double loads = ((double)row_runs(g, p) * (per_tile - 1) + (double)g->win[2]) / (per_tile * (double)g->win[2]);
+  /* pixels 2 KiB apart crowd a few sets of L1, and a vector of half a line visits them twice */
+  const double crowd = p->vw < 16 && p->inputs && g->x.at[2] * g->stride[2] * 4 % 2048 == 0 ? 1.5 : 1.0;
+  const double feed = !p->inputs ? product * (0.2 + loads)
+                      : p->unit == 1 && p->block_groups == 1 ? 0.12 + 0.65 * crowd * loads : product * (0.3 + 1.5 * crowd * loads);
+  double tap = feed > 1.06 * product ? feed : 1.06 * product;
   /* few accumulators do not hide the latency of four cycles */
   const double latency = 4.0 / per_tile;
   if (tap < latency) tap = latency;

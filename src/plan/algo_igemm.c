@@ -54,6 +54,11 @@ static double predict(const hk_task *t, const hk_decision *d) {
   /* taps in the padding are left out block by block; input dilation leaves only its phase's taps */
   double flops = 2.0 * (double)(g->groups * g->gm) * (double)(s.vectors * s.lanes) * (double)g->gk;
   for (int i = 0; i < 3; i++) flops /= (double)g->in_dil[i];
+  /* one vector of channels a tile: every product waits for its own broadcast, and too few sums hide no latency */
+  const int64_t wide = hk_min64(s.vectors, d->kernel->nr / s.lanes);
+  const double sums = (double)(d->kernel->mr * wide), hide = 4.0 * peak / 3e9 / (2.0 * (double)s.lanes);
+  if (wide == 1) flops *= 1.2;
+  if (sums < hide) flops *= hide / sums;
   const double tiles = (double)(g->groups * g->gm) * (double)s.vectors / (double)(d->kernel->mr * (d->kernel->nr / s.lanes));
   double cycles = tiles * (20 + 4.0 * (double)g->taps) / 3e9;
   const double bytes = g->bytes;
