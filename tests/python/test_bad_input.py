@@ -168,7 +168,8 @@ def test_overlapping_input_and_output():
         assert (block == before).all()
     hk.conv(block[:, :, ::2], f, out=block[:, :, 1::2])  # interleaved, and apart
     np.testing.assert_array_equal(block[:, :, ::2], before[:, :, ::2])
-    np.testing.assert_array_equal(block[:, :, 1::2], np.broadcast_to(before[:, :, ::2].sum(1, keepdims=True), (2, 4, 5)))
+    want = np.broadcast_to(before[:, :, ::2].sum(1, keepdims=True), (2, 4, 5))
+    np.testing.assert_array_equal(block[:, :, 1::2], want)
 
 
 def test_null_problem_everywhere():

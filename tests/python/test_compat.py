@@ -89,6 +89,20 @@ def test_igemm_symbols_and_knobs():
         [16, 32, 8, 1, 4, "shared"]
 
 
+def test_igemm_tiles_reach_the_plan_and_change_no_integer():
+    words = dict(layout="nhwc_hwcf", n=2, h=12, w=13, c=24, hf=3, wf=2, nf=40, stride=1, input_dtype="f32",
+                 output_dtype="f32")
+    rng = np.random.default_rng(5)
+    x, f = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((2, 12, 13, 24), (3, 2, 24, 40)))
+    plain, _ = get_igemm_conv2d(**words)
+    want = plain(x, f, np.empty((2, 10, 12, 40), np.float32))
+    kernel, symbols = get_igemm_conv2d(**words, block_m=24, block_n=64, block_k=8)
+    assert " bm=24 " in kernel.plan.decision and " bk=8" in kernel.plan.decision and symbols["BLOCK_K"] == 8
+    np.testing.assert_array_equal(kernel(x, f, np.empty_like(want)), want)
+    backwards = np.empty_like(want)[::-1]
+    np.testing.assert_array_equal(kernel(x[::-1], f, backwards), want[::-1])
+
+
 @pytest.mark.parametrize("change", [dict(layout="nchw_hwcf"), dict(stride=0), dict(block_m=0), dict(input_dtype="f12")])
 def test_igemm_refusals(change):
     words = dict(layout="nchw_fchw", n=1, h=8, w=8, c=4, hf=2, wf=2, nf=4, stride=1, input_dtype="f16",
