@@ -16,8 +16,8 @@
 struct nam_net;
 
 /* What a file may ask for; larger is refused before anything is allocated. */
-enum { MAX_CHANNELS = 4096, MAX_KERNEL = 1 << 22, MAX_DILATION = 1 << 22, MAX_LAYERS = 4096, MAX_DEPTH = 4, MAX_SIZES = 64,
-       MAX_BYTES = 1 << 28, MAX_STEPS = 60000, LAYERS_TEXT = 4096, SHORT_TEXT = 128, BLOCK = 256 };
+enum { MAX_CHANNELS = 4096, MAX_KERNEL = 1 << 20, MAX_DILATION = 1 << 20, MAX_LAYERS = 4096, MAX_DEPTH = 4, MAX_SIZES = 64,
+       MAX_BYTES = 1 << 27, MAX_STEPS = 60000, LAYERS_TEXT = 4096, SHORT_TEXT = 128, BLOCK = 256 };
 
 /* json.c; all set the error sentence and return false when the field is missing (without a default) or wrong */
 bool nam_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* always false */
