@@ -4,7 +4,7 @@
 # Out: appends to HK_SOURCES and HK_DEFINITIONS (HK_HAVE_CUDA_KERNELS=1).
 file(GLOB cuda_host CONFIGURE_DEPENDS src/cuda/*.c)
 file(GLOB cuda_kernels CONFIGURE_DEPENDS src/cuda/*.cu)
-file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.cuh src/cuda/*.h)
+file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.cuh src/cuda/params.h src/cuda/igemm_tile.h src/cuda/kernels.inc)
 list(APPEND HK_SOURCES ${cuda_host})
 set(HK_CUDA_CODE "-gencode=arch=compute_90a,code=sm_90a" CACHE STRING "nvcc -gencode options")
 
@@ -18,9 +18,9 @@ if(HK_CUDA AND cuda_kernels)
       set(fatbin ${PROJECT_BINARY_DIR}/cuda/${name}.fatbin)
       set(embed ${PROJECT_BINARY_DIR}/cuda/${name}.S)
       add_custom_command(OUTPUT ${fatbin}
-        COMMAND ${HK_NVCC} -fatbin -O3 -std=c++17 ${HK_CUDA_CODE} -I${PROJECT_SOURCE_DIR}/include
-                -I${PROJECT_SOURCE_DIR}/src -o ${fatbin} ${kernel}
-        DEPENDS ${kernel} ${cuda_headers} COMMENT "nvcc ${name}.cu" VERBATIM)
+        COMMAND bash ${PROJECT_SOURCE_DIR}/scripts/fatbin.sh ${HK_NVCC} ${fatbin} ${kernel}
+                -fatbin -O3 -std=c++17 -split-compile=0 ${HK_CUDA_CODE} -I${PROJECT_SOURCE_DIR}/src
+        DEPENDS ${kernel} ${cuda_headers} ${PROJECT_SOURCE_DIR}/scripts/fatbin.sh COMMENT "nvcc ${name}.cu" VERBATIM)
       file(CONFIGURE OUTPUT ${embed} CONTENT [[
 .section .rodata
 .balign 64

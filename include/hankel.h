@@ -350,6 +350,26 @@ HK_API const char *hk_isa_name(hk_isa isa);
 HK_API double hk_measure_peak(hk_isa isa, hk_type type);
 HK_API double hk_measure_bandwidth(size_t bytes);
 
+/* --------------------------------------------------------- the CUDA device */
+
+/* For programs that bring no CUDA of their own: memory of the current context's device (with none current, the primary
+ * context of device HANKEL_CUDA_DEVICE, else 0). All fail with HK_DEVICE where there is no device. */
+typedef struct hk_gpu {
+  size_t size;
+  char name[64];
+  int32_t major, minor;    /* compute capability */
+  int32_t processors, driver;
+  int64_t l2_bytes;
+  int32_t kernels;         /* nonzero: this build holds device code */
+} hk_gpu;
+HK_API hk_status hk_gpu_info(hk_gpu *gpu);
+HK_API hk_status hk_gpu_alloc(void **p, size_t bytes);
+HK_API void hk_gpu_free(void *p);
+HK_API hk_status hk_gpu_copy(void *to, const void *from, size_t bytes); /* either side host or device; waits */
+HK_API hk_status hk_gpu_sync(void *stream);                            /* NULL: the whole context */
+/* Mean seconds of one execution: `repeats` of them on args->stream between two events. */
+HK_API hk_status hk_gpu_time(const hk_plan *plan, const hk_args *args, int32_t repeats, double *seconds);
+
 /* Log lines go to this function (NULL: stderr, or HANKEL_LOGFILE). Level and words: HANKEL_VERBOSE. */
 typedef void (*hk_log_fn)(void *context, const char *line);
 HK_API void hk_log_set(hk_log_fn fn, void *context);

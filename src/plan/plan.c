@@ -1,11 +1,13 @@
 /* From a decision to a plan: weights copied and packed, shared between plans made alike, freed with the last. */
 #include <string.h>
 
+#include "cuda/cuda.h"
 #include "plan/plan.h"
 
 void hk_packed_release(hk_packed *p) {
   if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
-  hk_free(p->f);
+  if (p->f_free) p->f_free(p->f);
+  else hk_free(p->f);
   hk_free(p->scale);
   hk_free(p->bias);
   hk_free(p->slopes);
@@ -13,11 +15,12 @@ void hk_packed_release(hk_packed *p) {
   hk_free(p);
 }
 
-/* false when memory is out; a NULL source is fine */
-static bool copy(void **to, const void *from, int64_t count, size_t bytes) {
+/* false when memory is out; a NULL source is fine. A CUDA plan's weights may lie on either side. */
+static bool copy(hk_device device, void **to, const void *from, int64_t count, size_t bytes) {
   if (!from) return true;
   *to = hk_alloc((size_t)count * bytes);
   if (!*to) return false;
+  if (device == HK_CUDA) return hk_cu_copy(*to, from, (size_t)count * bytes) == HK_OK;
   memcpy(*to, from, (size_t)count * bytes);
   return true;
 }
@@ -28,8 +31,9 @@ static hk_packed *packed_make(const hk_task *t, const hk_weights *w) {
   atomic_init(&p->refs, 1);
   const int64_t k = t->geom.k * t->geom.groups;
   const size_t real = t->geom.acc_type == HK_F64 ? 8 : 4;
-  if (w && !(copy(&p->scale, w->scale, t->epi.e.scale == 1 ? 1 : k, real) && copy(&p->bias, w->bias, k, real) &&
-             copy(&p->slopes, w->slopes, k, real) && copy((void **)&p->f_zero, w->f_zero, k, 4))) {
+  const hk_device at = t->options.device;
+  if (w && !(copy(at, &p->scale, w->scale, t->epi.e.scale == 1 ? 1 : k, real) && copy(at, &p->bias, w->bias, k, real) &&
+             copy(at, &p->slopes, w->slopes, k, real) && copy(at, (void **)&p->f_zero, w->f_zero, k, 4))) {
     hk_packed_release(p);
     return NULL;
   }

@@ -76,6 +76,7 @@ typedef struct hk_packed {
   atomic_int refs;
   void *f;          /* as the algorithm packed it; for algorithms that read f as given: a plain copy */
   size_t f_bytes;
+  void (*f_free)(void *f); /* how to free f; NULL: hk_free */
   void *scale, *bias, *slopes;
   int32_t *f_zero;
 } hk_packed;

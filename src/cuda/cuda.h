@@ -1,0 +1,93 @@
+/* What the planner sees of the CUDA backend: which device is here, whether a kernel takes a problem, and plans' device
+ * state. All pure host code; nothing here needs a GPU until a *_build. */
+#ifndef HK_CUDA_CUDA_H
+#define HK_CUDA_CUDA_H
+#include "core/core.h"
+#include "cuda/driver.h"
+#include "cuda/params.h"
+
+#define HK_CU_REASON 160
+
+/* module.c */
+bool hk_cu_built(void);  /* device code is part of this build */
+hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes);
+int hk_cu_max_clusters(hk_cu_kernel kernel, int threads, int cluster, int shared_bytes);
+
+/* geom.c: the problem and the epilogue as the kernels take them; pointers are filled in at execute. */
+void hk_cu_geom_make(const hk_geom *g, const hk_epi *e, hk_cu_geom *to);
+void hk_cu_epi_make(const hk_epi *e, hk_cu_epi *to);
+/* True when pixel m = (n, p..) of a tensor lies at m * s->at[2]. */
+bool hk_cu_is_linear(const hk_geom *g, const hk_strides *s);
+
+/* memory.c: device memory of a plan, shared by plans made alike */
+typedef struct hk_cu_buffer {
+  void *data;
+  size_t bytes;
+} hk_cu_buffer;
+hk_status hk_cu_buffer_make(hk_cu_buffer *b, const void *from, size_t bytes); /* from: host or device, NULL leaves it raw */
+void hk_cu_buffer_free(hk_cu_buffer *b);
+hk_status hk_cu_copy(void *to, const void *from, size_t bytes); /* either side host or device; done on return */
+/* What a plan keeps on the device. f: packed or as given, with f_shift the element that is f[0]. */
+typedef struct hk_cu_weights {
+  hk_cu_buffer f, scale, bias, slopes, f_zero;
+  int64_t f_shift;
+} hk_cu_weights;
+/* Copies the extent of raw filters (either side) to the device. */
+hk_status hk_cu_filters_make(hk_cu_buffer *b, const hk_geom *g, const void *f, int64_t *shift);
+void hk_cu_weights_free(void *weights);
+
+/* map.c: geometry to tensor-map parameters, a pure function. Dimensions run from the innermost. */
+typedef struct hk_cu_map {
+  int load, rank;              /* HK_CU_LOAD_*, dimensions of the map */
+  int type, bytes;             /* CUtensorMapDataType, bytes of an element */
+  uint64_t dims[5], strides[4]; /* elements; bytes */
+  int lower[3], upper[3];
+  unsigned steps[5], channels;
+} hk_cu_map;
+bool hk_cu_map_make(const hk_geom *g, hk_cu_map *map, char *why);
+hk_status hk_cu_map_encode(const hk_cu_map *map, int pixels, hk_cu_tmap *to);
+
+/* rows.c: the wgmma kernels of this build */
+typedef struct hk_cu_row {
+  const char *name, *image;
+  hk_type type;
+  int mi, nc, bn, stages, chunk, cm, cn, split;
+} hk_cu_row;
+extern const hk_cu_row hk_cu_rows[];
+extern const int hk_cu_row_count;
+static inline int hk_cu_row_bm(const hk_cu_row *r) { return 64 * r->mi * r->nc; }
+static inline int hk_cu_row_cluster(const hk_cu_row *r) { return r->cm * r->cn * r->split; }
+int hk_cu_row_shared(const hk_cu_row *r);
+/* Whether a row may serve the geometry; seconds predicted on a device of `processors`. */
+bool hk_cu_row_takes(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, char *why);
+double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, int processors);
+
+/* igemm.c */
+typedef struct hk_cu_call {
+  const void *x, *f, *c, *scale, *bias;
+  void *y, *workspace, *stream, *user;
+} hk_cu_call;
+typedef struct hk_cu_igemm_state {
+  const hk_cu_row *row;
+  hk_cu_kernel kernel, pack;
+  hk_cu_igemm params;
+  hk_cu_pack packing;
+  int64_t blocks;
+  bool aligned;               /* x, y and c must be 16-byte aligned */
+} hk_cu_igemm_state;
+size_t hk_cu_igemm_filter_bytes(const hk_cu_row *r, const hk_geom *g);
+hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e);
+/* f: raw filters on the device (offset added); to: hk_cu_igemm_filter_bytes. */
+hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream);
+/* call->f points to packed filters. */
+hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, const void *slopes);
+
+/* direct.c */
+typedef struct hk_cu_direct_state {
+  hk_cu_kernel kernel;
+  hk_cu_direct params;
+  int64_t blocks;
+} hk_cu_direct_state;
+hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
+hk_status hk_cu_direct_run(const hk_cu_direct_state *s, const hk_cu_call *call, const void *slopes, const int32_t *f_zeros);
+#endif

@@ -1,0 +1,111 @@
+/* The general kernel for one accumulator type: a thread an output, the sum in tap and channel order. Any strides, any
+ * dilation of either side, groups of either kind, gates, 64-bit sizes. This is the definition that the other kernels are
+ * held to on the device, and the fallback that a decision names. Expects REAL, SUM, PARAM (of scale
+ * and slopes), LOAD, LOAD_REAL, STORE, NAME, IS_INT. */
+
+HK_DEV SUM NAME(sum)(const hk_cu_direct *P, const int *p, hk_cu_i64 n, hk_cu_i64 group, hk_cu_i64 k) {
+  const hk_cu_geom *g = &P->g;
+  const hk_cu_i64 xb = g->x.group * group + g->x.outer * n, fb = g->f.group * group + g->f.outer * k;
+  const int fz = IS_INT ? (P->e.f_zeros ? P->e.f_zeros[group * g->kg + k] : g->f_zero) : 0;
+  const int xz = IS_INT ? g->x_zero : 0;
+  SUM acc = 0;
+  for (hk_cu_i64 t = 0; t < g->win[0]; ++t) {
+    const hk_cu_i64 i0 = p[0] * g->stride[0] + t * g->dil[0] - g->lo[0], d0 = i0 / g->in_dil[0];
+    if (i0 < 0 || d0 >= g->in[0] || d0 * g->in_dil[0] != i0) continue;
+    for (hk_cu_i64 r = 0; r < g->win[1]; ++r) {
+      const hk_cu_i64 i1 = p[1] * g->stride[1] + r * g->dil[1] - g->lo[1], d1 = i1 / g->in_dil[1];
+      if (i1 < 0 || d1 >= g->in[1] || d1 * g->in_dil[1] != i1) continue;
+      for (hk_cu_i64 s = 0; s < g->win[2]; ++s) {
+        const hk_cu_i64 i2 = p[2] * g->stride[2] + s * g->dil[2] - g->lo[2], d2 = i2 / g->in_dil[2];
+        if (i2 < 0 || d2 >= g->in[2] || d2 * g->in_dil[2] != i2) continue;
+        const hk_cu_i64 xo = xb + d0 * g->x.at[0] + d1 * g->x.at[1] + d2 * g->x.at[2];
+        const hk_cu_i64 fo = fb + t * g->f.at[0] + r * g->f.at[1] + s * g->f.at[2];
+        for (hk_cu_i64 c = 0; c < g->cg; ++c) {
+          const SUM xv = LOAD(P->x, xo + c * g->x.channel, g->x_type);
+          const SUM fv = LOAD(P->f, fo + c * g->f.channel, g->f_type);
+          acc += IS_INT ? (SUM)((xv - xz) * (fv - fz)) : (SUM)(xv * fv);
+        }
+      }
+    }
+  }
+  return acc;
+}
+
+/* acc * scale + bias; for s32 sums (acc + bias) * scale. */
+HK_DEV REAL NAME(affine)(const hk_cu_epi *e, SUM acc, hk_cu_i64 k) {
+  const REAL s = e->scale ? ((const PARAM *)e->scale)[e->scale_one ? 0 : k] : (REAL)1;
+#if IS_INT
+  const REAL v = (REAL)((hk_cu_i64)acc + (e->bias ? ((const int *)e->bias)[k] : 0));
+  return e->scale ? v * s : v;
+#else
+  const REAL v = e->scale ? acc * s : acc;
+  return e->bias ? v + ((const PARAM *)e->bias)[k] : v;
+#endif
+}
+
+HK_DEV REAL NAME(act)(const hk_cu_epi *e, int act, float a, float b, hk_cu_at at, REAL v) {
+  const REAL slope = e->slopes ? ((const PARAM *)e->slopes)[at.k] : (REAL)0;
+#ifdef HK_USER
+  if (act == HK_CU_USER) return (REAL)hk_user(at, (float)v, e->user);
+#endif
+  (void)at;
+  return (REAL)act_f64(act, a, b, slope, v);
+}
+
+HK_DEV void NAME(finish)(const hk_cu_direct *P, hk_cu_at at, hk_cu_i64 group, hk_cu_i64 k, REAL v, REAL partner) {
+  const hk_cu_geom *g = &P->g;
+  const hk_cu_epi *e = &P->e;
+  const hk_cu_i64 co = g->c.offset + channel_offset(g, &g->c, e->gate, group, k) + pixel_offset(&g->c, at.n, at.p);
+  const REAL c = e->residual ? (REAL)e->beta * LOAD_REAL(e->c, co, g->y_type) : (REAL)0;
+  if (e->residual == 2) v += c;
+  REAL r = NAME(act)(e, e->act, e->a, e->b, at, v);
+  if (e->gate) {
+    hk_cu_at bt = at;
+    bt.k += g->groups * g->kg / 2;
+    const REAL b = NAME(act)(e, e->act2, e->a2, e->b2, bt, partner);
+    r = e->gate == 1 ? r * b : b * r + (1 - b) * v;
+  }
+  if (e->residual == 1) r += c;
+#ifdef HK_USER2
+  r = (REAL)hk_user2(at, (float)r, e->user);
+#endif
+#ifdef HK_USER_STORE
+  hk_user_store(at, (float)r, e->user);
+#else
+  const hk_cu_i64 yo = g->y.offset + channel_offset(g, &g->y, e->gate, group, k) + pixel_offset(&g->y, at.n, at.p);
+  if (IS_INT) r += g->y_zero;
+  STORE(e->y, yo, g->y_type, r);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(256) NAME(hk_direct)(const __grid_constant__ hk_cu_direct P) {
+  const hk_cu_geom *g = &P.g;
+  const hk_cu_i64 ks = g->groups * g->kg / (P.e.gate ? 2 : 1);
+  const hk_cu_i64 step = (hk_cu_i64)gridDim.x * blockDim.x;
+  for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x; i < P.outputs; i += step) {
+    hk_cu_i64 rest = i, kk = 0;
+    hk_cu_at at;
+    if (P.k_inner) { kk = rest % ks; rest /= ks; }
+    at.p[2] = (int)(rest % g->out[2]); rest /= g->out[2];
+    at.p[1] = (int)(rest % g->out[1]); rest /= g->out[1];
+    at.p[0] = (int)(rest % g->out[0]); rest /= g->out[0];
+    if (P.k_inner) at.n = rest;
+    else { kk = rest % ks; at.n = rest / ks; }
+    at.k = kk;
+    const hk_cu_i64 group = kk / g->kg, k = kk - group * g->kg;
+    const REAL v = NAME(affine)(&P.e, NAME(sum)(&P, at.p, at.n, group, k), kk);
+    REAL partner = 0;
+    if (P.e.gate) {
+      const hk_cu_i64 pk = kk + ks, pg = pk / g->kg;
+      partner = NAME(affine)(&P.e, NAME(sum)(&P, at.p, at.n, pg, pk - pg * g->kg), pk);
+    }
+#if IS_INT
+    if (g->y_type == HK_CU_S32) {
+      const hk_cu_i64 yo = g->y.offset + channel_offset(g, &g->y, 0, group, k) + pixel_offset(&g->y, at.n, at.p);
+      ((int *)P.e.y)[yo] = (int)v;
+      continue;
+    }
+#endif
+    NAME(finish)(&P, at, group, k, v, partner);
+  }
+}

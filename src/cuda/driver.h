@@ -1,0 +1,96 @@
+/* The CUDA driver, loaded at run time. Only what hankel calls is declared, after the driver's published interface, so no
+ * toolkit header is needed to build. Every entry returns 0 on success. */
+#ifndef HK_CUDA_DRIVER_H
+#define HK_CUDA_DRIVER_H
+#include "core/core.h"
+
+typedef int hk_cu_result;
+typedef int hk_cu_dev;
+typedef unsigned long long hk_cu_ptr;
+typedef struct hk_cu_ctx_st *hk_cu_ctx;
+typedef struct hk_cu_lib_st *hk_cu_lib;
+typedef struct hk_cu_kernel_st *hk_cu_kernel;
+typedef struct hk_cu_stream_st *hk_cu_stream;
+typedef struct hk_cu_event_st *hk_cu_event;
+
+typedef struct hk_cu_attribute {
+  int id, pad;
+  union { char bytes[64]; struct { unsigned x, y, z; } cluster; } value;
+} hk_cu_attribute;
+typedef struct hk_cu_config {
+  unsigned grid[3], block[3], shared_bytes;
+  hk_cu_stream stream;
+  hk_cu_attribute *attributes;
+  unsigned attribute_count;
+} hk_cu_config;
+
+#define HK_CU_ENTRIES(ENTRY)                                                                                          \
+  ENTRY(init, "cuInit", (unsigned flags))                                                                             \
+  ENTRY(device_get, "cuDeviceGet", (hk_cu_dev *device, int ordinal))                                                  \
+  ENTRY(device_count, "cuDeviceGetCount", (int *count))                                                               \
+  ENTRY(device_name, "cuDeviceGetName", (char *name, int size, hk_cu_dev device))                                     \
+  ENTRY(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, hk_cu_dev device))                      \
+  ENTRY(driver_version, "cuDriverGetVersion", (int *version))                                                         \
+  ENTRY(ctx_current, "cuCtxGetCurrent", (hk_cu_ctx *ctx))                                                             \
+  ENTRY(ctx_set, "cuCtxSetCurrent", (hk_cu_ctx ctx))                                                                  \
+  ENTRY(ctx_device, "cuCtxGetDevice", (hk_cu_dev *device))                                                            \
+  ENTRY(ctx_sync, "cuCtxSynchronize", (void))                                                                         \
+  ENTRY(primary_retain, "cuDevicePrimaryCtxRetain", (hk_cu_ctx *ctx, hk_cu_dev device))                               \
+  ENTRY(alloc, "cuMemAlloc_v2", (hk_cu_ptr *p, size_t bytes))                                                         \
+  ENTRY(free, "cuMemFree_v2", (hk_cu_ptr p))                                                                          \
+  ENTRY(copy, "cuMemcpy", (hk_cu_ptr dst, hk_cu_ptr src, size_t bytes))                                               \
+  ENTRY(copy_async, "cuMemcpyAsync", (hk_cu_ptr dst, hk_cu_ptr src, size_t bytes, hk_cu_stream stream))               \
+  ENTRY(fill, "cuMemsetD8_v2", (hk_cu_ptr p, unsigned char value, size_t bytes))                                      \
+  ENTRY(pointer_attribute, "cuPointerGetAttribute", (void *data, int attribute, hk_cu_ptr p))                         \
+  ENTRY(stream_sync, "cuStreamSynchronize", (hk_cu_stream stream))                                                    \
+  ENTRY(event_create, "cuEventCreate", (hk_cu_event *event, unsigned flags))                                          \
+  ENTRY(event_record, "cuEventRecord", (hk_cu_event event, hk_cu_stream stream))                                      \
+  ENTRY(event_sync, "cuEventSynchronize", (hk_cu_event event))                                                        \
+  ENTRY(event_ms, "cuEventElapsedTime", (float *ms, hk_cu_event start, hk_cu_event end))                              \
+  ENTRY(event_destroy, "cuEventDestroy_v2", (hk_cu_event event))                                                      \
+  ENTRY(lib_load, "cuLibraryLoadData",                                                                                \
+        (hk_cu_lib *lib, const void *code, int *jit, void **jit_values, unsigned jit_count, int *options,             \
+         void **option_values, unsigned option_count))                                                                \
+  ENTRY(lib_unload, "cuLibraryUnload", (hk_cu_lib lib))                                                               \
+  ENTRY(lib_kernel, "cuLibraryGetKernel", (hk_cu_kernel *kernel, hk_cu_lib lib, const char *name))                    \
+  ENTRY(kernel_set, "cuKernelSetAttribute", (int attribute, int value, hk_cu_kernel kernel, hk_cu_dev device))        \
+  ENTRY(kernel_function, "cuKernelGetFunction", (void **function, hk_cu_kernel kernel))                               \
+  ENTRY(launch, "cuLaunchKernelEx", (const hk_cu_config *config, void *function, void **params, void **extra))        \
+  ENTRY(max_clusters, "cuOccupancyMaxActiveClusters", (int *clusters, void *function, const hk_cu_config *config))    \
+  ENTRY(map_im2col, "cuTensorMapEncodeIm2col",                                                                        \
+        (void *map, int type, unsigned rank, void *base, const uint64_t *dims, const uint64_t *strides,               \
+         const int *lower, const int *upper, unsigned channels, unsigned pixels, const unsigned *steps, int interleave, \
+         int swizzle, int promotion, int fill))                                                                       \
+  ENTRY(map_tiled, "cuTensorMapEncodeTiled",                                                                          \
+        (void *map, int type, unsigned rank, void *base, const uint64_t *dims, const uint64_t *strides,               \
+         const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill))           \
+  ENTRY(map_replace, "cuTensorMapReplaceAddress", (void *map, void *base))                                            \
+  ENTRY(error_name, "cuGetErrorName", (hk_cu_result error, const char **name))
+
+#define HK_CU_MEMBER(name, symbol, args) hk_cu_result (*name) args;
+typedef struct hk_cu_driver {
+  HK_CU_ENTRIES(HK_CU_MEMBER)
+} hk_cu_driver;
+
+typedef struct hk_cu_device {
+  hk_cu_dev device;
+  char name[64];
+  int major, minor, processors, l2_bytes, shared_bytes, driver;
+} hk_cu_device;
+
+/* driver.c. hk_cu() loads the driver once; NULL with hk_last_error set when there is none. hk_cu_here() also makes sure
+ * a context is current (the caller's, else the primary one of device HANKEL_CUDA_DEVICE or 0) and describes
+ * its device. Both may be called from any thread. */
+const hk_cu_driver *hk_cu(void);
+hk_status hk_cu_here(hk_cu_device *device);
+/* HK_DEVICE with the driver's name of the error, or HK_OK. */
+hk_status hk_cu_check(hk_cu_result result, const char *doing);
+/* True when p is memory that the device can read directly. */
+bool hk_cu_is_device_pointer(const void *p);
+
+/* module.c: kernels of the embedded fatbins by name; loaded once. shared_bytes: dynamic shared memory it may use. */
+hk_status hk_cu_kernel_find(const char *image, const char *name, int shared_bytes, hk_cu_kernel *kernel);
+/* One launch of threads x 1 x 1 blocks in clusters of `cluster` along x. */
+hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
+                           void *params);
+#endif

@@ -1,0 +1,219 @@
+/* The short way from accumulators to y, for a y (and residual) whose channels are contiguous and 16-byte aligned in eights
+ * and whose type is f32 or the operands' own: the epilogue is applied to the fragments as wgmma left them, the finished
+ * values cross shared memory once, in y's type, and leave as 16-byte stores. Everything is unrolled over the accumulators:
+ * about 35 instructions a chunk of 64 x 32 values. finish.cuh is the way for everything else. Included by finish.cuh.
+ *
+ * A fragment: acc[i][4j..4j+1] of row lane/4, [4j+2..4j+3] of row lane/4 + 8, columns 8j + lane%4*2 and the next. */
+
+/* Pitch in 4-byte words of a staged row: fragment writes and 16-byte reads of a warp hit distinct banks. */
+#define WIDE_PITCH(chunk, bytes) ((bytes) == 4 ? (chunk) + 8 : (chunk) / 2 + 4)
+
+HK_DEV float max_nan(float a, float b) {
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+HK_DEV float min_nan(float a, float b) {
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+/* Denormal results flushed: harmless beside the 1 that is added, and half the instructions. */
+HK_DEV float exp_ftz(float v) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v * 1.44269504f));
+  return r;
+}
+HK_DEV float rcp_ftz(float v) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
+  return r;
+}
+/* erf by Abramowitz and Stegun 7.1.26, within 1.5e-7: enough for 16-bit results only. */
+HK_DEV float gelu_16(float v) {
+  const float x = fabsf(v) * 0.70710678f, t = rcp_ftz(fmaf(0.3275911f, x, 1.0f));
+  float p = fmaf(1.061405429f, t, -1.453152027f);
+  p = fmaf(p, t, 1.421413741f);
+  p = fmaf(p, t, -0.284496736f);
+  p = fmaf(p, t, 0.254829592f) * t;
+  const float half = 0.5f * p * exp_ftz(-x * x);
+  return v * (v < 0.0f ? half : 1.0f - half);
+}
+/* 0.5 (1 + tanh) and tanh without branches: near zero the exponential form would cancel. */
+HK_DEV float tanh_flat(float v) {
+  const float s = v * v;
+  float p = fmaf(s, 62.0f / 2835.0f, -17.0f / 315.0f);
+  p = fmaf(s, p, 2.0f / 15.0f);
+  p = fmaf(s, p, -1.0f / 3.0f);
+  const float small = fmaf(v * s, p, v), large = fmaf(-2.0f, rcp_ftz(1.0f + exp_ftz(2.0f * v)), 1.0f);
+  return s < 0.0625f ? small : large;
+}
+
+/* The activations on all accumulators. x * sigmoid(x) of -127 is -0 already, which keeps -Inf from becoming NaN. */
+#define EACH(expr)                                  \
+  do {                                              \
+    _Pragma("unroll")                               \
+    for (int i = 0; i < t.mi; ++i)                  \
+      _Pragma("unroll")                             \
+      for (int j = 0; j < t.bn / 2; ++j) {          \
+        const float v = acc[i][j];                  \
+        acc[i][j] = (expr);                         \
+      }                                             \
+  } while (0)
+#define SOFT(v, x) ((v) * rcp_ftz(1.0f + exp_ftz(-(x))))
+HK_DEV void wide_act(const hk_cu_epi *e, igemm_tile t, float (*acc)[128]) {
+  const float a = e->a, b = e->b;
+  switch (e->act) {
+    case HK_CU_RELU: EACH(max_nan(v, 0.0f)); break;
+    case HK_CU_CLIP:
+    case HK_CU_HARDTANH: EACH(min_nan(max_nan(v, a), b)); break;
+    case HK_CU_LEAKY: EACH(v < 0.0f ? a * v : v); break;
+    case HK_CU_SIGMOID: EACH(rcp_ftz(1.0f + exp_ftz(-v))); break;
+    case HK_CU_SILU: EACH(SOFT(max_nan(v, -127.0f), max_nan(v, -127.0f))); break;
+    case HK_CU_TANH: EACH(tanh_flat(v)); break;
+    case HK_CU_GELU: EACH(gelu_16(max_nan(v, -127.0f))); break;
+    case HK_CU_GELU_TANH:
+      EACH(SOFT(max_nan(v, -127.0f), max_nan(-127.0f, 1.5957691216f * fmaf(0.044715f * v * v, v, v))));
+      break;
+    case HK_CU_HARDSWISH: EACH(max_nan(v, -3.0f) * (min_nan(max_nan(v, -3.0f) + 3.0f, 6.0f) * (1.0f / 6.0f))); break;
+    default: break;
+  }
+}
+#undef EACH
+
+HK_DEV void wide_affine(const hk_cu_epi *e, igemm_tile t, const float *params, float (*acc)[128]) {
+  const float *mine = params + threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int j = 0; j < t.bn / 8; ++j) {
+    const float2 s = *(const float2 *)(mine + j * 8), b = *(const float2 *)(mine + t.bn + j * 8);
+#pragma unroll
+    for (int i = 0; i < t.mi; ++i)
+#pragma unroll
+      for (int half = 0; half < 4; half += 2) {
+        acc[i][j * 4 + half] = fmaf(acc[i][j * 4 + half], s.x, b.x);
+        acc[i][j * 4 + half + 1] = fmaf(acc[i][j * 4 + half + 1], s.y, b.y);
+      }
+  }
+}
+
+/* Adds beta times the staged residual to the chunk's fragments; `late` clamps the sum (relu and clips after a residual). */
+HK_DEV void wide_residual(int type, const hk_cu_igemm *P, int chunk, int pitch, const hk_cu_u32 *at, float *v) {
+  const float beta = P->e.beta;
+#pragma unroll
+  for (int j = 0; j < chunk / 8; ++j)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float a, b;
+      if (type == HK_CU_F32) {
+        const float2 u = *(const float2 *)(at + half * 8 * pitch + j * 8);
+        a = u.x, b = u.y;
+      } else {
+        const hk_cu_u32 u = at[half * 8 * pitch + j * 4];
+        a = type == HK_CU_BF16 ? __uint_as_float(u << 16) : f32_from_f16((hk_cu_u16)u);
+        b = type == HK_CU_BF16 ? __uint_as_float(u & 0xffff0000u) : f32_from_f16((hk_cu_u16)(u >> 16));
+      }
+      v[j * 4 + half * 2] = fmaf(beta, a, v[j * 4 + half * 2]);
+      v[j * 4 + half * 2 + 1] = fmaf(beta, b, v[j * 4 + half * 2 + 1]);
+    }
+  if (P->late)
+#pragma unroll
+    for (int j = 0; j < chunk / 2; ++j) v[j] = min_nan(max_nan(v[j], P->late_lo), P->late_hi);
+}
+
+HK_DEV void wide_put(int type, int chunk, int pitch, hk_cu_u32 *at, const float *v) {
+#pragma unroll
+  for (int j = 0; j < chunk / 8; ++j)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float a = v[j * 4 + half * 2], b = v[j * 4 + half * 2 + 1];
+      if (type == HK_CU_F32) *(float2 *)(at + half * 8 * pitch + j * 8) = make_float2(a, b);
+      else at[half * 8 * pitch + j * 4] = pack_pair(type, a, b);
+    }
+}
+
+/* type (of y) is a compile-time constant. Thread tid moves 16-byte piece tid % pieces of rows tid / pieces + it * step. */
+HK_DEV void wide_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int wg, hk_cu_u32 *words, const hk_cu_i64 *rows,
+                      const float (*acc)[128], int type) {
+  const int bytes = type == HK_CU_F32 ? 4 : 2, per = 16 / bytes, pitch = WIDE_PITCH(t.chunk, bytes);
+  const int pieces = t.chunk / per, items = t.chunk * bytes / 32, step = 128 / pieces, columns = (t.bn + t.chunk - 1) / t.chunk;
+  const int tid = threadIdx.x % 128, lane = tid % 32, row = tid / pieces, col = tid % pieces * per;
+  const hk_cu_geom *g = &P->g;
+  const int residual = P->e.residual;
+  hk_cu_u32 *mine = words + (tid / 32 * 16 + lane / 4) * pitch + lane % 4 * (bytes / 2);
+  hk_cu_u32 *line = words + row * pitch + tid % pieces * 4;
+  const int m = at.m0 + wg * 64 * t.mi + row, rows_left = (int)P->gm - m;
+  const int cols_left = ((int)g->kg - at.k0 < t.bn ? (int)g->kg - at.k0 : t.bn) - col;
+  hk_cu_u8 *y = (hk_cu_u8 *)P->e.y + (at.group * g->y.group + at.k0 + col) * bytes;
+  const hk_cu_u8 *c = (const hk_cu_u8 *)P->e.c + (at.group * g->c.group + at.k0 + col) * bytes;
+  hk_cu_i64 yo[4], co[4];
+  uint4 ahead[4];
+#pragma unroll
+  for (int i = 0; i < t.mi; ++i) {
+#pragma unroll
+    for (int it = 0; it < items; ++it) {
+      const int r = i * 64 + it * step;
+      yo[it] = (P->y_linear ? (m + r) * g->y.at[2] : r < rows_left ? rows[(row + r) * 2] : 0) * bytes;
+      if (residual) {
+        co[it] = (P->c_linear ? (m + r) * g->c.at[2] : r < rows_left ? rows[(row + r) * 2 + 1] : 0) * bytes;
+        if (r < rows_left && 0 < cols_left) ahead[it] = *(const uint4 *)(c + co[it]);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < columns; ++u) {
+      /* Two buffers of 16-bit rows fit: then one barrier a chunk is enough. */
+      const int buffer = bytes == 2 ? ((i * columns + u) & 1) * 64 * pitch : 0;
+      float v[16];
+#pragma unroll
+      for (int j = 0; j < t.chunk / 2; ++j) v[j] = u * t.chunk / 2 + j < t.bn / 2 ? acc[i][u * t.chunk / 2 + j] : 0.0f;
+      if (residual) {
+#pragma unroll
+        for (int it = 0; it < items; ++it) {
+          *(uint4 *)(line + buffer + it * step * pitch) = ahead[it];
+          if (u + 1 < columns && i * 64 + it * step < rows_left && (u + 1) * t.chunk < cols_left)
+            ahead[it] = *(const uint4 *)(c + co[it] + (u + 1) * t.chunk * bytes);
+        }
+        sync_some(wg + 1, 128);
+        wide_residual(type, P, t.chunk, pitch, mine + buffer, v);
+      }
+      wide_put(type, t.chunk, pitch, mine + buffer, v);
+      sync_some(wg + 1, 128);
+#pragma unroll
+      for (int it = 0; it < items; ++it)
+        if (i * 64 + it * step < rows_left && u * t.chunk < cols_left)
+          *(uint4 *)(y + yo[it] + u * t.chunk * bytes) = *(const uint4 *)(line + buffer + it * step * pitch);
+      if (bytes == 4) sync_some(wg + 1, 128);
+    }
+  }
+}
+
+/* The same for one run of eight of a split tile, added up over the blocks of the cluster. */
+HK_DEV void wide_run(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int col, int m, int k, const hk_cu_i64 *row,
+                     const float *from, const float *params) {
+  const hk_cu_epi *e = &P->e;
+  float v[8], cv[8];
+  uint4 lo, hi;
+  if (e->residual)
+    finish_load8(e->c, (P->c_linear ? m * P->g.c.at[2] : row[1]) + at.group * P->g.c.group + k, P->g.y_type, &lo, &hi);
+  finish_read(t, from, v);
+  if (e->scale)
+#pragma unroll
+    for (int i = 0; i < 8; i += 4) {
+      const float4 s = *(const float4 *)(params + col + i);
+      v[i] *= s.x, v[i + 1] *= s.y, v[i + 2] *= s.z, v[i + 3] *= s.w;
+    }
+  if (e->bias)
+#pragma unroll
+    for (int i = 0; i < 8; i += 4) {
+      const float4 b = *(const float4 *)(params + t.bn + col + i);
+      v[i] += b.x, v[i + 1] += b.y, v[i + 2] += b.z, v[i + 3] += b.w;
+    }
+  if (e->residual) finish_unpack(P->g.y_type, lo, hi, cv);
+  if (e->residual == 2)
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i] = fmaf(e->beta, cv[i], v[i]);
+  if (e->act) act_run(8, e->act, e->a, e->b, v, v);
+  if (e->residual == 1)
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i] = fmaf(e->beta, cv[i], v[i]);
+  finish_store8(e->y, (P->y_linear ? m * P->g.y.at[2] : row[0]) + at.group * P->g.y.group + k, P->g.y_type, v);
+}

@@ -1,0 +1,124 @@
+/* Host side of the wgmma kernels: parameters once, pointers each call. A run copies the parameters, puts the addresses in
+ * and launches: no allocation, no synchronisation, legal under graph capture. */
+#include "cuda/cuda.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t k_blocks(const hk_cu_row *r, const hk_geom *g) {
+  return hk_ceil_div(g->c * (int64_t)hk_type_bytes(r->type), 128) * g->taps;
+}
+static int64_t tiles_n(const hk_cu_row *r, const hk_geom *g) { return hk_ceil_div(g->k, r->bn) * g->groups; }
+
+size_t hk_cu_igemm_filter_bytes(const hk_cu_row *r, const hk_geom *g) {
+  return (size_t)(tiles_n(r, g) * k_blocks(r, g) * r->bn * 128);
+}
+
+/* Eight channels of y (and of the residual) from a multiple of eight are 16-byte aligned wherever they start. */
+static bool rows_vector(const hk_geom *g, const hk_strides *s, int64_t channels_a_group) {
+  const int64_t all[] = {s->outer * (g->n > 1), s->at[0] * (g->out[0] > 1), s->at[1] * (g->out[1] > 1),
+                         s->at[2] * (g->out[2] > 1), s->group * (g->groups > 1)};
+  if (s->channel != 1) return false;
+  for (int i = 0; i < HK_COUNT(all); ++i)
+    if (all[i] % 8) return false;
+  return g->groups == 1 || channels_a_group % 8 == 0;
+}
+
+static void pack_make(hk_cu_pack *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e) {
+  memset(p, 0, sizeof *p);
+  p->view = (hk_cu_view){0, g->f.group, g->f.outer, g->f.channel, {g->f.at[0], g->f.at[1], g->f.at[2]}};
+  p->cg = g->c, p->kg = g->k;
+  for (int d = 0; d < 3; ++d) p->win[d] = g->win[d];
+  p->bn = row->bn;
+  p->group_tiles_n = (int)hk_ceil_div(g->k, row->bn);
+  p->k_blocks = (int)k_blocks(row, g);
+  p->blocks = tiles_n(row, g) * p->k_blocks * row->bn;
+  p->f_type = g->f_type, p->to_type = row->type;
+  p->gate = e->e.gate != HK_GATE_NONE;
+}
+
+/* Whether finish_wide.cuh serves: y in f32 or in the operands' 16-bit type (bf16 for f32 and e4m3 operands), activations that
+ * it knows, and after a residual only clamps. A split tile is finished by runs of eight and takes any activation. */
+static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e) {
+  const hk_type narrow = row->type == HK_F16 ? HK_F16 : HK_BF16;
+  const hk_act act = e->e.act;
+  const bool clamp = act == HK_ACT_RELU || act == HK_ACT_CLIP || act == HK_ACT_HARDTANH;
+  p->wide = p->vector && g->k % 8 == 0 && !e->e.gate && act != HK_ACT_PRELU && act != HK_ACT_USER;
+  if (row->split > 1) {
+    p->wide = p->wide && (g->y_type == HK_F32 || g->y_type == HK_F16 || g->y_type == HK_BF16);
+    return;
+  }
+  p->late = clamp && e->e.residual == HK_RESIDUAL_BEFORE;
+  p->late_lo = act == HK_ACT_RELU ? 0 : p->e.a;
+  p->late_hi = act == HK_ACT_RELU ? INFINITY : p->e.b;
+  if (g->y_type != HK_F32 && g->y_type != narrow) p->wide = 0;
+  if (act == HK_ACT_SOFTSIGN || (act == HK_ACT_GELU && g->y_type == HK_F32)) p->wide = 0;
+  if (act && e->e.residual == HK_RESIDUAL_BEFORE && !p->late) p->wide = 0;
+}
+
+/* How many blocks a launch takes: all that fit at once, or all there is to do. */
+static hk_status grid(hk_cu_igemm_state *s) {
+  const hk_cu_row *r = s->row;
+  const int cluster = hk_cu_row_cluster(r), threads = 128 * (r->nc + 1);
+  hk_cu_device here;
+  const hk_status status = hk_cu_here(&here);
+  if (status) return status;
+  int slots = here.processors;
+  if (cluster > 1) slots = hk_cu_max_clusters(s->kernel, threads, cluster, hk_cu_row_shared(r));
+  if (slots < 1) return hk_fail(HK_DEVICE, "device: no room for clusters of %d blocks", cluster);
+  const int64_t units = hk_ceil_div(s->params.tiles_m, r->cm) * hk_ceil_div(s->params.tiles_n, r->cn);
+  s->blocks = hk_min64(slots, units) * cluster;
+  return HK_OK;
+}
+
+hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e) {
+  hk_cu_map map;
+  char why[HK_CU_REASON];
+  memset(s, 0, sizeof *s);
+  if (!hk_cu_row_takes(row, g, e, why) || !hk_cu_map_make(g, &map, why)) return hk_fail(HK_UNSUPPORTED, "wgmma: %s", why);
+  s->row = row;
+  hk_cu_igemm *p = &s->params;
+  hk_cu_geom_make(g, e, &p->g);
+  hk_cu_epi_make(e, &p->e);
+  p->load = map.load;
+  p->gm = g->gm;
+  p->tiles_m = (int)hk_ceil_div(g->gm, hk_cu_row_bm(row));
+  p->group_tiles_n = (int)hk_ceil_div(g->k, row->bn);
+  p->tiles_n = (int)tiles_n(row, g);
+  p->k_blocks = (int)k_blocks(row, g);
+  p->splits = row->split;
+  p->y_linear = hk_cu_is_linear(g, &g->y);
+  p->c_linear = hk_cu_is_linear(g, &e->c);
+  p->k_inner = g->y.channel == 1;
+  p->vector = rows_vector(g, &g->y, g->k) && (!e->e.residual || rows_vector(g, &e->c, g->k));
+  wide_make(p, row, g, e);
+  pack_make(&s->packing, row, g, e);
+  hk_status status = hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);
+  if (!status) status = hk_cu_kernel_find("pack", "hk_pack_filters", 0, &s->pack);
+  if (!status) status = hk_cu_map_encode(&map, hk_cu_row_bm(row) / row->cn, &p->xmap);
+  return status ? status : grid(s);
+}
+
+hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream) {
+  hk_cu_pack p = s->packing;
+  p.f = f;
+  p.out = to;
+  return hk_cu_kernel_run(s->pack, hk_min64(hk_ceil_div(p.blocks * 32, 256), 132 * 16), 256, 1, 0, stream, &p);
+}
+
+static bool misaligned(const void *p) { return (uintptr_t)p % 16 != 0; }
+
+hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, const void *slopes) {
+  hk_cu_igemm p = s->params;
+  if (misaligned(call->x)) return hk_fail(HK_INVALID, "x: %p is not 16-byte aligned; hk_options.unaligned plans for that", call->x);
+  if (p.vector && (misaligned(call->y) || (p.e.residual && misaligned(call->c))))
+    return hk_fail(HK_INVALID, "y or c: not 16-byte aligned; hk_options.unaligned plans for that");
+  p.filters = call->f;
+  p.x = call->x;
+  p.e.y = call->y, p.e.c = call->c;
+  p.e.scale = call->scale, p.e.bias = call->bias, p.e.slopes = slopes, p.e.user = call->user;
+  const hk_status status = hk_cu_check(hk_cu()->map_replace(&p.xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
+  if (status) return status;
+  return hk_cu_kernel_run(s->kernel, s->blocks, 128 * (s->row->nc + 1), hk_cu_row_cluster(s->row), hk_cu_row_shared(s->row),
+                          call->stream, &p);
+}

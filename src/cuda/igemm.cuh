@@ -1,0 +1,254 @@
+/* Implicit GEMM on wgmma, warp-specialised and persistent: y[m][k] = sum over k blocks of pixels[m][:] * filters[k][:].
+ *
+ * A block is one producer warpgroup and `nc` consumer warpgroups. The producer keeps a ring of `stages` shared-memory
+ * stages full: pixels by the copy engine in im2col mode (or tiled, for plain products), filters by one bulk copy of
+ * their packed image. Consumer w multiplies rows [w*mi*64, +mi*64) of the tile by all `bn` filters, accumulators in
+ * registers, and finishes its rows itself (finish.cuh), while the producer already loads the next tile. Consumer 1
+ * starts some stages late, so that the consumers' epilogues do not coincide and the tensor cores stay busy.
+ *
+ * Clusters: cm = 2 shares filters (each block loads half and multicasts), cn = 2 shares pixels, split = s cuts the k
+ * blocks in s equal parts, one a block, added in rank order.
+ *
+ * Shared memory: [stages][A bm*128 | B bn*128] [staging] [row offsets] [scale, bias] [barriers]; all 1024-aligned.
+ * All tile parameters are compile-time constants: igemm_body is inlined into one kernel a row of kernels.inc. */
+#ifndef HK_CUDA_IGEMM_CUH
+#define HK_CUDA_IGEMM_CUH
+#include "epilogue.cuh"
+#include "igemm_tile.h"
+#include "wgmma.cuh"
+
+typedef struct igemm_tile {
+  int mi, nc, bn, stages, cm, cn, split, chunk;
+} igemm_tile;
+
+/* Where a tile lies: first pixel, first channel in its group, group, and which packed filter tile. */
+typedef struct igemm_place {
+  int m0, k0, group, tile_n;
+} igemm_place;
+
+HK_DEV int igemm_bm(igemm_tile t) { return 64 * t.mi * t.nc; }
+HK_DEV int igemm_cluster(igemm_tile t) { return t.cm * t.cn * t.split; }
+
+HK_DEV igemm_place igemm_locate(const hk_cu_igemm *P, igemm_tile t, int index, int rank) {
+  igemm_place at;
+  const int wide = (P->tiles_n + t.cn - 1) / t.cn;
+  const int tm = index / wide * t.cm + (t.cm > 1 ? rank : 0);
+  at.tile_n = index % wide * t.cn + (t.cn > 1 ? rank : 0);
+  at.m0 = tm * igemm_bm(t);
+  at.group = at.tile_n / P->group_tiles_n;
+  at.k0 = (at.tile_n - at.group * P->group_tiles_n) * t.bn;
+  return at;
+}
+
+HK_DEV void igemm_pixels(const hk_cu_igemm *P, hk_cu_u32 dst, hk_cu_u32 bar, int c, const int *at, int n, int m,
+                         const int *tap, hk_cu_u16 mask) {
+  switch (P->load) {
+    case HK_CU_LOAD_TILED: copy_tiled(dst, &P->xmap, bar, c, m, mask); break;
+    case HK_CU_LOAD_1D: copy_im2col_1d(dst, &P->xmap, bar, c, at, n, tap, mask); break;
+    case HK_CU_LOAD_2D: copy_im2col_2d(dst, &P->xmap, bar, c, at, n, tap, mask); break;
+    default: copy_im2col_3d(dst, &P->xmap, bar, c, at, n, tap, mask); break;
+  }
+}
+
+/* Thread 0 feeds the ring for all tiles of its block. In a split kernel the whole warpgroup comes along, to meet the
+ * consumers while the ring holds sums. */
+HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u32 smem, hk_cu_u32 full, hk_cu_u32 empty,
+                          int rank, int clusters, int cluster) {
+  const hk_cu_geom *g = &P->g;
+  const int bm = igemm_bm(t), a_bytes = bm * 128, b_bytes = t.bn * 128, stage_bytes = a_bytes + b_bytes;
+  const int run = type == HK_CU_F8 ? 128 : type == HK_CU_F32 ? 32 : 64;
+  const int a_rows = bm / t.cn, b_part = b_bytes / t.cm;
+  const int part = t.split > 1 ? rank : 0;
+  const int kb0 = (int)((hk_cu_i64)P->k_blocks * part / t.split), kb1 = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split);
+  /* All of this is below 2^31 (map.c), and 32-bit division is what keeps the ring from running dry between tiles. */
+  const int win0 = (int)g->win[0], win1 = (int)g->win[1], win2 = (int)g->win[2], taps = win0 * win1 * win2;
+  const int total = ((P->tiles_m + t.cm - 1) / t.cm) * ((P->tiles_n + t.cn - 1) / t.cn);
+  int stage = 0, phase = 0;
+  for (int index = cluster; index < total; index += clusters) {
+    const igemm_place place = igemm_locate(P, t, index, rank);
+    const int m = place.m0 + (t.cn > 1 ? rank * a_rows : 0);
+    hk_cu_u32 rest = (hk_cu_u32)m;
+    int at[3], tap[3];
+    for (int d = 2; d >= 0; --d) {
+      const hk_cu_u32 out = (hk_cu_u32)g->out[d], up = rest / out;
+      at[d] = (int)(rest - up * out) * (int)g->stride[d] - (int)g->lo[d];
+      rest = up;
+    }
+    const int n = (int)rest;
+    const hk_cu_u8 *fp = (const hk_cu_u8 *)P->filters +
+                         ((hk_cu_i64)place.tile_n * P->k_blocks + kb0) * b_bytes + (t.cm > 1 ? rank * b_part : 0);
+    int chunk = kb0 / taps, left = kb0 - chunk * taps;
+    tap[2] = left % win2;
+    left /= win2;
+    tap[1] = left % win1;
+    tap[0] = left / win1;
+    int c = place.group * (int)g->cg + chunk * run;
+    for (int kb = kb0; kb < kb1 && threadIdx.x == 0; ++kb, fp += b_bytes) {
+      const hk_cu_u32 base = smem + stage * stage_bytes, bar = full + stage * 8;
+      const int where[3] = {tap[0] * (int)g->dil[0], tap[1] * (int)g->dil[1], tap[2] * (int)g->dil[2]};
+      bar_wait(empty + stage * 8, phase ^ 1);
+      bar_expect(bar, stage_bytes);
+      if (t.cn > 1) igemm_pixels(P, base + rank * a_rows * 128, bar, c, at, n, m, where, (hk_cu_u16)((1 << t.cn) - 1));
+      else igemm_pixels(P, base, bar, c, at, n, m, where, 0);
+      if (t.cm > 1) copy_bulk_pair(base + a_bytes + rank * b_part, fp, b_part, bar, (hk_cu_u16)((1 << t.cm) - 1));
+      else copy_bulk(base + a_bytes, fp, b_bytes, bar);
+      if (++stage == t.stages) stage = 0, phase ^= 1;
+      if (++tap[2] == win2) {
+        tap[2] = 0;
+        if (++tap[1] == win1) {
+          tap[1] = 0;
+          if (++tap[0] == win0) tap[0] = 0, c += run;
+        }
+      }
+    }
+    if (t.split > 1) {
+      __syncwarp();
+      cluster_sync();
+      cluster_sync();
+    }
+  }
+}
+
+/* Every block of the cluster that writes into this block's stage must know it is free. */
+HK_DEV void igemm_release(igemm_tile t, hk_cu_u32 bar, int lane) {
+  const int shared = t.cm * t.cn;
+  if (shared == 1) {
+    if (lane == 0) bar_arrive(bar);
+  } else if (lane < shared) {
+    bar_arrive_remote(bar, lane);
+  }
+}
+
+#define PIN(acc)                                                          \
+  do {                                                                    \
+    _Pragma("unroll")                                                     \
+    for (int i = 0; i < t.mi; ++i)                                        \
+      _Pragma("unroll")                                                   \
+      for (int j = 0; j < t.bn / 2; ++j) asm volatile("" : "+f"((acc)[i][j])::"memory"); \
+  } while (0)
+
+/* The main loop of one tile: leaves the sums in acc, one wgmma group in flight while the next is issued. */
+HK_DEV void igemm_multiply(int type, igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
+                           int *stage_io, int *phase_io, int lane, int late, float (*acc)[128]) {
+  const int stage_bytes = igemm_bm(t) * 128 + t.bn * 128;
+  int stage = *stage_io, phase = *phase_io, last = 0;
+  PIN(acc);
+#pragma unroll 1
+  for (int kb = 0; kb < blocks; ++kb) {
+    bar_wait(full + stage * 8, phase);
+    wgmma_fence();
+    const hk_cu_u64 a = wgmma_matrix(a0 + stage * stage_bytes), b = wgmma_matrix(b0 + stage * stage_bytes);
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+#pragma unroll
+      for (int i = 0; i < t.mi; ++i) wgmma_step(type, t.bn, acc[i], a + i * 512 + k * 2, b + k * 2, kb | k);
+    wgmma_commit();
+    if (kb) {
+      wgmma_wait(1);
+      igemm_release(t, empty + last * 8, lane);
+    }
+    if (kb == late) arrive_some(7, 128 * 2);
+    last = stage;
+    if (++stage == t.stages) stage = 0, phase ^= 1;
+  }
+  wgmma_wait(0);
+  PIN(acc);
+  igemm_release(t, empty + last * 8, lane);
+  *stage_io = stage;
+  *phase_io = phase;
+}
+
+/* The same for e4m3, whose products the tensor core adds in about 14 bits: every 128 of gk the partial sums are added
+ * into f32 registers. */
+HK_DEV void igemm_multiply_f8(igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
+                              int *stage_io, int *phase_io, int lane, int late, float (*acc)[128]) {
+  const int stage_bytes = igemm_bm(t) * 128 + t.bn * 128;
+  int stage = *stage_io, phase = *phase_io;
+  float part[2][128];
+#pragma unroll
+  for (int i = 0; i < t.mi; ++i)
+#pragma unroll
+    for (int j = 0; j < t.bn / 2; ++j) acc[i][j] = 0.0f;
+#pragma unroll 1
+  for (int kb = 0; kb < blocks; ++kb) {
+    bar_wait(full + stage * 8, phase);
+    PIN(part);
+    wgmma_fence();
+    const hk_cu_u64 a = wgmma_matrix(a0 + stage * stage_bytes), b = wgmma_matrix(b0 + stage * stage_bytes);
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+#pragma unroll
+      for (int i = 0; i < t.mi; ++i) wgmma_step(HK_CU_F8, t.bn, part[i], a + i * 512 + k * 2, b + k * 2, k);
+    wgmma_commit();
+    wgmma_wait(0);
+    PIN(part);
+    igemm_release(t, empty + stage * 8, lane);
+#pragma unroll
+    for (int i = 0; i < t.mi; ++i)
+#pragma unroll
+      for (int j = 0; j < t.bn / 2; ++j) acc[i][j] += part[i][j];
+    if (kb == late) arrive_some(7, 128 * 2);
+    if (++stage == t.stages) stage = 0, phase ^= 1;
+  }
+  *stage_io = stage;
+  *phase_io = phase;
+}
+
+#include "finish.cuh"
+
+HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8 *raw, hk_cu_u32 smem, hk_cu_u32 full,
+                          hk_cu_u32 empty, int rank, int clusters, int cluster) {
+  const int wg = threadIdx.x / 128 - 1, lane = threadIdx.x % 32;
+  const int part = t.split > 1 ? rank : 0;
+  const int blocks = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split) - (int)((hk_cu_i64)P->k_blocks * part / t.split);
+  const int total = ((P->tiles_m + t.cm - 1) / t.cm) * ((P->tiles_n + t.cn - 1) / t.cn);
+  const hk_cu_u32 a0 = smem + wg * t.mi * 64 * 128, b0 = smem + igemm_bm(t) * 128;
+  /* Consumer 0 lets consumer 1 start after its (stages-1)-th block of the first tile. */
+  const int staggered = t.nc == 2 && t.split == 1;
+  int late = staggered && wg == 0 ? (blocks < t.stages - 1 ? blocks - 1 : t.stages - 2) : -1;
+  int stage = 0, phase = 0;
+  float acc[2][128];
+  if (staggered && wg == 1) sync_some(7, 128 * 2);
+  for (int index = cluster; index < total; index += clusters) {
+    const igemm_place place = igemm_locate(P, t, index, rank);
+    if (P->e.residual && P->c_linear) finish_soon(P, t, place, wg);
+    if (type == HK_CU_F8) igemm_multiply_f8(t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, acc);
+    else igemm_multiply(type, t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, acc);
+    late = -1;
+    if (t.split > 1) finish_split(P, t, place, wg, rank, raw, acc);
+    else finish_tile(P, type, t, place, wg, raw, acc);
+  }
+  /* A block without tiles still has to let its late consumer go. */
+  if (late >= 0) arrive_some(7, 128 * 2);
+}
+
+HK_DEV void igemm_body(const hk_cu_igemm *P, int type, igemm_tile t) {
+  extern __shared__ __align__(1024) hk_cu_u8 raw[];
+  const hk_cu_u32 smem = smem_u32(raw);
+  const hk_cu_u32 bars = smem + HK_IGEMM_BARS(t.mi, t.nc, t.bn, t.stages, t.chunk, t.split);
+  const hk_cu_u32 full = bars, empty = bars + 8 * t.stages;
+  const int size = igemm_cluster(t), rank = size > 1 ? cluster_rank() : 0;
+  const int cluster = blockIdx.x / size, clusters = gridDim.x / size;
+  if (threadIdx.x == 0) {
+    prefetch_map(&P->xmap);
+    for (int i = 0; i < t.stages; ++i) {
+      bar_init(full + i * 8, 1);
+      bar_init(empty + i * 8, 4 * t.nc * t.cm * t.cn);
+    }
+    bar_init_fence();
+  }
+  if (size > 1) cluster_sync();
+  else __syncthreads();
+  if (threadIdx.x < 128) {
+    if (t.nc == 3) regs_shrink(32);
+    else regs_shrink(40);
+    if (threadIdx.x == 0 || t.split > 1) igemm_produce(P, type, t, smem, full, empty, rank, clusters, cluster);
+  } else {
+    if (t.nc == 3) regs_grow(160);
+    else regs_grow(232);
+    igemm_consume(P, type, t, raw, smem, full, empty, rank, clusters, cluster);
+  }
+  /* Nobody leaves while another block may still write into its shared memory or read from it. */
+  if (size > 1) cluster_sync();
+}
+#endif

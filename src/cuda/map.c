@@ -1,0 +1,102 @@
+/* Geometry to tensor-map parameters: how the copy engine walks x, or why it cannot.
+ *
+ * x must have its channels contiguous and every other stride a positive multiple of 16 bytes. A 1x1 problem without
+ * stride or padding over a dense x is a plain matrix (tiled map); anything else is an im2col walk of rank 3, 4 or 5: the box
+ * of first-tap positions [lower, in - 1 + upper] stepped by the stride, one run of channels a pixel, taps as offsets.
+ * Corners are innermost first, like dimensions and coordinates. */
+#include "cuda/cuda.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define REFUSE(...) return snprintf(why, HK_CU_REASON, __VA_ARGS__), false
+
+/* A dimension that says nothing: every index in it is 0. */
+static bool trivial(const hk_geom *g, int d) {
+  return g->in[d] == 1 && g->out[d] == 1 && g->win[d] == 1 && g->lo[d] == 0;
+}
+
+static bool channels_fit(const hk_geom *g, int bytes, char *why) {
+  if (g->x.channel != 1 && g->c * g->groups > 1) REFUSE("x's channels are not contiguous: stride %lld", (long long)g->x.channel);
+  if (g->groups > 1) {
+    if (g->batch_grouped) REFUSE("batch groups");
+    if (g->x.group != g->c) REFUSE("x's groups do not follow each other");
+    if (g->c * bytes % 128) REFUSE("%lld channels a group are no multiple of %d", (long long)g->c, 128 / bytes);
+  }
+  return true;
+}
+
+/* The stride of a dimension of size 1 is never used; any legal one serves. */
+static bool stride_fits(const hk_geom *g, int64_t size, int64_t stride, int bytes, uint64_t *to, char *why) {
+  if (size == 1) return *to = (uint64_t)hk_round_up(g->c * g->groups * bytes, 16), true;
+  if (stride <= 0 || stride * bytes % 16) REFUSE("an x stride of %lld elements is no positive multiple of 16 bytes", (long long)stride);
+  if (stride >= ((int64_t)1 << 40) / bytes) REFUSE("an x stride of %lld elements is beyond 2^40 bytes", (long long)stride);
+  *to = (uint64_t)(stride * bytes);
+  return true;
+}
+
+static bool tiled(const hk_geom *g, hk_cu_map *m) {
+  for (int d = 0; d < 3; ++d)
+    if (g->win[d] != 1 || g->stride[d] != 1 || g->lo[d] || g->out[d] != g->in[d]) return false;
+  if (!hk_cu_is_linear(g, &g->x) || g->x.at[2] <= 0 || g->x.at[2] * m->bytes % 16) return false;
+  m->load = HK_CU_LOAD_TILED;
+  m->rank = 2;
+  m->dims[1] = (uint64_t)g->gm;
+  m->strides[0] = (uint64_t)(g->x.at[2] * m->bytes);
+  m->steps[0] = m->steps[1] = 1;
+  return true;
+}
+
+static bool im2col(const hk_geom *g, hk_cu_map *m, char *why) {
+  const int space = !trivial(g, 0) ? 3 : !trivial(g, 1) ? 2 : 1;
+  const int limit = space == 1 ? 32768 : space == 2 ? 128 : 16;
+  m->load = HK_CU_LOAD_1D + space - 1;
+  m->rank = space + 2;
+  m->steps[0] = m->steps[space + 1] = 1;
+  for (int i = 0; i < space; ++i) {
+    const int d = 2 - i;
+    const int64_t lower = -g->lo[d], upper = g->hi[d] - (g->win[d] - 1) * g->dil[d], reach = (g->win[d] - 1) * g->dil[d];
+    if (g->stride[d] > 8) REFUSE("a stride of %lld is beyond 8", (long long)g->stride[d]);
+    if (lower < -limit || lower >= limit || upper < -limit || upper >= limit || reach >= 2 * limit)
+      REFUSE("padding or dilated window (corners %lld, %lld) beyond the copy engine's %d", (long long)lower, (long long)upper, limit);
+    m->dims[i + 1] = (uint64_t)g->in[d];
+    m->lower[i] = (int)lower;
+    m->upper[i] = (int)upper;
+    m->steps[i + 1] = (unsigned)g->stride[d];
+    if (!stride_fits(g, g->in[d], g->x.at[d], m->bytes, &m->strides[i], why)) return false;
+  }
+  m->dims[space + 1] = (uint64_t)g->n;
+  return stride_fits(g, g->n, g->x.outer, m->bytes, &m->strides[space], why);
+}
+
+bool hk_cu_map_make(const hk_geom *g, hk_cu_map *m, char *why) {
+  enum { UINT8 = 0, UINT16 = 1, TFLOAT32 = 11 };
+  memset(m, 0, sizeof *m);
+  m->bytes = (int)hk_type_bytes(g->x_type);
+  m->type = m->bytes == 1 ? UINT8 : m->bytes == 2 ? UINT16 : TFLOAT32;
+  m->channels = 128 / (unsigned)m->bytes;
+  for (int d = 0; d < 3; ++d) {
+    if (g->in_dil[d] != 1) REFUSE("input dilation");
+    if (g->in[d] >= INT32_MAX || g->out[d] >= INT32_MAX / 16) REFUSE("a spatial size beyond 2^31");
+  }
+  if (g->gm >= INT32_MAX - 1024 || g->n >= INT32_MAX) REFUSE("%lld output pixels are beyond 2^31", (long long)g->gm);
+  if (g->c * g->groups > INT32_MAX) REFUSE("more than 2^31 channels");
+  if (!channels_fit(g, m->bytes, why)) return false;
+  m->dims[0] = (uint64_t)(g->c * g->groups);
+  return tiled(g, m) || im2col(g, m, why);
+}
+
+hk_status hk_cu_map_encode(const hk_cu_map *m, int pixels, hk_cu_tmap *to) {
+  enum { INTERLEAVE_NONE = 0, SWIZZLE_128 = 3, PROMOTE_256 = 3, FILL_ZERO = 0 };
+  const hk_cu_driver *cu = hk_cu();
+  void *anywhere = (void *)(uintptr_t)4096; /* execute puts x's address in */
+  if (!cu) return HK_DEVICE;
+  if (m->load == HK_CU_LOAD_TILED) {
+    const unsigned box[2] = {m->channels, (unsigned)pixels};
+    return hk_cu_check(cu->map_tiled(to, m->type, 2, anywhere, m->dims, m->strides, box, m->steps, INTERLEAVE_NONE,
+                                     SWIZZLE_128, PROMOTE_256, FILL_ZERO), "encoding a tiled tensor map");
+  }
+  return hk_cu_check(cu->map_im2col(to, m->type, (unsigned)m->rank, anywhere, m->dims, m->strides, m->lower, m->upper,
+                                    m->channels, (unsigned)pixels, m->steps, INTERLEAVE_NONE, SWIZZLE_128, PROMOTE_256,
+                                    FILL_ZERO), "encoding an im2col tensor map");
+}

@@ -1,0 +1,84 @@
+/* The embedded device code: one fatbin a source file, loaded into the driver when one of its kernels is first wanted.
+ * Libraries and kernels are process-wide and live until the process ends, so plans never unload each other's code. */
+#include "cuda/driver.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/cuda.h"
+
+#ifdef HK_HAVE_CUDA_KERNELS
+#define IMAGE(name) extern const unsigned char hk_fatbin_##name[];
+#include "cuda/images.inc"
+#undef IMAGE
+#define IMAGE(name) {#name, hk_fatbin_##name, NULL},
+#endif
+
+typedef struct image {
+  const char *name;
+  const unsigned char *code;
+  hk_cu_lib lib;
+} image;
+
+static image images[] = {
+#ifdef HK_HAVE_CUDA_KERNELS
+#include "cuda/images.inc"
+#endif
+    {NULL, NULL, NULL}};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool hk_cu_built(void) { return images[0].name != NULL; }
+
+static hk_status load(image *im) {
+  const hk_cu_driver *cu = hk_cu();
+  if (!cu) return HK_DEVICE;
+  if (im->lib) return HK_OK;
+  return hk_cu_check(cu->lib_load(&im->lib, im->code, NULL, NULL, 0, NULL, NULL, 0), "loading the embedded kernels");
+}
+
+hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes) {
+  enum { MAX_DYNAMIC_SHARED = 8 };
+  const hk_cu_driver *cu = hk_cu();
+  hk_cu_device here;
+  void *function;
+  hk_status s = hk_cu_here(&here);
+  if (!s && shared_bytes > 48 * 1024)
+    s = hk_cu_check(cu->kernel_set(MAX_DYNAMIC_SHARED, shared_bytes, kernel, here.device), "raising a kernel's shared memory");
+  /* Asking for the function loads the code now, so that nothing is loaded lazily in execute or under capture. */
+  if (!s) s = hk_cu_check(cu->kernel_function(&function, kernel), "loading a kernel");
+  return s;
+}
+
+hk_status hk_cu_kernel_find(const char *name_of_image, const char *name, int shared_bytes, hk_cu_kernel *kernel) {
+  const hk_cu_driver *cu = hk_cu();
+  if (!cu) return HK_DEVICE;
+  image *im = images;
+  while (im->name && strcmp(im->name, name_of_image)) ++im;
+  if (!im->name) return hk_fail(HK_DEVICE, "device: this build has no CUDA kernels (nvcc was absent when it was made)");
+  pthread_mutex_lock(&lock);
+  hk_status s = load(im);
+  pthread_mutex_unlock(&lock);
+  if (!s) s = hk_cu_check(cu->lib_kernel(kernel, im->lib, name), name);
+  return s ? s : hk_cu_kernel_prepare(*kernel, shared_bytes);
+}
+
+hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
+                           void *params) {
+  enum { CLUSTER_DIMENSION = 4 };
+  hk_cu_attribute a = {.id = CLUSTER_DIMENSION, .value = {.cluster = {(unsigned)cluster, 1, 1}}};
+  const hk_cu_config c = {.grid = {(unsigned)blocks, 1, 1}, .block = {(unsigned)threads, 1, 1},
+                          .shared_bytes = (unsigned)shared_bytes, .stream = stream, .attributes = &a,
+                          .attribute_count = cluster > 1};
+  void *args[] = {params};
+  return hk_cu_check(hk_cu()->launch(&c, kernel, args, NULL), "a kernel launch");
+}
+
+int hk_cu_max_clusters(hk_cu_kernel kernel, int threads, int cluster, int shared_bytes) {
+  enum { CLUSTER_DIMENSION = 4 };
+  hk_cu_attribute a = {.id = CLUSTER_DIMENSION, .value = {.cluster = {(unsigned)cluster, 1, 1}}};
+  const hk_cu_config c = {.grid = {(unsigned)cluster, 1, 1}, .block = {(unsigned)threads, 1, 1},
+                          .shared_bytes = (unsigned)shared_bytes, .attributes = &a, .attribute_count = 1};
+  int n = 0;
+  return hk_cu()->max_clusters(&n, kernel, &c) ? 0 : n;
+}

@@ -1,0 +1,104 @@
+/* What the host hands to the device kernels: plain structs, the same bytes on both sides. Read by the C host code, by
+ * nvcc and by NVRTC, so it includes nothing. All sizes and strides count elements unless a name says bytes. */
+#ifndef HK_CUDA_PARAMS_H
+#define HK_CUDA_PARAMS_H
+
+typedef long long hk_cu_i64;
+
+/* hk_type, hk_act, hk_gate and hk_residual travel as their numbers; the host checks that these agree. */
+enum { HK_CU_F32 = 0, HK_CU_F64 = 1, HK_CU_F16 = 2, HK_CU_BF16 = 3, HK_CU_S8 = 4, HK_CU_U8 = 5, HK_CU_S32 = 6, HK_CU_F8 = 7 };
+enum {
+  HK_CU_NONE = 0, HK_CU_RELU = 1, HK_CU_CLIP = 2, HK_CU_LEAKY = 3, HK_CU_PRELU = 4, HK_CU_SIGMOID = 5, HK_CU_SILU = 6,
+  HK_CU_TANH = 7, HK_CU_GELU = 8, HK_CU_GELU_TANH = 9, HK_CU_HARDSWISH = 10, HK_CU_HARDTANH = 11, HK_CU_SOFTSIGN = 12,
+  HK_CU_USER = 13
+};
+
+/* Element (g, outer, channel, at..) lies at base + offset + the sum of strides times indices. */
+typedef struct hk_cu_view {
+  hk_cu_i64 offset, group, outer, channel, at[3];
+} hk_cu_view;
+
+/* The canonical problem: three spatial dimensions, leading ones of size 1 where the rank is lower. */
+typedef struct hk_cu_geom {
+  hk_cu_i64 n, groups, cg, kg;  /* batch of y, groups, channels of x and of y in a group */
+  hk_cu_i64 in[3], out[3], win[3], stride[3], lo[3], dil[3], in_dil[3];
+  hk_cu_view x, f, y, c;        /* f already folds a reversed filter; c is the residual */
+  int x_type, f_type, y_type;
+  int x_zero, f_zero, y_zero;
+} hk_cu_geom;
+
+typedef struct hk_cu_epi {
+  const void *scale, *bias, *slopes; /* f32 (f64 with f64 sums; bias s32 with s32 sums); NULL when absent */
+  const int *f_zeros;                /* one a channel, or NULL */
+  const void *c;                     /* residual */
+  void *y;
+  void *user;
+  int scale_one;                     /* scale holds one value for all channels */
+  int act, act2, gate, residual;
+  float a, b, a2, b2, beta;
+} hk_cu_epi;
+
+typedef struct hk_cu_direct {
+  hk_cu_geom g;
+  hk_cu_epi e;
+  const void *x, *f;
+  hk_cu_i64 outputs;                 /* elements of y */
+  int k_inner;                       /* neighbouring threads differ in k, else in the last dimension */
+} hk_cu_direct;
+
+/* 128 bytes that the driver encodes and the copy engine reads. */
+typedef struct hk_cu_tmap {
+  unsigned long long word[16];
+#ifdef __CUDACC__
+} __attribute__((aligned(64))) hk_cu_tmap;
+#else
+} hk_cu_tmap __attribute__((aligned(64)));
+#endif
+
+/* One wgmma launch. gm counts output pixels (n, then space, the last dimension innermost); a k block is one tap of
+ * one 128-byte run of channels, channel run outer, taps inner. */
+typedef struct hk_cu_igemm {
+  hk_cu_tmap xmap;
+  const void *filters;               /* packed: see pack.cu */
+  const void *x;                     /* the gather producers read through this */
+  const void *table;                 /* hk_cu_tap rows of the gather producers, one a gk */
+  hk_cu_geom g;
+  hk_cu_epi e;
+  hk_cu_i64 gm;
+  int load;                          /* HK_CU_LOAD_* */
+  int tiles_m, tiles_n, group_tiles_n; /* tiles_n over all groups */
+  int k_blocks, splits;
+  int gk;                            /* gather producers: used length of a gk row */
+  int y_linear;                      /* y[m] = m * g.y.at[2]: no decode per row */
+  int c_linear;
+  int k_inner;                       /* y's channels are its contiguous dimension */
+  int vector;                        /* 16-byte accesses of y and c are legal */
+  int wide;                          /* and finish_wide.cuh serves: whole eights of channels, no gate, slopes or functions */
+  int late;                          /* a clamp to [late_lo, late_hi] follows the residual */
+  float late_lo, late_hi;
+} hk_cu_igemm;
+
+enum { HK_CU_LOAD_TILED = 2, HK_CU_LOAD_1D = 3, HK_CU_LOAD_2D = 4, HK_CU_LOAD_3D = 5, HK_CU_LOAD_GATHER = 6 };
+
+/* Where gk index i reads, relative to the window's first element; at[] is the tap's position before lhs dilation. */
+typedef struct hk_cu_tap {
+  hk_cu_i64 offset;
+  int at[3];
+  int valid;
+} hk_cu_tap;
+
+/* Packing of filters into the exact shared-memory images of the tiles. */
+typedef struct hk_cu_pack {
+  const void *f;
+  void *out;
+  hk_cu_view view;
+  hk_cu_i64 cg, kg, win[3];
+  hk_cu_i64 blocks;                  /* 128-byte rows in all: tiles_n * k_blocks * bn */
+  int f_type, to_type;               /* to_type HK_CU_F32 rounds to tf32 unless part says otherwise */
+  int bn, group_tiles_n, k_blocks;
+  int dense_k;                       /* gk = tap * cg + c without gaps (gather), else by channel runs */
+  int gate;                          /* columns of a 32-chunk: 16 channels, then their 16 partners */
+  int split;                         /* f32 split: 0 rounded to tf32, 1 the high part, 2 the rest */
+} hk_cu_pack;
+
+#endif

@@ -1,0 +1,152 @@
+/* The Hopper instructions the igemm kernels are made of, one inline function each: mbarriers, bulk and im2col copies,
+ * wgmma fences, register reallocation, cluster addresses. Addresses are 32-bit shared-window addresses. */
+#ifndef HK_CUDA_PTX_CUH
+#define HK_CUDA_PTX_CUH
+#include "types.cuh"
+
+HK_DEV hk_cu_u32 smem_u32(const void *p) { return (hk_cu_u32)__cvta_generic_to_shared(p); }
+
+HK_DEV void bar_init(hk_cu_u32 bar, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory");
+}
+HK_DEV void bar_init_fence(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+HK_DEV void bar_expect(hk_cu_u32 bar, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
+}
+HK_DEV void bar_arrive(hk_cu_u32 bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+}
+/* Arrives at the same barrier of block `rank` of the cluster. Orders this thread's finished reads only: what is handed over
+ * is the right to overwrite a stage, never data, so the costly cluster-scope release is not needed. */
+HK_DEV void bar_arrive_remote(hk_cu_u32 bar, int rank) {
+  asm volatile(
+      "{\n\t.reg .b32 remote;\n\tmapa.shared::cluster.u32 remote, %0, %1;\n\t"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n\t}" ::"r"(bar), "r"(rank)
+      : "memory");
+}
+HK_DEV void bar_wait(hk_cu_u32 bar, int parity) {
+  asm volatile(
+      "{\n\t.reg .pred done;\n\tWAIT:\n\t"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1, 0x989680;\n\t"
+      "@done bra DONE;\n\tbra WAIT;\n\tDONE:\n\t}" ::"r"(bar), "r"(parity)
+      : "memory");
+}
+
+HK_DEV void copy_bulk(hk_cu_u32 dst, const void *src, int bytes, hk_cu_u32 bar) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst),
+               "l"(src), "r"(bytes), "r"(bar)
+               : "memory");
+}
+HK_DEV void copy_bulk_pair(hk_cu_u32 dst, const void *src, int bytes, hk_cu_u32 bar, hk_cu_u16 mask) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(dst),
+      "l"(src), "r"(bytes), "r"(bar), "h"(mask)
+      : "memory");
+}
+
+HK_DEV void prefetch_bulk(const void *p, int bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory");
+}
+
+/* Pixels into shared memory: coordinates innermost first, offsets of the tap. mask 0: this block alone. */
+HK_DEV void copy_tiled(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int c, int m, hk_cu_u16 mask) {
+  if (mask)
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
+        "%4}], [%2], %5;" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(m), "h"(mask)
+        : "memory");
+  else
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(dst),
+        "l"(map), "r"(bar), "r"(c), "r"(m)
+        : "memory");
+}
+HK_DEV void copy_im2col_1d(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int c, const int *at, int n,
+                           const int *tap, hk_cu_u16 mask) {
+  const hk_cu_u16 s = (hk_cu_u16)tap[2];
+  if (mask)
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+        "{%3, %4, %5}], [%2], {%6}, %7;" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(n), "h"(s), "h"(mask)
+        : "memory");
+  else
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], "
+        "[%2], {%6};" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(n), "h"(s)
+        : "memory");
+}
+HK_DEV void copy_im2col_2d(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int c, const int *at, int n,
+                           const int *tap, hk_cu_u16 mask) {
+  const hk_cu_u16 s = (hk_cu_u16)tap[2], r = (hk_cu_u16)tap[1];
+  if (mask)
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+        "{%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(n),
+        "h"(s), "h"(r), "h"(mask)
+        : "memory");
+  else
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], "
+        "[%2], {%7, %8};" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(n), "h"(s), "h"(r)
+        : "memory");
+}
+HK_DEV void copy_im2col_3d(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int c, const int *at, int n,
+                           const int *tap, hk_cu_u16 mask) {
+  const hk_cu_u16 s = (hk_cu_u16)tap[2], r = (hk_cu_u16)tap[1], t = (hk_cu_u16)tap[0];
+  if (mask)
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+        "{%3, %4, %5, %6, %7}], [%2], {%8, %9, %10}, %11;" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]),
+        "r"(at[0]), "r"(n), "h"(s), "h"(r), "h"(t), "h"(mask)
+        : "memory");
+  else
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, "
+        "%7}], [%2], {%8, %9, %10};" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(at[0]), "r"(n),
+        "h"(s), "h"(r), "h"(t)
+        : "memory");
+}
+HK_DEV void prefetch_map(const hk_cu_tmap *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
+
+HK_DEV void wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+HK_DEV void wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+#define wgmma_wait(n) asm volatile("wgmma.wait_group.sync.aligned " #n ";" ::: "memory")
+
+#define regs_shrink(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 " #n ";")
+#define regs_grow(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 " #n ";")
+
+HK_DEV void fence_async(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+HK_DEV void sync_some(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+HK_DEV void arrive_some(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+HK_DEV void cluster_sync(void) {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+HK_DEV int cluster_rank(void) {
+  int r;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+  return r;
+}
+HK_DEV float load_remote1(hk_cu_u32 addr, int rank) {
+  float v;
+  asm volatile(
+      "{\n\t.reg .b32 remote;\n\tmapa.shared::cluster.u32 remote, %1, %2;\n\tld.shared::cluster.f32 %0, [remote];\n\t}"
+      : "=f"(v)
+      : "r"(addr), "r"(rank)
+      : "memory");
+  return v;
+}
+HK_DEV float4 load_remote(hk_cu_u32 addr, int rank) {
+  float4 v;
+  asm volatile(
+      "{\n\t.reg .b32 remote;\n\tmapa.shared::cluster.u32 remote, %4, %5;\n\t"
+      "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [remote];\n\t}"
+      : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+      : "r"(addr), "r"(rank)
+      : "memory");
+  return v;
+}
+/* A matrix whose rows are 128 bytes, swizzled by 128: groups of eight rows lie 1024 bytes apart. */
+HK_DEV hk_cu_u64 wgmma_matrix(hk_cu_u32 addr) {
+  return (hk_cu_u64)(addr >> 4 & 0x3fff) | (hk_cu_u64)1 << 16 | (hk_cu_u64)64 << 32 | (hk_cu_u64)1 << 62;
+}
+#endif

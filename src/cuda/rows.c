@@ -1,0 +1,84 @@
+/* The wgmma kernels as a table, what each takes, and how long it should take.
+ *
+ * The estimate counts, for one k block of a tile, clocks of the tensor cores or of shared memory (each consumer piece
+ * reads 64 pixel rows and all filter rows), times waves, plus the epilogue and a fixed start; never less than the bytes
+ * take. Constants fitted on an H200: 1.5 GHz is the clock that a full chip holds under its power limit. */
+#include "cuda/cuda.h"
+#include "cuda/igemm_tile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WIDE ROW
+#define ROW(mi, nc, bn, stages, chunk, cm, cn, split, tag) \
+  {"hk_wgmma_" TYPE "_" #tag, "igemm_" TYPE, HK_TYPE, mi, nc, bn, stages, chunk, cm, cn, split},
+const hk_cu_row hk_cu_rows[] = {
+#define TYPE "bf16"
+#define HK_TYPE HK_BF16
+#include "cuda/kernels.inc"
+#undef TYPE
+#undef HK_TYPE
+#define TYPE "f16"
+#define HK_TYPE HK_F16
+#include "cuda/kernels.inc"
+#undef TYPE
+#undef HK_TYPE
+#define TYPE "tf32"
+#define HK_TYPE HK_F32
+#include "cuda/kernels.inc"
+#undef TYPE
+#undef HK_TYPE
+#undef WIDE
+#define WIDE(...)
+#define TYPE "f8"
+#define HK_TYPE HK_F8E4M3
+#include "cuda/kernels.inc"
+};
+const int hk_cu_row_count = HK_COUNT(hk_cu_rows);
+#undef ROW
+#undef WIDE
+
+#define ROW(mi, nc, bn, stages, chunk, cm, cn, split, tag)                               \
+  _Static_assert(HK_IGEMM_SMEM(mi, nc, bn, stages, chunk, split) <= HK_IGEMM_SMEM_MAX && \
+                     16 * (stages) <= 256 && (bn) * 128 / (cm) % 16 == 0 &&              \
+                     ((split) == 1 || HK_IGEMM_SUMS(mi, nc, bn) <= HK_IGEMM_RING(mi, nc, bn, stages)), \
+                 "tile " #tag " does not fit");
+#define WIDE ROW
+#include "cuda/kernels.inc"
+
+int hk_cu_row_shared(const hk_cu_row *r) { return HK_IGEMM_SMEM(r->mi, r->nc, r->bn, r->stages, r->chunk, r->split); }
+
+static int64_t k_blocks(const hk_cu_row *r, const hk_geom *g) {
+  return hk_ceil_div(g->c * (int64_t)hk_type_bytes(r->type), 128) * g->taps;
+}
+
+#define REFUSE(...) return snprintf(why, HK_CU_REASON, __VA_ARGS__), false
+
+bool hk_cu_row_takes(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, char *why) {
+  if (g->x_type != r->type || g->f_type != r->type)
+    REFUSE("takes %s, not %s by %s", hk_type_name(r->type), hk_type_name(g->x_type), hk_type_name(g->f_type));
+  if (g->y_type == HK_F64 || hk_type_is_int8(g->y_type) || g->y_type == HK_S32) REFUSE("does not store %s", hk_type_name(g->y_type));
+  if (!g->gm || !g->gn || !g->gk) REFUSE("nothing to multiply");
+  if (e->e.gate && (g->groups > 1 || r->bn % 16)) REFUSE("a gate needs one group and a tile width that is a multiple of 16");
+  if (hk_ceil_div(g->k, r->bn) % r->cn) REFUSE("%lld tiles of channels cannot be shared by %d blocks", (long long)hk_ceil_div(g->k, r->bn), r->cn);
+  if (k_blocks(r, g) < r->split) REFUSE("too short a reduction to split by %d", r->split);
+  if (k_blocks(r, g) > 1 << 24 || g->groups * hk_ceil_div(g->k, r->bn) > 1 << 24) REFUSE("more tiles than 2^24");
+  return true;
+}
+
+double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, int processors) {
+  const int bm = hk_cu_row_bm(r), bn = r->bn, cluster = hk_cu_row_cluster(r);
+  const int64_t tiles_m = hk_ceil_div(g->gm, bm), tiles_n = g->groups * hk_ceil_div(g->k, bn);
+  const int64_t units = hk_ceil_div(tiles_m, r->cm) * hk_ceil_div(tiles_n, r->cn);
+  const int slots = processors / cluster;
+  const double waves = (double)hk_ceil_div(units, slots > 0 ? slots : 1);
+  const double tensor = bm * (double)bn / 32 * (r->type == HK_F8E4M3 ? 1.4 : 1);
+  const double shared = 0.86 * (r->nc * r->mi * (64.0 + bn) + bm + bn);
+  double block = tensor > shared ? tensor : shared;
+  if (r->cm * r->cn > 1) block *= 1.02; /* blocks of a cluster wait for each other */
+  const double epilogue = r->split > 1 ? 4000 + bm * (double)bn / 16 : 800 + bm * (double)bn / 16;
+  const double tile = (double)hk_ceil_div(k_blocks(r, g), r->split) * block + epilogue;
+  const double least = g->bytes / 3.6e12;
+  const double busy = waves * tile / 1.5e9;
+  return 3e-6 + (busy > least ? busy : least);
+}

@@ -1,0 +1,14 @@
+/* What the CUDA algorithms share: weights on the device, and a call with the right pointers. */
+#ifndef HK_PLAN_CUDA_H
+#define HK_PLAN_CUDA_H
+#include "cuda/cuda.h"
+#include "plan/plan.h"
+
+/* Refuses what no CUDA algorithm takes; fills *here. */
+bool hk_plan_cuda_takes(const hk_task *task, hk_cu_device *here, char *why);
+/* Copies scale, bias, slopes and zero points of plan->packed to the device and hangs them, freed with the weights, on
+ * plan->packed->f. A plan that shares weights gets those. */
+hk_status hk_plan_cuda_weights(hk_plan *plan, hk_cu_weights **weights);
+/* Device pointers of a call; f is left as execute got it. */
+hk_cu_call hk_plan_cuda_call(const hk_plan *plan, const hk_call *call);
+#endif

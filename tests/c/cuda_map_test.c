@@ -1,0 +1,168 @@
+/* The tensor maps that the copy engine would get, checked without a GPU: a host model of the im2col walk, written from the
+ * published rules alone, must deliver exactly the pixels that the geometry says a tile needs, for every tap; and
+ * what the engine cannot walk must be refused. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "cuda/cuda.h"
+#include "support/check.h"
+
+/* Element offsets of the first channel of `pixels` pixels from output pixel m on, tap (t, r, s); -1 outside. The walk: the
+ * innermost coordinate steps by its stride through the box [lower, size - 1 + upper], then the next dimension, then
+ * the image; the tap's offsets are added afterwards and what leaves the tensor reads as zero. */
+static void walk(const hk_cu_map *m, const hk_geom *g, int64_t pixel, const int64_t tap[3], int pixels, int64_t *to) {
+  const int space = m->rank - 2;
+  int64_t at[3], n, rest = pixel;
+  for (int i = 0; i < space; ++i) {
+    const int64_t out = g->out[2 - i];
+    at[i] = rest % out * m->steps[i + 1] + m->lower[i];
+    rest /= out;
+  }
+  for (int i = space; i < 3; ++i) rest /= g->out[2 - i];
+  n = rest;
+  for (int p = 0; p < pixels; ++p) {
+    int64_t offset = n * (int64_t)m->strides[space] / m->bytes;
+    bool inside = n < (int64_t)m->dims[space + 1];
+    for (int i = 0; i < space; ++i) {
+      const int64_t v = at[i] + tap[2 - i] * g->dil[2 - i];
+      inside = inside && v >= 0 && v < (int64_t)m->dims[i + 1];
+      offset += v * (int64_t)m->strides[i] / m->bytes;
+    }
+    to[p] = inside ? offset : -1;
+    for (int i = 0; i <= space; ++i) {
+      if (i == space) {
+        n++;
+        break;
+      }
+      at[i] += m->steps[i + 1];
+      if (at[i] <= (int64_t)m->dims[i + 1] - 1 + m->upper[i]) break;
+      at[i] = m->lower[i];
+    }
+  }
+}
+
+/* What the definition reads for output pixel m and a tap; -1 for padding and past the last image. */
+static int64_t wanted(const hk_geom *g, int64_t m, const int64_t tap[3]) {
+  int64_t offset = 0;
+  for (int d = 2; d >= 0; --d) {
+    const int64_t i = m % g->out[d] * g->stride[d] + tap[d] * g->dil[d] - g->lo[d];
+    if (i < 0 || i >= g->in[d]) return -1;
+    offset += i * g->x.at[d];
+    m /= g->out[d];
+  }
+  return m < g->n ? offset + m * g->x.outer : -1;
+}
+
+static void check_walk(const hk_geom *g, const hk_cu_map *m, const char *text) {
+  enum { PIXELS = 96 };
+  int64_t got[PIXELS], tap[3];
+  for (int64_t start = 0; start < g->gm; start += PIXELS)
+    for (tap[0] = 0; tap[0] < g->win[0]; ++tap[0])
+      for (tap[1] = 0; tap[1] < g->win[1]; ++tap[1])
+        for (tap[2] = 0; tap[2] < g->win[2]; ++tap[2]) {
+          walk(m, g, start, tap, PIXELS, got);
+          for (int p = 0; p < PIXELS; ++p)
+            CHECK(got[p] == wanted(g, start + p, tap), "%s: pixel %lld tap %lld %lld %lld: %lld, not %lld", text,
+                  (long long)(start + p), (long long)tap[0], (long long)tap[1], (long long)tap[2], (long long)got[p],
+                  (long long)wanted(g, start + p, tap));
+        }
+}
+
+static void check_tiled(const hk_geom *g, const hk_cu_map *m, const char *text) {
+  const int64_t tap[3] = {0, 0, 0};
+  CHECK((int64_t)m->dims[1] == g->gm, "%s", text);
+  for (int64_t p = 0; p < g->gm; ++p)
+    CHECK(p * (int64_t)m->strides[0] / m->bytes == wanted(g, p, tap), "%s: pixel %lld", text, (long long)p);
+}
+
+static hk_geom make(hk_conv_desc d) {
+  hk_problem p = {.size = sizeof p};
+  hk_geom g;
+  d.size = sizeof d;
+  d.layout = HK_CHANNELS_LAST;
+  if (!d.x_type) d.x_type = d.f_type = d.y_type = HK_BF16;
+  CHECK(hk_problem_conv(&p, &d) == HK_OK, "%s", hk_last_error());
+  CHECK(hk_geom_make(&g, &p, false) == HK_OK, "%s", hk_last_error());
+  return g;
+}
+
+static void walks(void) {
+  static const struct { const char *text; int load; hk_conv_desc d; } cases[] = {
+      {"square", HK_CU_LOAD_2D, {.rank = 2, .n = 2, .c = 64, .k = 8, .in = {9, 9}, .window = {3, 3}, .pad_lo = {1, 1}, .pad_hi = {1, 1}}},
+      {"nothing square", HK_CU_LOAD_2D,
+       {.rank = 2, .n = 3, .c = 72, .k = 8, .in = {13, 7}, .window = {3, 2}, .stride = {2, 1}, .pad_lo = {1, 0}, .pad_hi = {2, 3}, .dilation = {1, 2}}},
+      {"wide padding", HK_CU_LOAD_2D, {.rank = 2, .n = 2, .c = 8, .k = 8, .in = {5, 6}, .window = {2, 3}, .stride = {3, 2}, .pad_lo = {7, 9}, .pad_hi = {8, 5}}},
+      {"one row", HK_CU_LOAD_1D, {.rank = 1, .n = 3, .c = 16, .k = 8, .in = {50}, .window = {5}, .stride = {3}, .pad_lo = {4}, .pad_hi = {20}, .dilation = {7}}},
+      {"long dilation", HK_CU_LOAD_1D, {.rank = 1, .n = 1, .c = 16, .k = 8, .in = {2000}, .window = {3}, .dilation = {900}}},
+      {"volume", HK_CU_LOAD_3D,
+       {.rank = 3, .n = 2, .c = 24, .k = 8, .in = {4, 5, 6}, .window = {2, 3, 2}, .stride = {1, 2, 3}, .pad_lo = {1, 0, 2}, .pad_hi = {0, 2, 1}, .dilation = {2, 1, 1}}},
+      {"strided 1x1", HK_CU_LOAD_2D, {.rank = 2, .n = 2, .c = 64, .k = 8, .in = {9, 10}, .window = {1, 1}, .stride = {2, 3}}},
+  };
+  for (int i = 0; i < HK_COUNT(cases); ++i) {
+    const hk_geom g = make(cases[i].d);
+    hk_cu_map m;
+    char why[HK_CU_REASON] = "";
+    const bool ok = hk_cu_map_make(&g, &m, why);
+    CHECK(ok, "%s refused: %s", cases[i].text, why);
+    CHECK(ok && m.load == cases[i].load, "%s: load %d", cases[i].text, m.load);
+    if (ok) check_walk(&g, &m, cases[i].text);
+  }
+  const hk_geom g = make((hk_conv_desc){.rank = 2, .n = 3, .c = 40, .k = 8, .in = {5, 7}, .window = {1, 1}});
+  hk_cu_map m;
+  char why[HK_CU_REASON];
+  CHECK(hk_cu_map_make(&g, &m, why) && m.load == HK_CU_LOAD_TILED, "a plain product is a tiled map");
+  check_tiled(&g, &m, "plain product");
+}
+
+static void cropped(void) {
+  hk_geom g = make((hk_conv_desc){.rank = 2, .n = 2, .c = 8, .k = 8, .in = {9, 8}, .window = {2, 2}});
+  hk_problem p = {.size = sizeof p};
+  hk_cu_map m;
+  char why[HK_CU_REASON];
+  CHECK(hk_problem_conv2d(&p, HK_CHANNELS_LAST, 2, 8, 9, 8, 8, 2, 2, 1, 0, 1, 1) == HK_OK, "%s", hk_last_error());
+  p.pad_lo[0] = -2, p.pad_hi[1] = -3, p.pad_lo[1] = 1;
+  CHECK(hk_problem_dense(&p, HK_CHANNELS_LAST) == HK_OK && hk_geom_make(&g, &p, false) == HK_OK, "%s", hk_last_error());
+  CHECK(hk_cu_map_make(&g, &m, why), "%s", why);
+  check_walk(&g, &m, "cropped");
+}
+
+static void refusals(void) {
+  static const struct { const char *word; hk_conv_desc d; } cases[] = {
+      {"multiple of 16", {.rank = 2, .n = 2, .c = 67, .k = 8, .in = {9, 9}, .window = {3, 3}}},
+      {"stride of 9", {.rank = 2, .n = 2, .c = 64, .k = 8, .in = {30, 30}, .window = {3, 3}, .stride = {9, 1}}},
+      {"beyond the copy engine", {.rank = 2, .n = 1, .c = 64, .k = 8, .in = {300, 300}, .window = {3, 3}, .dilation = {100, 100}}},
+      {"beyond the copy engine", {.rank = 3, .n = 1, .c = 64, .k = 8, .in = {50, 9, 9}, .window = {3, 1, 1}, .dilation = {17, 1, 1}}},
+      {"channels a group", {.rank = 2, .n = 2, .c = 64, .k = 8, .groups = 2, .in = {9, 9}, .window = {3, 3}}},
+  };
+  for (int i = 0; i < HK_COUNT(cases); ++i) {
+    const hk_geom g = make(cases[i].d);
+    hk_cu_map m;
+    char why[HK_CU_REASON] = "";
+    CHECK(!hk_cu_map_make(&g, &m, why) && strstr(why, cases[i].word), "expected \"%s\", got \"%s\"", cases[i].word, why);
+  }
+}
+
+/* Every row must be reachable by its knobs alone, and its estimate must fall when the work does. */
+static void rows(void) {
+  const hk_geom big = make((hk_conv_desc){.rank = 2, .n = 8, .c = 256, .k = 640, .in = {56, 56}, .window = {3, 3}});
+  const hk_geom small = make((hk_conv_desc){.rank = 2, .n = 1, .c = 256, .k = 640, .in = {28, 28}, .window = {3, 3}});
+  for (int i = 0; i < hk_cu_row_count; ++i) {
+    const hk_cu_row *a = &hk_cu_rows[i];
+    CHECK(hk_cu_row_shared(a) <= 232448, "%s: %d bytes of shared memory", a->name, hk_cu_row_shared(a));
+    CHECK(hk_cu_row_seconds(a, &small, 132) < hk_cu_row_seconds(a, &big, 132), "%s", a->name);
+    for (int j = 0; j < i; ++j) {
+      const hk_cu_row *b = &hk_cu_rows[j];
+      CHECK(a->type != b->type || hk_cu_row_bm(a) != hk_cu_row_bm(b) || a->bn != b->bn || a->stages != b->stages || a->cm != b->cm ||
+                a->cn != b->cn || a->split != b->split, "%s and %s have the same knobs", a->name, b->name);
+    }
+  }
+}
+
+int main(void) {
+  walks();
+  cropped();
+  refusals();
+  rows();
+  return hk_test_end();
+}

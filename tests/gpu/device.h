@@ -1,0 +1,21 @@
+/* A problem on the device: tensors between guard bytes, every decision of it executed and compared with the CPU's reference. */
+#ifndef HK_TESTS_GPU_DEVICE_H
+#define HK_TESTS_GPU_DEVICE_H
+#include <stdint.h>
+
+#include "hankel.h"
+
+/* How the tensors are filled: small integers (all sums exact), normal-like fractions, or a zero filter with a residual
+ * that codes its position. */
+enum { FILL_INTEGERS = 0, FILL_FRACTIONS = 1, FILL_POSITIONS = 2 };
+
+typedef struct gpu_case {
+  const char *problem, *epilogue;
+  int fill;
+  uint32_t math;
+  int late_weights;   /* filters, scale and bias given at execute */
+} gpu_case;
+
+/* Runs the case by every wgmma tile and every other decision of the device; counts what ran. Failures go to CHECK. */
+int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed);
+#endif

@@ -1,0 +1,119 @@
+/* Every wgmma tile and every other CUDA decision against the CPU's reference: geometries that squares would hide, every
+ * epilogue, both layouts of y, odd channels, groups, gradients' dilations, random problems. Needs a CUDA device; exits with
+ * 77 without. `kernels_test short` is the set for compute-sanitizer. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+#include "support/check.h"
+
+static const gpu_case geometries[] = {
+    {"2d_n2_c64_i13x9_k96_w3x2_s2x1_p1:2x0:1_d1x2_bf16:bf16:f32_last", "none", 0, 0, 0},
+    {"2d_n3_c64_i17x19_k64_w2x3_s1x2_p0:3x2:1_d2x1_bf16:bf16:f32_last", "none", 0, 0, 1},
+    {"2d_n3_c72_i7x5_k200_w1_bf16_last", "none", 0, 0, 0},
+    {"1d_n2_c64_i300_k40_w5_p3:9_d7_bf16:bf16:f32_last", "none", 0, 0, 0},
+    {"3d_n2_c40_i5x6x7_k72_w2x3x2_s1x1x2_p1:0x0:2x1_bf16:bf16:f32_last", "none", 0, 0, 0},
+    {"2d_n8_c128_i30x31_k320_w3_p1_bf16_last", "none", 0, 0, 0},
+    {"2d_n2_c128_i20_k272_w3_p1_g2_bf16_last", "bias", 0, 0, 0},
+    {"2d_n2_c64_i20_k129_w3_p-1:1x-2:-3_bf16_last", "bias", 0, 0, 0},
+    {"2d_n1_c64_i9_k64_w3_p5:6x5_f16_last", "none", 0, 0, 1},
+    {"2d_n2_c64_i12x10_k136_w3_p1_f16:f16:f32_last", "none", 0, 0, 0},
+    {"2d_n2_c64_i12x10_k136_w3_p1_f32_last", "none", 0, HK_MATH_TF32, 0},
+    {"2d_n2_c160_i12x10_k136_w3_p1_f8e4m3:f8e4m3:f32_last", "none", 0, 0, 0},
+    {"2d_n2_c160_i12x10_k136_w3_p1_f8e4m3_last", "none", 0, 0, 0},
+    {"2d_n2_c64_i12x10_k40_w3_p1_bf16:bf16:f16_last", "none", 0, 0, 0},
+};
+static const gpu_case general[] = {
+    {"2d_n2_c5_i9x8_k7_w3_p1_f32_first", "none", 0, 0, 0},
+    {"2d_n2_c6_i9x8_k8_w3_p1_g2_f64_first", "bias+relu", 0, 0, 1},
+    {"2d_n2_c4_i9x8_k8_w3_l2_p1_f32_last", "none", 0, 0, 0},
+    {"2d_n4_c4_i9x8_k8_w3_b2_f32_first", "none", 0, 0, 0},
+    {"1d_n2_c8_i20_k6_w3_flip_f16_last", "none", 0, 0, 0},
+    {"2d_n1_c16_i8x8_k32_w3_p1_s8:s8:s32_xz3_last", "none", 0, 0, 0},
+    {"2d_n1_c16_i8x8_k32_w3_p1_u8:s8:s8_xz3_yz-2_last", "scale+bias", 0, 0, 0},
+    {"3d_n1_c3_i4x5x6_k5_w2_bf16_first", "scale+bias+leaky:0.5", 0, 0, 0},
+    {"2d_n2_c67_i9x8_k129_w3_p1_bf16_last", "none", 0, 0, 0},
+    {"2d_n2_c64_i9x8_k64_w3_p1_bf16_first", "bias", 0, 0, 0},
+};
+static const char *const epilogues[] = {
+    "scale", "scale1+bias", "bias+relu", "bias+clip:-1:6", "leaky:0.25", "prelu", "sigmoid", "bias+silu", "tanh", "gelu",
+    "gelu_tanh", "hardswish", "hardtanh", "softsign", "sum:0.5", "scale+bias+relu+sum:2", "bias+presum:1+relu", "presum:1+silu",
+    "bias+silu+sum:0.5", "gated:tanh:sigmoid", "blended:none:sigmoid",
+};
+static const char *const epilogue_problems[] = {
+    "2d_n2_c64_i11x10_k160_w3_p1_bf16_last", "2d_n2_c64_i11x10_k160_w3_p1_f16:f16:f32_last",
+    "2d_n2_c64_i11x10_k52_w3_p1_f16_last",
+};
+
+static int run(const gpu_case *c, uint64_t seed) { return gpu_case_run(c, NULL, seed); }
+
+static int run_epilogues(void) {
+  int ran = 0;
+  for (size_t p = 0; p < sizeof epilogue_problems / sizeof *epilogue_problems; ++p)
+    for (size_t e = 0; e < sizeof epilogues / sizeof *epilogues; ++e) {
+      const gpu_case c = {epilogue_problems[p], epilogues[e], 0, 0, 0};
+      ran += run(&c, 7 + e);
+    }
+  static const gpu_case coded[] = {
+      {"2d_n3_c64_i9x14_k168_w1_bf16_last", "sum:1", FILL_POSITIONS, 0, 0},
+      {"2d_n3_c64_i9x14_k168_w3_p1_f16:f16:f32_last", "sum:1", FILL_POSITIONS, 0, 0},
+      {"2d_n3_c64_i9x14_k131_w3_p1_f16_last", "sum:1", FILL_POSITIONS, 0, 0},
+      {"2d_n3_c128_i9x14_k272_w1_g2_bf16_last", "presum:1+relu", FILL_POSITIONS, 0, 0},
+  };
+  for (size_t i = 0; i < sizeof coded / sizeof *coded; ++i) ran += run(&coded[i], i);
+  return ran;
+}
+
+static int pick(uint64_t *seed, int lo, int hi) { return lo + (hk_test_integer(seed, 1 << 20) + (1 << 20)) % (hi - lo + 1); }
+
+static int run_random(int count, uint64_t seed) {
+  static const hk_type types[] = {HK_BF16, HK_F16, HK_F8E4M3, HK_F32};
+  int ran = 0;
+  for (int i = 0; i < count; ++i) {
+    hk_conv_desc d = {.size = sizeof d, .rank = pick(&seed, 1, 3), .n = pick(&seed, 1, 3), .k = pick(&seed, 1, 40) * 8};
+    const hk_type type = types[pick(&seed, 0, 3)];
+    d.layout = pick(&seed, 0, 4) ? HK_CHANNELS_LAST : HK_CHANNELS_FIRST;
+    d.c = pick(&seed, 1, 12) * 16 + (pick(&seed, 0, 5) ? 0 : pick(&seed, 1, 15));
+    d.x_type = d.f_type = type;
+    d.y_type = pick(&seed, 0, 1) || type == HK_F8E4M3 ? HK_F32 : type;
+    for (int a = 0; a < d.rank; ++a) {
+      d.window[a] = pick(&seed, 1, 3), d.stride[a] = pick(&seed, 1, 3), d.dilation[a] = pick(&seed, 1, 3);
+      d.pad_lo[a] = pick(&seed, 0, 3), d.pad_hi[a] = pick(&seed, 0, 3);
+      d.in[a] = pick(&seed, 7, d.rank == 1 ? 200 : d.rank == 2 ? 16 : 8);
+    }
+    hk_problem p = {.size = sizeof p};
+    if (hk_problem_conv(&p, &d)) continue;
+    const gpu_case c = {NULL, i % 3 ? "none" : "scale+bias+relu", 0, HK_MATH_TF32, i % 2};
+    ran += gpu_case_run(&c, &p, seed);
+  }
+  return ran;
+}
+
+int main(int argc, char **argv) {
+  const int few = argc > 1 && !strcmp(argv[1], "short");
+  hk_gpu gpu = {.size = sizeof gpu};
+  int ran = 0;
+  if (hk_gpu_info(&gpu) || !gpu.kernels) {
+    printf("no CUDA device: %s\n", hk_last_error());
+    return 77;
+  }
+  printf("%s, %d processors\n", gpu.name, (int)gpu.processors);
+  for (size_t i = 0; i < sizeof geometries / sizeof *geometries; ++i)
+    if (!few || i < 3) ran += run(&geometries[i], i);
+  for (size_t i = 0; i < sizeof general / sizeof *general; ++i) ran += run(&general[i], 100 + i);
+  if (!few) {
+    ran += run_epilogues();
+    ran += run_random(60, 11);
+    static const gpu_case fractions[] = {
+        {"2d_n2_c256_i14_k128_w3_p1_bf16:bf16:f32_last", "none", FILL_FRACTIONS, 0, 0},
+        {"2d_n2_c256_i14_k128_w3_p1_f16:f16:f32_last", "none", FILL_FRACTIONS, 0, 0},
+        {"2d_n2_c256_i14_k128_w3_p1_f32_last", "none", FILL_FRACTIONS, HK_MATH_TF32, 0},
+        {"2d_n2_c256_i14_k128_w3_p1_f8e4m3:f8e4m3:f32_last", "none", FILL_FRACTIONS, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof fractions / sizeof *fractions; ++i) ran += run(&fractions[i], 200 + i);
+  }
+  printf("%d executions compared\n", ran);
+  CHECK(ran > 0, "nothing ran");
+  return hk_test_end();
+}
