@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# The C example of docs/nam.md, as printed there, compiles without a warning against the built libraries and plays a small
+# model; then the program: info, bench and render, and what render refuses. Skipped where the player is not built.
+set -eu
+nam=$HANKEL_BUILD_DIR/bin/hankel-nam
+[ -x "$nam" ] || exit 77
+models=$HANKEL_SOURCE_DIR/tests/fuzz/corpus/nam
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+awk '/^```/ {if (on) exit; if ($0 == "```c") {on = 1; next}} on' "$HANKEL_SOURCE_DIR/docs/nam.md" > "$dir/example.c"
+[ "$(wc -l < "$dir/example.c")" -le 40 ] && [ -s "$dir/example.c" ]
+san=()
+[ -z "${HK_SANITIZE:-}" ] || san=("-fsanitize=$HK_SANITIZE")
+"$HK_CC" -std=c11 -Wall -Wextra -Werror "${san[@]}" "-I$HANKEL_SOURCE_DIR/include" "-I$HANKEL_SOURCE_DIR/apps/nam" "$dir/example.c" \
+  -o "$dir/example" "-L$HANKEL_BUILD_DIR/lib" "-Wl,-rpath,$HANKEL_BUILD_DIR/lib" -lhankel-nam -lhankel -lm
+"$dir/example" "$models/wavenet.nam" > "$dir/out"
+diff -u - "$dir/out" << 'EOF'
+WaveNet, 1 size(s), 23 frames of memory
+the output is finite
+EOF
+if "$dir/example" "$dir/absent.nam" 2> "$dir/err"; then exit 1; fi
+grep -q "cannot be opened" "$dir/err"
+
+fail() { echo "$1"; exit 1; }
+refuses() { # pattern, command...
+  local pattern=$1
+  shift
+  if "$@" > "$dir/log" 2>&1; then fail "not refused: $*"; fi
+  grep -q "$pattern" "$dir/log" || { cat "$dir/log"; fail "the sentence lacks \"$pattern\": $*"; }
+}
+# a second of 16-bit mono at RATE: a ramp that wraps
+wav() { # path rate
+  python3 - "$1" "$2" << 'EOF'
+import struct, sys, wave
+rate = int(sys.argv[2])
+with wave.open(sys.argv[1], "wb") as w:
+    w.setnchannels(1); w.setsampwidth(2); w.setframerate(rate)
+    w.writeframes(b"".join(struct.pack("<h", (i * 97) % 8001 - 4000) for i in range(rate)))
+EOF
+}
+"$nam" info "$models/container.nam" | grep -q "sizes  *2; this is number 2" || fail "info of a container"
+"$nam" info "$models/container.nam" --size 0 | grep -q "Linear: 2 taps" || fail "the smallest size"
+"$nam" bench "$models/lstm.nam" --seconds 0.05 --passes 2 --block 64 | grep -q "^ *64 " || fail "bench"
+wav "$dir/in.wav" 48000
+wav "$dir/other.wav" 44100
+"$nam" render "$models/wavenet.nam" "$dir/in.wav" "$dir/a.wav" --block 64
+"$nam" render "$models/wavenet.nam" "$dir/in.wav" "$dir/b.wav" --block 37
+cmp "$dir/a.wav" "$dir/b.wav" || fail "the blocks show in the output"
+[ "$(stat -c %s "$dir/a.wav")" -ge $((48000 * 4)) ] || fail "the output is too short"
+refuses "44100 Hz, the model 48000 Hz" "$nam" render "$models/wavenet.nam" "$dir/other.wav" "$dir/c.wav"
+"$nam" render "$models/wavenet.nam" "$dir/other.wav" "$dir/c.wav" --force
+"$nam" render "$models/wavenet.nam" "$dir/other.wav" "$dir/d.wav" --resample
+[ "$(stat -c %s "$dir/c.wav")" = "$(stat -c %s "$dir/d.wav")" ] || fail "resampling changed the length"
+refuses "not JSON" "$nam" info "$dir/in.wav"
+refuses "cannot be opened" "$nam" info "$dir/absent.nam"
+refuses "usage" "$nam" render "$models/wavenet.nam" "$dir/in.wav"
+sed 's/"0.5.4"/"0.9.0"/' "$models/wavenet.nam" > "$dir/new.nam"
+refuses "0.9.0 is not one of" "$nam" info "$dir/new.nam"
+sed 's/"weights":\[/"weights":[1,/' "$models/wavenet.nam" > "$dir/more.nam"
+refuses "1 too many" "$nam" info "$dir/more.nam"
+echo "the example, info, bench and render behave"
