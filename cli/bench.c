@@ -11,8 +11,9 @@ static struct {
   cli_texts peers;
   int64_t rounds;
   double seconds;
-  bool deconv, csv, json, cold, late;
-} o = {.rounds = 0, .seconds = 0.3};
+  int64_t block;
+  bool deconv, csv, json, cold, late, stream;
+} o = {.rounds = 0, .seconds = 0.3, .block = 64};
 
 static const cli_option table[] = {
     {"batch", CLI_TEXT, &o.batch, "FILE", "problems, one a line, or a .tsv of shapes"},
@@ -25,6 +26,8 @@ static const cli_option table[] = {
     {"late-weights", CLI_FLAG, &o.late, NULL, "weights come at execute"},
     {"seconds", CLI_REAL, &o.seconds, "S", "time spent on a problem, all together (default 0.3)"},
     {"rounds", CLI_INTEGER, &o.rounds, "N", "rounds (default: as many as fit, 7 to 200)"},
+    {"stream", CLI_FLAG, &o.stream, NULL, "in place of problems: streams of 1 to 32 channels, every group, 1 and 3 taps"},
+    {"block", CLI_INTEGER, &o.block, "N", "of --stream: frames in a block, 1 to 65536 (default 64)"},
     {"csv", CLI_FLAG, &o.csv, NULL, "print CSV"},
     {"json", CLI_FLAG, &o.json, NULL, "print JSON in google-benchmark's shape"},
     {"html", CLI_TEXT, &o.html, "FILE", "write a page with the roofline, the peers and the table"},
@@ -281,8 +284,9 @@ int cli_bench(const cli_verb *verb, int argc, char **argv) {
   if ((code = cli_planning_options(&options)) || (code = cli_planning_epilogue(&e)) ||
       (code = cli_layout_read(o.layout, &layout)))
     return code;
+  if (o.stream && !words && !o.batch && !o.json && o.block >= 1 && o.block <= 65536) return bench_stream(o.block, options.isa, o.csv);
   if (words + (o.batch != NULL) != 1 || o.rounds < 0 || o.rounds > BENCH_ROUNDS || (o.csv && o.json)) {
-    cli_error("one of PROBLEM and --batch, rounds of 1 to %d, one of --csv and --json; usage: hankel %s", BENCH_ROUNDS,
+    cli_error("one of PROBLEM, --batch and --stream, rounds of 1 to %d, one of --csv and --json; usage: hankel %s", BENCH_ROUNDS,
               verb->usage);
     return CLI_USAGE;
   }

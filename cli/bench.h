@@ -22,6 +22,7 @@ typedef struct bench_sheet {
   FILE *file;
 } bench_sheet;
 
+int bench_stream(int64_t block, hk_isa isa, bool csv); /* bench_stream.c */
 const hk_peer *bench_peer_open(const char *name);
 int bench_best_peer(const bench_sheet *s, const bench_row *r); /* -1: none */
 void bench_csv_head(const bench_sheet *s);

@@ -10,7 +10,7 @@ static const cli_verb verbs[] = {
     {"run", "run [PROBLEM] --x X.npy --f F.npy --out Y.npy [options]", "computes one convolution on .npy files",
      cli_run},
     {"check", "check PROBLEM | --batch FILE | --random N [options]", "every decision against the reference", cli_check},
-    {"bench", "bench PROBLEM | --batch FILE [options]", "times problems", cli_bench},
+    {"bench", "bench PROBLEM | --batch FILE | --stream [options]", "times problems", cli_bench},
     {"tune", "tune PROBLEM | --batch FILE | --random N [options]", "measures candidates and keeps the wisdom", cli_tune},
     {"wisdom", "wisdom [export | path | import FILE...] [options]", "what measuring taught, as text", cli_wisdom},
     {"compare", "compare OLD.json NEW.json [options]", "what got slower between two outputs of bench --json", cli_compare},
