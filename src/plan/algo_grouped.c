@@ -142,7 +142,7 @@ bool hk_grouped_layout(const hk_task *t, const hk_decision *d, hk_grouped *p, ch
   p->bands_q = hk_ceil_div(g->out[2], p->band_q);
   p->bands = g->out[0] * p->bands_p * p->bands_q;
   p->fused = fuse(t, p);
-  p->uniform = g->y.group == g->k * g->y.channel || g->groups == 1;
+  p->uniform = g->k == 1 || g->y.group == g->k * g->y.channel || g->groups == 1;
   if (choose_tiles(t, p) <= 0) return refuse(why, "no kernels for this many channels");
   if (p->source == HK_GROUPED_DIRECT)
     return (direct(t) && p->fused) || refuse(why, "source=0 needs one dimension, stride 1, no padding, an epilogue that fuses");

@@ -52,7 +52,7 @@ static void run_direct(const job *j, int64_t band, int64_t from, int64_t to) {
     const int64_t count = p->uniform ? hk_min64(to - from, g->groups - group) : 1;
     const float *x = (const float *)(const void *)j->call->x + n * g->x.outer + group * g->x.group + q;
     float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + q;
-    call_small(j, x, g->x.channel, g->x.group, group, count, cols, y, g->y.channel);
+    call_small(j, x, g->x.channel, g->x.group, group, count, cols, y, g->k == 1 ? g->y.group : g->y.channel);
     from += count;
     group += count;
     if (group < g->groups) continue;
