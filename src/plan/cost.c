@@ -11,7 +11,7 @@
 #define CYCLES 3e9
 
 /* AMD before Zen 5 (family 1Ah) runs a 512-bit instruction as two 256-bit halves: no more flops than AVX2 has. */
-static bool halves_512(void) {
+static bool ask_halves_512(void) {
 #if defined(__x86_64__)
   unsigned a, b, c, d;
   if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx) return false;
@@ -20,6 +20,13 @@ static bool halves_512(void) {
 #else
   return false;
 #endif
+}
+
+/* Asked once: under a hypervisor the question takes tens of microseconds. */
+static bool halves_512(void) {
+  static _Atomic int known; /* 0 not yet, 1 no, 2 yes */
+  if (!known) known = ask_halves_512() ? 2 : 1;
+  return known == 2;
 }
 
 double hk_cost_peak(hk_isa isa) {
