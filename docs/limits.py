@@ -31,7 +31,7 @@ OPERATIONS = [  # what it is called, problem, epilogue
 TYPES = ["f32", "f64", "bf16", "f16", "u8:s8:s8"]
 HEAD = """# Limits: what is native, what is slower, what is refused
 
-Written by docs/limits.py from `hankel plan --why --json --isa avx2`; a test keeps it current. "reference" is the scalar
+Written by docs/limits.py from `hankel plan --why --json --isa avx2`; `docs/limits.py --check` says whether it is current. "reference" is the scalar
 reference: always right, and slow. `hk_options.forbid_fallback` makes it an error instead. Problems that break a rule are
 refused with a sentence that names the field, the value and the rule; docs/manual.md lists the rules. GPU limits are in
 docs/cuda.md.
