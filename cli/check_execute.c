@@ -256,7 +256,9 @@ static bool result_agrees(const check_session *c, const comparison *m, const cha
   for (int64_t j = 0; j < c->u.count; j++) {
     double have = result_at(c, result, j), want = m->with_formula || c->u.sample ? c->value[j] : c->reference[j];
     if (!element_agrees(c, m, j, have, want)) return difference_tell(c, m, j, have, want, why);
-    double d = have - want, e = m->factor * c->norm_bound[j] + check_rounding(result_type(c), want);
+    hk_type type = result_type(c);
+    if (type == HK_S8 || type == HK_U8 || type == HK_S32) want = clamped(type, want);
+    double d = have - want, e = m->factor * c->norm_bound[j] + check_rounding(type, want);
     if (isfinite(d)) difference += d * d;
     if (isfinite(e)) allowed += e * e;
   }

@@ -16,6 +16,7 @@ typedef enum hk_family {
   HK_FAMILY_DWC = 11,   /* depthwise and grouped, lanes are channels */
   HK_FAMILY_STAGE = 12, /* rows of a plane into a padded buffer */
   HK_FAMILY_CONVERT = 13,  /* rows of one element type into another: x_type to f_type */
+  HK_FAMILY_QGEMM = 14,  /* rows of s16 pixels x packed output channels, sums in s32 */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -103,6 +104,16 @@ typedef struct hk_gather_args {
 static inline int32_t hk_isa_lanes(hk_isa isa) {
   return isa >= HK_ISA_AVX512 ? 16 : isa == HK_ISA_AVX2 ? 8 : isa == HK_ISA_NEON ? 4 : 1;
 }
+
+/* qgemm: out[m][j] (+)= sum over segments t and pairs c of row[t*MR + m][2c..2c+1] . f[t][c][j][0..1], in s32.
+ * f is packed [segment][pair][NR][2]; out is [MR][NR]. */
+typedef struct hk_qgemm_args {
+  const int16_t *const *row;
+  const int16_t *f;
+  int32_t *out;
+  int64_t segments, pairs;
+  int32_t accumulate; /* add to out instead of starting from zero */
+} hk_qgemm_args;
 
 /* convert: dst[i] = src[i] in the other type. */
 typedef struct hk_convert_args {
