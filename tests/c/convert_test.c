@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "core/core.h"
+#include "cpu/ukernel.h"
 #include "support/check.h"
 
 static void codes(hk_type t, uint32_t count) {
@@ -32,7 +33,40 @@ static void ties(hk_type t, uint32_t count) {
   }
 }
 
+/* every convert row of this machine against the definition: all codes one way, all roundings the other, odd counts */
+static void rows(void) {
+  enum { COUNT = 65536 };
+  static uint16_t half[COUNT], half_out[COUNT];
+  static float wide[COUNT + 1];
+  for (int i = 0; i < COUNT; i++) half[i] = (uint16_t)i;
+  for (int32_t r = 0; r < hk_kernel_count; r++) {
+    const hk_kernel *k = &hk_kernels[r];
+    if (k->family != HK_FAMILY_CONVERT || !hk_cpu_has(k->isa)) continue;
+    if (k->f_type == HK_F32) {
+      k->fn(&(hk_convert_args){half + 3, wide, COUNT - 3});
+      for (int i = 3; i < COUNT; i++) {
+        const float want = (float)hk_load_element(k->x_type, half, i), got = wide[i - 3];
+        CHECK(got == want || (got != got && want != want), "%s: code %#x became %g", k->name, i, (double)got);
+      }
+    } else {
+      for (int i = 0; i < COUNT; i++) {
+        const uint32_t bits = (uint32_t)i * 65537u + (uint32_t)i * 40503u;
+        memcpy(&wide[i], &bits, 4);
+      }
+      k->fn(&(hk_convert_args){wide, half_out, COUNT - 5});
+      for (int i = 0; i < COUNT - 5; i++) {
+        uint16_t want;
+        hk_store_element(k->f_type, &want, 0, wide[i]);
+        const bool nan = wide[i] != wide[i];
+        const double back = hk_load_element(k->f_type, &half_out[i], 0);
+        CHECK(nan ? back != back : half_out[i] == want, "%s: %g became %#x, not %#x", k->name, (double)wide[i], half_out[i], want);
+      }
+    }
+  }
+}
+
 int main(void) {
+  rows();
   codes(HK_F16, 65536);
   codes(HK_BF16, 65536);
   codes(HK_F8E4M3, 256);
