@@ -2,7 +2,8 @@
 #   make run          set up, build, show what hankel does
 #   make test         set up, build, run every test      (SAN=address,undefined or SAN=thread: under sanitizers)
 #   make build | bench | test-gpu | bench-gpu | install | format | lint | clean | setup
-# PREFIX and DESTDIR as usual; JOBS; CMAKE_ARGS reach cmake; TEST_ARGS reach ctest, e.g. TEST_ARGS="-L quick".
+# PREFIX and DESTDIR as usual; JOBS; CMAKE_ARGS reach cmake; TEST_ARGS reach ctest, e.g. TEST_ARGS="-L quick",
+# BENCH_ARGS `hankel bench`, e.g. BENCH_ARGS="--layout first --only r50".
 SHELL := /bin/bash
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -30,14 +31,14 @@ test: build
 	@scripts/test.sh $(BUILD) $(JOBS) $(TEST_ARGS)
 
 bench: build
-	scripts/bench.sh $(BUILD)
+	scripts/bench.sh $(BUILD) cpu $(BENCH_ARGS)
 
 test-gpu: build
 	$(BUILD)/bin/hankel info --device cuda
 	@scripts/test.sh $(BUILD) 1 -L gpu --no-tests=error
 
 bench-gpu: build
-	scripts/bench.sh $(BUILD) --device cuda
+	scripts/bench.sh $(BUILD) cuda $(BENCH_ARGS)
 
 install: build
 	cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null

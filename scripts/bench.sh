@@ -1,19 +1,30 @@
 #!/usr/bin/env bash
-# Times the public shape lists and keeps what it found, with the machine and the commit, in bench/results/.
-# usage: bench.sh BUILD [--device cuda]
+# Times the public shape lists, beside every peer that was built, and keeps what it found, with command, machine, commit
+# and date, in bench/results/. usage: bench.sh BUILD cpu|cuda [more options of hankel bench]
 set -eu
-build=$1
-shift
-device=cpu
-[ "${1:-}" = --device ] && device=$2
+build=$1 device=$2
+shift 2
+list=bench/shapes/cpu.tsv
+options=(--device "$device" --csv)
+if [ "$device" = cuda ]; then
+  list=bench/shapes/gpu.tsv
+  options+=(--types column)
+fi
+peers=()
+for peer in "$build"/lib/hankel/peers/hankel_peer_*.so; do
+  [ "$device" = cpu ] && [ -e "$peer" ] || continue
+  peer=${peer##*/hankel_peer_}
+  peers+=(--peer "${peer%.so}")
+done
+command=("$build/bin/hankel" bench --batch "$list" "${options[@]}" "${peers[@]}" "$@")
 mkdir -p bench/results
-out=bench/results/$(date +%Y-%m-%d)-$device.csv
+out=bench/results/$(date -u +%Y-%m-%d)-$device.csv
 {
-  echo "# command: $build/bin/hankel bench --batch bench/shapes/$device.tsv --csv $*"
-  echo "# machine: $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)"
-  [ "$device" = cuda ] && echo "# gpu: $(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)"
-  echo "# commit: $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
+  echo "# command: ${command[*]}"
+  echo "# machine: $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $(nproc) cores"
+  if [ "$device" = cuda ]; then echo "# gpu: $(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)"; fi
+  echo "# commit: $(git describe --always --dirty 2> /dev/null || echo unknown)"
   echo "# date: $(date -u +%Y-%m-%dT%H:%MZ)"
-  "$build/bin/hankel" bench --batch "bench/shapes/$([ "$device" = cuda ] && echo gpu || echo cpu).tsv" --csv "$@"
+  "${command[@]}"
 } | tee "$out"
 echo "kept in $out" >&2
