@@ -8,7 +8,7 @@
 Arrays are read and written where they lie; strided, reversed and broadcast views are never copied. Refusals are
 HankelError with the library's status and sentence.
 """
-from . import compat
+from . import compat, wisdom
 from ._array import type_of
 from ._conv import conv, plan
 from ._epilogue import Epilogue, Position
@@ -21,4 +21,4 @@ from ._problem import Problem
 __version__ = version()
 __all__ = ["Epilogue", "HankelError", "Plan", "Position", "Problem", "candidates", "compat", "conv", "conv1d", "conv2d",
            "conv3d", "conv_grad_bias", "conv_grad_filter", "conv_grad_input", "conv_transpose1d", "conv_transpose2d",
-           "conv_transpose3d", "depthwise_conv1d", "library_path", "machine", "plan", "type_of", "version"]
+           "conv_transpose3d", "depthwise_conv1d", "library_path", "machine", "plan", "type_of", "version", "wisdom"]

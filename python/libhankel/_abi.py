@@ -6,7 +6,6 @@ the header, so the two cannot drift apart.
 import ctypes as C
 
 MAX_RANK = 3
-VERSION = "0.1.0"
 
 STATUS = ("HK_OK", "HK_INVALID", "HK_UNSUPPORTED", "HK_NO_MEMORY", "HK_WORKSPACE", "HK_SYNTAX", "HK_NO_WISDOM",
           "HK_FALLBACK", "HK_DEVICE", "HK_IO")
@@ -146,6 +145,13 @@ PROTOTYPES = {
     "hk_plan_symbol": (None, [_P, C.c_int32, C.POINTER(_S), C.POINTER(C.c_double)]),
     "hk_plan_error_factor": (C.c_double, [_P]),
     "hk_plan_candidates": (None, [_problem, C.POINTER(Epilogue), C.POINTER(Options), CandidateFn, _P]),
+    "hk_wisdom_import": (None, [_S]),
+    "hk_wisdom_export": (None, _text[1:]),
+    "hk_wisdom_load": (None, [_S]),
+    "hk_wisdom_save": (None, [_S]),
+    "hk_wisdom_path": (None, _text[1:]),
+    "hk_wisdom_forget": (C.c_int, []),
+    "hk_wisdom_count": (C.c_int64, []),
     "hk_machine_info": (None, [C.POINTER(Machine)]),
     "hk_isa_name": (_S, [C.c_int]),
 }

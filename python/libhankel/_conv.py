@@ -30,7 +30,7 @@ def split_keywords(keywords):
     return epilogue, options
 
 
-def _planned(problem, epilogue, f_zero, options):
+def planned(problem, epilogue, f_zero, options):
     """A plan whose weights come at execute; the same request again finds the same plan."""
     if epilogue.callbacks or f_zero is not None or "slopes" in epilogue.vectors:
         return Plan(problem, epilogue, f_zero=f_zero, **options)
@@ -91,7 +91,7 @@ def run(problem, dims, x, f, keywords, out=None, residual=None, f_zero=0, lay_fi
         plan = Plan(problem, epilogue, f_zero=per_channel_zero, **weights, **options)
         plan.layout = layout
         return plan
-    plan = _planned(problem, epilogue, per_channel_zero, options)
+    plan = planned(problem, epilogue, per_channel_zero, options)
     if out is None and not epilogue.raw.store:
         out = empty(shape, raw.y_type)
     return plan.execute(x.owner, f.owner, out, residual, **vectors)

@@ -3,9 +3,9 @@ import numpy as np
 
 from . import _abi
 from ._array import compute_dtype, empty, intake
-from ._conv import Laid, y_type_for
+from ._conv import Laid, planned, y_type_for
+from ._epilogue import Epilogue
 from ._native import call, invalid
-from ._plan import Plan
 from ._problem import dimension_numbers as read_dimension_numbers
 from ._problem import Problem, forward, geometry, output_shape, place, place_all
 
@@ -50,7 +50,7 @@ def conv_grad_input(dy, f, x_shape, window_strides=1, padding="VALID", lhs_dilat
     grad = problem.grad_input()
     _lay_dy(grad.raw.x, problem.raw, dy, geom.dims.y, swapped=False)
     grad.raw.x_type = dy.type
-    return Plan(grad, **options).execute(dy.owner, f.owner, out)
+    return planned(grad, Epilogue(), None, options).execute(dy.owner, f.owner, out)
 
 
 def conv_grad_filter(x, dy, f_shape, window_strides=1, padding="VALID", lhs_dilation=1, rhs_dilation=1,
@@ -70,7 +70,7 @@ def conv_grad_filter(x, dy, f_shape, window_strides=1, padding="VALID", lhs_dila
     grad = problem.grad_filter()
     _lay_dy(grad.raw.f, problem.raw, dy, geom.dims.y, swapped=True)
     grad.raw.f_type = dy.type
-    return Plan(grad, **options).execute(x.owner, dy.owner, out)
+    return planned(grad, Epilogue(), None, options).execute(x.owner, dy.owner, out)
 
 
 def conv_grad_bias(dy, dimension_numbers=None, dy_dtype=None):

@@ -46,7 +46,7 @@ def _load():
             function = getattr(library, name)
             function.restype = ctypes.c_int if result is None else result
             function.argtypes = arguments
-        library.hk_plan_destroy.restype = None
+        library.hk_plan_destroy.restype = library.hk_wisdom_forget.restype = None
         return library, path
     raise ImportError("libhankel: no shared library found; build it (make), or name it in LIBHANKEL")
 

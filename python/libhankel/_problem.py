@@ -1,11 +1,11 @@
 """Problems: hk_problem as a Python object, and how one is made from arrays and the usual arguments."""
 import ctypes as C
-from typing import NamedTuple, Optional, Tuple
+from typing import NamedTuple, Tuple
 
 import numpy as np
 
 from . import _abi
-from ._array import NAMES, empty, type_of
+from ._array import empty, type_of
 from ._native import call, invalid, text
 
 
@@ -104,9 +104,6 @@ class Dims(NamedTuple):
     x: Tuple[int, ...]
     f: Tuple[int, ...]
     y: Tuple[int, ...]
-
-
-_LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def dimension_numbers(spec, rank):
@@ -258,7 +255,3 @@ def place_all(problem, dims, x=None, f=None, y=None):
 
 def output_type(dtype, fallback):
     return fallback if dtype is None else type_of(dtype)
-
-
-def type_name(hk_type) -> Optional[str]:
-    return NAMES[hk_type]

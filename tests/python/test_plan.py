@@ -137,6 +137,27 @@ def test_stateful_plan_continues_a_stream():
     np.testing.assert_array_equal(state, x[:, :, -8:])
 
 
+def test_wisdom_is_learned_kept_and_used(tmp_path, arrays):
+    x, f, want = arrays
+    hk.wisdom.forget()
+    with pytest.raises(hk.HankelError, match="HK_NO_WISDOM"):
+        hk.Plan(TEXT, wisdom_only=True)
+    measured = hk.Plan(TEXT, rigor="measure", time_limit=2.0, f=f)
+    assert hk.wisdom.count() == 1
+    hk.wisdom.save(tmp_path / "learned")
+    hk.wisdom.forget()
+    assert hk.wisdom.count() == 0 and hk.wisdom.path() == ""
+    hk.wisdom.load(tmp_path / "learned")
+    again = hk.Plan(TEXT, wisdom_only=True, f=f)
+    assert again.decision == measured.decision
+    np.testing.assert_array_equal(again(x), want)
+    learned = hk.wisdom.text()
+    hk.wisdom.forget()
+    hk.wisdom.load_text(learned)
+    assert hk.wisdom.text() == learned
+    hk.wisdom.forget()
+
+
 def test_machine_and_version():
     assert hk.version().count(".") == 2 and hk.__version__ == hk.version()
     assert hk.machine()["cores"] >= 1
