@@ -10,11 +10,39 @@ from pathlib import Path
 
 import pytest
 
+import libhankel as hk
 from conftest import BUILD, SOURCE
 from suite import Suite
 
 LISTS = Path(os.environ.get("HANKEL_CONFORMANCE", SOURCE.parent / "shared" / "conformance")) / "benchdnn"
 COMMAND = os.environ.get("HANKEL_BIN", str(BUILD / "bin" / "hankel"))
+LARGEST = 1 << 27  # elements of x and f: a check holds about a dozen times as many bytes
+LISTED = {"memory": "x and f have more than 2^27 elements together; checking takes over 8 GB"}
+
+
+def elements(line, deconv):
+    """How many x and f of a problem hold at batch 1; 0 for lines that are not a bare problem."""
+    text = line.strip()
+    if not text or text[0] in "#-":
+        return 0
+    raw = hk.Problem(text, deconv).raw
+    window, size = 1, 1
+    for d in range(raw.rank):
+        window, size = window * raw.window[d], size * raw.in_[d]
+    return raw.c * size + raw.k * raw.c // max(raw.feature_groups, 1) * window
+
+
+def small_enough(path, folder, suite):
+    """The list without the problems that do not fit in memory, as a file in folder."""
+    kept = []
+    for line in path.read_text().splitlines():
+        if elements(line, path.name.startswith("deconv")) > LARGEST:
+            suite.refuse(f"{path.name}: {line}", "memory")
+        else:
+            kept.append(line)
+    copy = folder / path.name
+    copy.write_text("\n".join(kept) + "\n")
+    return copy
 
 
 def check(path):
@@ -29,10 +57,10 @@ def check(path):
 
 
 @pytest.mark.skipif(not LISTS.is_dir(), reason="benchdnn suite: ../shared/conformance/benchdnn is not there")
-def test_lists():
-    suite = Suite("benchdnn", least=500)
+def test_lists(tmp_path):
+    suite = Suite("benchdnn", LISTED, least=500)
     for path in sorted(LISTS.iterdir()):
-        passed, failed, skipped, printed = check(path)
+        passed, failed, skipped, printed = check(small_enough(path, tmp_path, suite))
         suite.passed += passed
         if failed:
             suite.failures += [f"{path.name}: {line}" for line in printed.splitlines() if "  # " in line][:failed] or \
