@@ -29,6 +29,7 @@ OPERATIONS = [  # what it is called, problem, epilogue
     ("odd strides", "1d_n2_c8_i20_k8_w3_{t}_xs=0.0.800.40.2_fs=0.0.24.3.1_ys=0.0.1.36.2", "none"),
 ]
 TYPES = ["f32", "f64", "bf16", "f16", "u8:s8:s8"]
+OTHER_PURPOSE = ["ISA cap", "CPU lacks", "is a narrow float", "has no gate", "must be int8"]  # say nothing of an f32 problem
 HEAD = """# Limits: what is native, what is slower, what is refused
 
 Written by docs/limits.py from `hankel plan --why --json --isa avx2`; `docs/limits.py --check` says whether it is current. "reference" is the scalar
@@ -64,7 +65,7 @@ def page():
             if t == "f32":
                 why = {}
                 for c in p["candidates"]:
-                    if c["refusal"] and "ISA cap" not in c["refusal"] and "CPU lacks" not in c["refusal"]:
+                    if c["refusal"] and not any(w in c["refusal"] for w in OTHER_PURPOSE):
                         why.setdefault(algorithm(c["decision"]), c["refusal"])
                 reasons.append((name, p["decision"].split()[0], why))
         lines.append(f"| {name} | " + " | ".join(cells) + " |")

@@ -132,27 +132,13 @@ static hk_status widen_filter(hk_plan *plan, const char *f, float **out, int64_t
 static hk_status build(hk_plan *plan) {
   const hk_task i = inner_task(&plan->task);
   hk_decision d = plan->decision;
-  d.algo = plan->decision.algo->inner;
+  d.algo = d.algo->inner;
   d.workspace_bytes -= own_bytes(&plan->task);
   float *wide = NULL;
   int64_t shift = 0;
   hk_status s = HK_OK;
-  hk_packed *mine = plan->packed;
-  hk_weights w = {.size = sizeof w, .scale = mine->scale, .bias = mine->bias, .slopes = mine->slopes};
   if (plan->task.f_now && !hk_plan_shares(plan)) s = widen_filter(plan, plan->raw_f, &wide, &shift);
-  if (!s) {
-    const hk_plan like = {.packed = mine, .f_shift = plan->f_shift};
-    w.f = wide ? wide + shift : NULL;
-    hk_plan *inner = NULL;
-    s = hk_plan_build(&inner, &i, &d, &w, hk_plan_shares(plan) ? &like : NULL);
-    plan->own = inner;
-    if (!s) {
-      atomic_fetch_add(&inner->packed->refs, 1);
-      hk_packed_release(mine);
-      plan->packed = inner->packed; /* one set of weights, which plans made alike share */
-      plan->f_shift = inner->f_shift;
-    }
-  }
+  if (!s) s = hk_plan_build_inner(plan, &i, &d, wide ? wide + shift : NULL);
   hk_free(wide);
   return s;
 }

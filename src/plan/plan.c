@@ -95,6 +95,23 @@ hk_status hk_plan_build(hk_plan **out, const hk_task *task, const hk_decision *d
   return HK_OK;
 }
 
+hk_status hk_plan_build_inner(hk_plan *plan, const hk_task *task, const hk_decision *d, const void *f) {
+  hk_packed *mine = plan->packed;
+  const hk_weights w = {.size = sizeof w, .f = f, .scale = mine->scale, .bias = mine->bias, .slopes = mine->slopes};
+  const hk_plan like = {.packed = mine, .f_shift = plan->f_shift};
+  hk_task t = *task;
+  hk_plan *inner = NULL;
+  t.geom.f.offset = 0; /* f points at f[0] already */
+  const hk_status s = hk_plan_build(&inner, &t, d, &w, hk_plan_shares(plan) ? &like : NULL);
+  if (s) return s;
+  plan->own = inner;
+  atomic_fetch_add(&inner->packed->refs, 1);
+  hk_packed_release(mine);
+  plan->packed = inner->packed;
+  plan->f_shift = inner->f_shift;
+  return HK_OK;
+}
+
 void hk_plan_destroy(hk_plan *plan) {
   if (!plan) return;
   if (plan->decision.algo->destroy) plan->decision.algo->destroy(plan);

@@ -120,7 +120,13 @@ void hk_packed_release(hk_packed *p);
 /* Takes the shared packed f when plan->share is set (then returns true: nothing to pack). */
 bool hk_plan_shares(const hk_plan *plan);
 
+/* For algorithms around another: builds the inner plan into plan->own; both plans then hold the inner plan's packed
+ * weights, which plans made alike share. f: the inner plan's f[0], NULL when it comes at execute or is shared. */
+hk_status hk_plan_build_inner(hk_plan *plan, const hk_task *task, const hk_decision *d, const void *f);
+
 /* rows.c: the epilogue of one run of f32 sums while it is hot, then conversion and store. at->k counts over all
  * groups; v has count values along k (at->along_k) or along the last dimension; v is overwritten. */
+/* The same for values that are finished but for the residual after the activation, user2 and the store. */
+void hk_plan_store_finished(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v);
 void hk_plan_store_row(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v);
 #endif

@@ -79,18 +79,32 @@ static void write(const row *r, const float *v) {
   }
 }
 
-static void store_run(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v) {
+static row row_make(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count) {
   const hk_geom *g = &plan->task.geom;
   const hk_epi *epi = &plan->task.epi;
-  const row r = {plan, call, at, count, place(g, &g->y, at), at->along_k ? g->y.channel : g->y.at[2],
-                 place(g, &epi->c, at), at->along_k ? epi->c.channel : epi->c.at[2]};
+  return (row){plan, call, at, count, place(g, &g->y, at), at->along_k ? g->y.channel : g->y.at[2],
+               place(g, &epi->c, at), at->along_k ? epi->c.channel : epi->c.at[2]};
+}
+
+static void finish(const row *r, float *v) {
+  const hk_epilogue *e = &r->plan->task.epi.e;
+  if (e->residual == HK_RESIDUAL_AFTER) residual(r, v);
+  if (e->user2) e->user2(r->call->user, r->at, r->count, v);
+  if (e->store) e->store(r->call->user, r->at, r->count, v);
+  else write(r, v);
+}
+
+void hk_plan_store_finished(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v) {
+  const row r = row_make(plan, call, at, count);
+  finish(&r, v);
+}
+
+static void store_run(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v) {
+  const row r = row_make(plan, call, at, count);
   linear(&r, v);
-  if (epi->e.residual == HK_RESIDUAL_BEFORE) residual(&r, v);
+  if (plan->task.epi.e.residual == HK_RESIDUAL_BEFORE) residual(&r, v);
   activate(&r, v);
-  if (epi->e.residual == HK_RESIDUAL_AFTER) residual(&r, v);
-  if (epi->e.user2) epi->e.user2(call->user, at, count, v);
-  if (epi->e.store) epi->e.store(call->user, at, count, v);
-  else write(&r, v);
+  finish(&r, v);
 }
 
 void hk_plan_store_row(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v) {
