@@ -1,7 +1,7 @@
 /* `hankel check`: every decision the planner would consider, for given or random problems, against the reference. The
  * work is done in child processes (--jobs), so that a crash is one failed problem with its line, not the end of the
- * run. Ends with a line `N passed, N failed, N skipped`. Large problems are checked on a smaller batch, and then on a
- * sample of their outputs (--reduce). */
+ * run. Ends with a line `N passed, N failed, N skipped`. Large problems are checked on fewer images or lines, and
+ * on a sample of their outputs (--reduce). */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static const cli_option table[] = {
     {"jobs", CLI_INTEGER, &o.jobs, "N", "processes to use (default 1)"},
     {"with", CLI_TEXT, &o.with, "LIST", "late, state, user, user2, store, c_strides, in_place, f_zeros"},
     {"reduce", CLI_REAL, &o.reduce, "GFLOP",
-     "larger problems: smaller batch, then a sample of outputs (default 0.02; 0: never)"},
+     "larger problems: fewer images, a sample of outputs (default 0.02; 0: never)"},
     {"stats", CLI_FLAG, &o.stats, NULL, "what the problems covered"},
     {"list", CLI_FLAG, &o.list, NULL, "print the problems, check nothing"},
     {"in-process", CLI_FLAG, &o.in_process, NULL, "no child processes (for debuggers)"},
@@ -55,14 +55,25 @@ static int64_t total;
 static job *jobs;
 
 /* ---- cases */
+static double work_of(const hk_problem *p) {
+  double flops = 0, bytes = 0;
+  return hk_problem_work(p, &flops, &bytes) ? 0 : flops;
+}
+
+/* A view of the same tensors: fewer images; and where one image is still far too large, fewer of its first lines. */
 static bool reduce(hk_problem *p) {
-  double flops = 0, bytes;
-  if (o.reduce <= 0 || hk_problem_work(p, &flops, &bytes) || flops <= 1e9 * o.reduce) return false;
-  int64_t groups = p->batch_groups > 1 ? p->batch_groups : 1, n = (int64_t)((double)p->n * 1e9 * o.reduce / flops);
+  double flops = work_of(p), limit = 1e9 * o.reduce;
+  if (o.reduce <= 0 || flops <= limit) return false;
+  int64_t groups = p->batch_groups > 1 ? p->batch_groups : 1, n = (int64_t)((double)p->n * limit / flops);
   n = n / groups * groups;
   if (n < groups) n = groups;
   bool less = n < p->n;
   p->n = n;
+  int64_t reach = p->dilation[0] * (p->window[0] - 1) + 1;
+  while (work_of(p) > 20 * limit && p->in[0] > 2 * reach) {
+    p->in[0] = (p->in[0] + 1) / 2;
+    less = true;
+  }
   return less;
 }
 
@@ -207,7 +218,7 @@ static int report(double seconds, int count) {
   tally sum = tally_all(count);
   for (int i = 0; i < REASONS; i++)
     if (sum.reason_count[i]) cli_note("%lld skipped: %s", (long long)sum.reason_count[i], sum.reason[i]);
-  if (sum.reduced) cli_note("%lld large problems ran on a smaller batch", (long long)sum.reduced);
+  if (sum.reduced) cli_note("%lld large problems ran on a smaller batch or fewer lines", (long long)sum.reduced);
   if (sum.sampled) cli_note("%lld large problems were compared on a sample of outputs", (long long)sum.sampled);
   if (o.stats) check_stats_print(sum.traits, total, stdout);
   cli_note("%lld decisions executed, seed %lld, %.1f s", (long long)sum.decisions, (long long)o.seed, seconds);
