@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/around.h"
 #include "plan/cost.h"
-#include "plan/plan.h"
 
 #define RUN 256 /* values handled at a time, on the stack */
 
@@ -41,11 +41,12 @@ static size_t own_bytes(const hk_task *t) {
   return (size_t)hk_round_up(t->geom.gm * t->geom.k * t->geom.groups * (int64_t)sizeof(float), HK_ALIGN);
 }
 
-static void account(const hk_task *t, hk_decision *d) {
-  d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN) + own_bytes(t);
-  d->predicted_s += 2e-7 + 2.0 * hk_cost_move((double)own_bytes(t), (double)own_bytes(t)) +
-                    1e-9 * (double)t->geom.gm * (double)t->geom.y_channels;
+static double pass_seconds(const hk_task *t) {
+  const double bytes = (double)own_bytes(t);
+  return 2e-7 + 2.0 * hk_cost_move(bytes, bytes) + 1e-9 * (double)t->geom.gm * (double)t->geom.y_channels;
 }
+
+static const hk_around around = {inner_task, own_bytes, pass_seconds};
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
@@ -58,35 +59,14 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
     snprintf(why, HK_REASON, "%s", no);
     return false;
   }
-  const hk_task i = inner_task(t);
-  if (!d->algo->inner->offer(&i, d, why)) return false;
-  account(t, d);
-  return true;
+  return hk_around_offer(&around, t, d, why);
 }
 
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
-  const hk_task i = inner_task(t);
-  if (!base->algo->inner->vary || !base->algo->inner->vary(&i, base, index, d)) return false;
-  account(t, d);
-  return true;
+  return hk_around_vary(&around, t, base, index, d);
 }
-
-static bool check(const hk_task *t, hk_decision *d, char *why) {
-  const hk_task i = inner_task(t);
-  if (d->algo->inner->check && !d->algo->inner->check(&i, d, why)) return false;
-  account(t, d);
-  return true;
-}
-
-static hk_status build(hk_plan *plan) {
-  const hk_task i = inner_task(&plan->task);
-  hk_decision d = plan->decision;
-  d.algo = d.algo->inner;
-  d.workspace_bytes -= own_bytes(&plan->task);
-  return hk_plan_build_inner(plan, &i, &d, plan->raw_f);
-}
-
-static void destroy(hk_plan *plan) { hk_plan_destroy(plan->own); }
+static bool check(const hk_task *t, hk_decision *d, char *why) { return hk_around_check(&around, t, d, why); }
+static hk_status build(hk_plan *plan) { return hk_around_build(&around, plan, plan->raw_f); }
 
 typedef struct job {
   const hk_plan *plan;
@@ -139,7 +119,7 @@ static void gate_row(void *context, int64_t index) {
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_geom *g = &plan->task.geom;
   const hk_plan *inner = plan->own;
-  char *sums = call->workspace + hk_round_up((int64_t)inner->decision.workspace_bytes, HK_ALIGN);
+  char *sums = hk_around_workspace(plan, call);
   hk_call in = *call;
   in.y = sums;
   in.c = NULL;
@@ -154,7 +134,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 #define GATE(which, FAMILY)                                                                                            \
   const hk_algo hk_algo_gate_##which = {.name = "gate_" #which, .inner = &hk_algo_##which, .family = HK_FAMILY_##FAMILY, \
                                         .device = HK_CPU, .offer = offer, .vary = vary, .check = check,                \
-                                        .build = build, .run = run, .destroy = destroy}
+                                        .build = build, .run = run, .destroy = hk_around_destroy}
 GATE(igemm, IGEMM);
 GATE(planes, PGEMM);
 GATE(dwc, DWC);

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/around.h"
 #include "plan/cost.h"
-#include "plan/plan.h"
 
 extern const hk_algo hk_algo_igemm, hk_algo_planes, hk_algo_dwc, hk_algo_dwp;
 
@@ -69,11 +69,12 @@ static size_t own_bytes(const hk_task *t) {
   return x + (t->f_now ? 0 : rounded((size_t)filter_extent(&t->geom).elements * sizeof(float)));
 }
 
-static void account(const hk_task *t, hk_decision *d) {
+static double pass_seconds(const hk_task *t) {
   const double moved = 6.0 * (double)staged_elements(&t->geom);
-  d->workspace_bytes = rounded(d->workspace_bytes) + own_bytes(t);
-  d->predicted_s += 2e-7 + hk_cost_move(moved, moved);
+  return 2e-7 + hk_cost_move(moved, moved);
 }
+
+static const hk_around around = {inner_task, own_bytes, pass_seconds};
 
 static bool applies(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
@@ -87,28 +88,12 @@ static bool applies(const hk_task *t, char *why) {
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
-  if (!applies(t, why)) return false;
-  const hk_task i = inner_task(t);
-  if (!d->algo->inner->offer(&i, d, why)) return false;
-  account(t, d);
-  return true;
+  return applies(t, why) && hk_around_offer(&around, t, d, why);
 }
-
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
-  const hk_task i = inner_task(t);
-  const hk_algo *inner = base->algo->inner;
-  if (!inner->vary || !inner->vary(&i, base, index, d)) return false;
-  account(t, d);
-  return true;
+  return hk_around_vary(&around, t, base, index, d);
 }
-
-static bool check(const hk_task *t, hk_decision *d, char *why) {
-  const hk_task i = inner_task(t);
-  const hk_algo *inner = d->algo->inner;
-  if (inner->check && !inner->check(&i, d, why)) return false;
-  account(t, d);
-  return true;
-}
+static bool check(const hk_task *t, hk_decision *d, char *why) { return hk_around_check(&around, t, d, why); }
 
 /* count elements of any float type from a strided place to adjacent f32 */
 static void widen_run(const hk_kernel *k, hk_type t, const char *src, int64_t step, float *dst, int64_t count) {
@@ -130,20 +115,14 @@ static hk_status widen_filter(hk_plan *plan, const char *f, float **out, int64_t
 }
 
 static hk_status build(hk_plan *plan) {
-  const hk_task i = inner_task(&plan->task);
-  hk_decision d = plan->decision;
-  d.algo = d.algo->inner;
-  d.workspace_bytes -= own_bytes(&plan->task);
   float *wide = NULL;
   int64_t shift = 0;
   hk_status s = HK_OK;
   if (plan->task.f_now && !hk_plan_shares(plan)) s = widen_filter(plan, plan->raw_f, &wide, &shift);
-  if (!s) s = hk_plan_build_inner(plan, &i, &d, wide ? wide + shift : NULL);
+  if (!s) s = hk_around_build(&around, plan, wide ? wide + shift : NULL);
   hk_free(wide);
   return s;
 }
-
-static void destroy(hk_plan *plan) { hk_plan_destroy(plan->own); }
 
 typedef struct job {
   const hk_plan *plan;
@@ -182,7 +161,7 @@ static void widen_row(void *context, int64_t index) {
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_geom *g = &plan->task.geom;
   const hk_plan *inner = plan->own;
-  char *at = call->workspace + rounded(inner->decision.workspace_bytes);
+  char *at = hk_around_workspace(plan, call);
   job j = {plan, call, hk_kernel_convert(g->x_type, HK_F32, plan->task.isa), staged(g), (float *)at, g->in[0] * g->in[1]};
   hk_plan_parallel(plan, j.rows * g->n * (g->batch_grouped ? g->groups : 1), widen_row, &j);
   hk_call in = *call;
@@ -202,7 +181,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 #define WIDEN(which, FAMILY)                                                                                             \
   const hk_algo hk_algo_widen_##which = {.name = "widen_" #which, .inner = &hk_algo_##which, .family = HK_FAMILY_##FAMILY, \
                                          .device = HK_CPU, .offer = offer, .vary = vary, .check = check,                 \
-                                         .build = build, .run = run, .destroy = destroy}
+                                         .build = build, .run = run, .destroy = hk_around_destroy}
 WIDEN(igemm, IGEMM);
 WIDEN(planes, PGEMM);
 WIDEN(dwc, DWC);

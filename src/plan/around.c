@@ -1,0 +1,44 @@
+/* What algorithms around another share; see around.h. */
+#include "plan/around.h"
+
+static void account(const hk_around *a, const hk_task *t, hk_decision *d) {
+  d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN) + a->bytes(t);
+  d->predicted_s += a->seconds(t);
+}
+
+bool hk_around_offer(const hk_around *a, const hk_task *t, hk_decision *d, char *why) {
+  const hk_task inner = a->task(t);
+  if (!d->algo->inner->offer(&inner, d, why)) return false;
+  account(a, t, d);
+  return true;
+}
+
+bool hk_around_vary(const hk_around *a, const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
+  const hk_task inner = a->task(t);
+  if (!base->algo->inner->vary || !base->algo->inner->vary(&inner, base, index, d)) return false;
+  account(a, t, d);
+  return true;
+}
+
+bool hk_around_check(const hk_around *a, const hk_task *t, hk_decision *d, char *why) {
+  const hk_task inner = a->task(t);
+  d->workspace_bytes -= a->bytes(t); /* what the inner algorithm said, should it not say it again */
+  if (d->algo->inner->check && !d->algo->inner->check(&inner, d, why)) return false;
+  account(a, t, d);
+  return true;
+}
+
+hk_status hk_around_build(const hk_around *a, hk_plan *plan, const void *f) {
+  const hk_task inner = a->task(&plan->task);
+  hk_decision d = plan->decision;
+  d.algo = d.algo->inner;
+  d.workspace_bytes -= a->bytes(&plan->task);
+  return hk_plan_build_inner(plan, &inner, &d, f);
+}
+
+void hk_around_destroy(hk_plan *plan) { hk_plan_destroy(plan->own); }
+
+char *hk_around_workspace(const hk_plan *plan, const hk_call *call) {
+  const hk_plan *inner = plan->own;
+  return call->workspace + hk_round_up((int64_t)inner->decision.workspace_bytes, HK_ALIGN);
+}
