@@ -12,6 +12,8 @@ typedef enum hk_family {
   HK_FAMILY_MAP = 4,    /* element by element over planar rows */
   HK_FAMILY_PGEMM = 5,  /* packed output channels x vectors of pixels */
   HK_FAMILY_GATHER = 6, /* pixels of planes copied into a panel */
+  HK_FAMILY_WINOIN = 7, /* Winograd: pixels of a tile to the transformed domain; MR is the tile's side */
+  HK_FAMILY_WINOOUT = 8, /* and back; MR is the side of the output tile */
   HK_FAMILY_DWP = 10,   /* depthwise, lanes are neighbours along the last dimension */
   HK_FAMILY_DWC = 11,   /* depthwise and grouped, lanes are channels */
   HK_FAMILY_STAGE = 12, /* rows of a plane into a padded buffer */
@@ -39,7 +41,8 @@ const hk_kernel *hk_kernel_best(hk_family family, hk_isa isa);
 /* The convert row for a pair of types with the highest ISA not above isa; NULL when there is none. */
 const hk_kernel *hk_kernel_convert(hk_type from, hk_type to, hk_isa isa);
 
-/* igemm: sum[m][j] = over segments t and channels c of rows[t*row_step + m][x_at + c] * f[(seg[t] + c)*NR + j], m < count
+/* A row equal to `zeros` is all zeros: a tile whose rows of a segment are all that skips the segment.
+ * igemm: sum[m][j] = over segments t and channels c of rows[t*row_step + m][x_at + c] * f[(seg[t] + c)*NR + j], m < count
  * and j < NR = vectors * lanes of the ISA. count is any; the kernel cuts it into register tiles. Then, on the sums
  * still in registers: SUSPEND stores them to partial[m*NR + j] and ends; RESUME begins from there; else
  *   AFFINE v*scale[j] + bias[j]; BEFORE + beta*c[m][y_at + j]; CLAMP min(max(v, lo), hi); AFTER + beta*c[m][y_at + j];
@@ -50,6 +53,7 @@ enum {
 };
 typedef struct hk_igemm_args {
   const float *const *rows;
+  const float *zeros;
   int64_t row_step, count, segments, channels, x_at, y_at;
   const int64_t *seg;
   const float *f;
@@ -99,6 +103,24 @@ typedef struct hk_gather_args {
   const hk_gather_piece *piece;
   float *to;
 } hk_gather_args;
+
+/* winoin: the t x t pixels x[i][0..channels) of one tile to v[i*v_step + c], i < t*t. */
+typedef struct hk_winoin_args {
+  const float *const *x;
+  int64_t channels, v_step;
+  float *v;
+} hk_winoin_args;
+/* winoout: m[i*m_step + j] of one tile to its outputs y[p][j], j < columns, p < (t-2)*(t-2); a NULL y[p] lies outside.
+ * m, scale and bias are readable up to a whole vector. Epilogue as in igemm. */
+typedef struct hk_winoout_args {
+  const float *m;
+  int64_t m_step, columns;
+  uint32_t flags;
+  float beta, lo, hi;
+  const float *scale, *bias;
+  const float *const *c;
+  float *const *y;
+} hk_winoout_args;
 
 /* Floats in a vector of an ISA. */
 static inline int32_t hk_isa_lanes(hk_isa isa) {

@@ -113,28 +113,36 @@ bool hk_rows_mergeable(const hk_geom *g) {
   return g->in_dil[2] == 1 && (g->dil[2] == 1 || g->win[2] == 1) && g->x.at[2] == g->c && g->win[2] > 1;
 }
 
-/* Window rows of one run; those that stick out of x are completed with zeros in scratch. */
+/* One window row that sticks out of x, completed with zeros in scratch; NULL when it lies outside altogether. */
+static const float *window_in_scratch(const hk_geom *g, const float *line, int64_t i, float **scratch) {
+  const int64_t length = g->win[2] * g->c, lo = clip(-i, 0, g->win[2]), hi = clip(g->in[2] - i, lo, g->win[2]);
+  if (lo == hi) return NULL;
+  float *s = *scratch;
+  *scratch += length;
+  memset(s, 0, (size_t)length * sizeof *s);
+  memcpy(s + lo * g->c, line + (i + lo) * g->c, (size_t)((hi - lo) * g->c) * sizeof *s);
+  return s;
+}
+
+/* Window rows of one run: first those that stick out to the left, then the whole ones, then the right. */
 static bool run_windows(const hk_geom *g, const hk_run *r, const float *line, const float *zeros, float **scratch,
                         const float **to) {
-  const int64_t length = g->win[2] * g->c;
   bool any = false;
-  for (int64_t j = 0; j < r->count; j++) {
-    const int64_t i = (r->p[2] + j) * g->stride[2] - g->lo[2];
-    const int64_t lo = clip(-i, 0, g->win[2]), hi = clip(g->in[2] - i, lo, g->win[2]);
-    to[j] = zeros;
-    if (!line || lo == hi) continue;
-    any = true;
-    if (lo == 0 && hi == g->win[2]) {
-      to[j] = line + i * g->c;
-      continue;
-    }
-    float *s = *scratch;
-    *scratch += length;
-    memset(s, 0, (size_t)length * sizeof *s);
-    memcpy(s + lo * g->c, line + (i + lo) * g->c, (size_t)((hi - lo) * g->c) * sizeof *s);
-    to[j] = s;
+  int64_t lo = r->count, hi = r->count;
+  const int64_t i = r->p[2] * g->stride[2] - g->lo[2], inc = g->stride[2];
+  if (line) {
+    lo = clip(ceil_div(-i, inc), 0, r->count);
+    hi = clip(ceil_div(g->in[2] - g->win[2] + 1 - i, inc), lo, r->count);
   }
-  return any;
+  for (int64_t j = lo == 0 ? hi : 0; j < r->count; j = j + 1 == lo ? hi : j + 1) {
+    const float *s = line ? window_in_scratch(g, line, i + j * inc, scratch) : NULL;
+    any |= s != NULL;
+    to[j] = s ? s : zeros;
+  }
+  if (lo == hi) return any;
+  const float *x = line + (i + lo * inc) * g->c;
+  for (int64_t j = lo; j < hi; j++, x += inc * g->c) to[j] = x;
+  return true;
 }
 
 int64_t hk_rows_make_merged(const hk_geom *g, const hk_block *b, const float *x, int64_t t0, int64_t t1, float *scratch,

@@ -111,7 +111,7 @@ static void run_panel(work *w, const hk_panel *p) {
   const hk_fuse *fuse = &o->fuse;
   const hk_plan *plan = w->j->plan;
   const int64_t k = w->group * plan->task.geom.k + p->first, width = p->vectors * o->panels.lanes;
-  w->args = (hk_igemm_args){.row_step = w->rows.step, .count = w->block.count, .y_at = p->first, .vectors = p->vectors,
+  w->args = (hk_igemm_args){.zeros = o->zeros, .row_step = w->rows.step, .count = w->block.count, .y_at = p->first, .vectors = p->vectors,
                             .columns = p->columns, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
                             .bias = w->bias, .c = w->c_rows, .y = w->y_rows, .partial = w->partial};
   if (fuse->flags & HK_IGEMM_AFFINE) hk_fuse_affine(plan, w->j->call, k, p->columns, width, w->scale, w->bias);

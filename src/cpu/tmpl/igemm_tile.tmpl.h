@@ -15,6 +15,9 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
   const int64_t channels = r->channels, end = r->x_at + channels;
   const float *const *rows = r->rows + m0;
   for (int64_t t = 0; t < r->segments; t++, rows += r->row_step) {
+    uintptr_t live = 0;
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) live |= (uintptr_t)rows[m] ^ (uintptr_t)r->zeros;
+    if (!live) continue;
     const float *f = r->f + r->seg[t] * NR;
     const float *x[HK_MR];
     HK_UNROLL for (int m = 0; m < HK_MR; m++) x[m] = rows[m] + end;

@@ -1,0 +1,168 @@
+/* winograd2, winograd4: F(2x2, 3x3) and F(4x4, 3x3) for windows of 3 x 3, stride 1, no dilation, over adjacent channels.
+ * 2.25 and 4 times fewer multiplications than direct; allowed by HK_MATH_FAST_ALGORITHMS only. The error of a sum stays
+ * under error_factor * gk * eps * sum |x||f| (tests/c/winograd_test.c measures it). Needs workspace (a slot a thread),
+ * and the weights at creation. The products of the transformed domain run on igemm's kernels. */
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/cost.h"
+#include "plan/winograd.h"
+
+static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
+  const hk_geom *g = &t->geom;
+  const char *no = NULL;
+  if (!(t->options.math & HK_MATH_FAST_ALGORITHMS)) no = "the math option does not allow fast algorithms";
+  else if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
+  else if (k->isa > t->isa) no = "the kernel's ISA is above the cap";
+  else if (!t->f_now) no = "the weights must be known at creation";
+  else if (g->win[0] != 1 || g->win[1] != 3 || g->win[2] != 3 || g->in[0] != 1 || g->out[0] != 1 || g->lo[0]) no = "the window is not 3 x 3";
+  else if (g->stride[1] != 1 || g->stride[2] != 1) no = "the stride is not 1";
+  else if (g->dil[1] != 1 || g->dil[2] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is dilation";
+  else if (g->x.channel != 1 && g->c > 1) no = "the channels of x are not adjacent";
+  else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
+  else if (t->options.stateful) no = "streaming state lies channel by channel";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  if (no) snprintf(why, HK_REASON, "%s", no);
+  return !no;
+}
+
+static hk_panels panels_make(const hk_geom *g, const hk_kernel *k, int64_t t) {
+  hk_geom wide = *g;
+  wide.taps = t * t;
+  return hk_panels_make(&wide, k, g->c);
+}
+
+size_t hk_winograd_slot_bytes(const hk_geom *g, const hk_panels *p, int64_t t, int64_t bt) {
+  const int64_t width = hk_ceil_div(p->vectors, p->count) * p->lanes;
+  return (size_t)(t * t * (hk_winograd_step(bt, g->c) + hk_winograd_step(bt, width))) * sizeof(float);
+}
+
+static int64_t tile_count(const hk_geom *g, int64_t m) { return g->n * hk_ceil_div(g->out[1], m) * hk_ceil_div(g->out[2], m); }
+
+static int64_t slot_count(const hk_task *t, int64_t m, int64_t bt) {
+  return hk_min64(t->threads, t->geom.groups * hk_ceil_div(tile_count(&t->geom, m), bt));
+}
+
+static double predict(const hk_task *t, const hk_decision *d, int64_t m) {
+  const hk_geom *g = &t->geom;
+  const int64_t side = m + 2, bt = d->knob[HK_WINOGRAD_BT];
+  const hk_panels p = panels_make(g, d->kernel, side);
+  const double tiles = (double)(tile_count(g, m) * g->groups), kp = (double)(p.vectors * p.lanes);
+  const double cp = (double)hk_round_up(g->c, p.lanes);
+  /* blocks that leave a tile of rows partly empty cost as much as full ones */
+  const double rows = (double)hk_round_up(hk_min64(bt, tile_count(g, m)), 2) / (double)hk_min64(bt, tile_count(g, m));
+  double s = 2.0 * tiles * rows * (double)(side * side) * (double)g->c * kp / (0.9 * hk_cost_peak(d->kernel->isa));
+  /* per vector of a tile: loads, stores and about as many additions; measured 5 and 4 cycles a point */
+  s += tiles * (double)(side * side) * (5.0 * cp + 4.0 * kp) / (double)p.lanes / 3e9;
+  const double u = (double)(p.group_size * g->groups) * sizeof(float);
+  s += hk_cost_move(u * (double)hk_ceil_div(tile_count(g, m), bt), u) * 0.7;
+  return 1e-6 + hk_cost_spread(s, slot_count(t, m, bt), t->threads);
+}
+
+static bool finish(const hk_task *t, hk_decision *d, int64_t m, char *why) {
+  const hk_geom *g = &t->geom;
+  const int64_t bt = d->knob[HK_WINOGRAD_BT];
+  if (bt < 1 || bt > 256) {
+    snprintf(why, HK_REASON, "needs 1 <= bt <= 256");
+    return false;
+  }
+  const hk_panels p = panels_make(g, d->kernel, m + 2);
+  d->workspace_bytes = (size_t)slot_count(t, m, bt) * hk_winograd_slot_bytes(g, &p, m + 2, bt);
+  d->predicted_s = predict(t, d, m);
+  return true;
+}
+
+static bool offer(const hk_task *t, hk_decision *d, int64_t m, char *why) {
+  const hk_geom *g = &t->geom;
+  if (!applies(t, d->kernel, why)) return false;
+  /* many tiles read the weights once; a block of v stays in reach of L2 */
+  const int64_t side = m + 2, tiles = tile_count(g, m);
+  const int64_t most = hk_min64(96, hk_max64(24, hk_cost_l2() / (side * side * g->c * (int64_t)sizeof(float))));
+  const int64_t blocks = hk_round_up(hk_ceil_div(tiles, most), hk_min64(t->threads, tiles));
+  d->knob[HK_WINOGRAD_BT] = hk_ceil_div(tiles, blocks);
+  return finish(t, d, m, why);
+}
+
+/* u = G g G^T in double, rounded once */
+static void transform_filter(const double g[9], int64_t m, float *u, int64_t step) {
+  static const double g2[4][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
+  static const double g4[6][3] = {{1 / 4.0, 0, 0}, {-1 / 6.0, -1 / 6.0, -1 / 6.0}, {-1 / 6.0, 1 / 6.0, -1 / 6.0},
+                                  {1 / 24.0, 1 / 12.0, 1 / 6.0}, {1 / 24.0, -1 / 12.0, 1 / 6.0}, {0, 0, 1}};
+  const double(*q)[3] = m == 2 ? g2 : g4;
+  const int64_t t = m + 2;
+  for (int64_t i = 0; i < t; i++)
+    for (int64_t j = 0; j < t; j++) {
+      double sum = 0;
+      for (int r = 0; r < 3; r++)
+        for (int s = 0; s < 3; s++) sum += q[i][r] * g[r * 3 + s] * q[j][s];
+      u[(i * t + j) * step] = (float)sum;
+    }
+}
+
+/* packed as hk_panels says, tap = point of the transformed domain */
+static void pack(const hk_geom *g, const hk_winograd_own *o, const float *f, float *to) {
+  memset(to, 0, (size_t)(o->panels.group_size * g->groups) * sizeof *to);
+  for (int64_t i = 0; i < g->groups * o->panels.count; i++) {
+    const hk_panel p = hk_panels_get(&o->panels, i % o->panels.count);
+    const int64_t group = i / o->panels.count, width = p.vectors * o->panels.lanes;
+    float *panel = to + hk_panels_at(&o->panels, group, &p);
+    for (int64_t k = 0; k < p.columns; k++)
+      for (int64_t c = 0; c < g->c; c++) {
+        const float *from = f + group * g->f.group + (p.first + k) * g->f.outer + c * g->f.channel;
+        double w[9];
+        for (int r = 0; r < 9; r++) w[r] = from[r / 3 * g->f.at[1] + r % 3 * g->f.at[2]];
+        transform_filter(w, o->m, panel + c * width + k, g->c * width);
+      }
+  }
+}
+
+static const hk_kernel *find(hk_family family, hk_isa isa, int64_t side) {
+  for (int32_t i = 0; i < hk_kernel_count; i++)
+    if (hk_kernels[i].family == family && hk_kernels[i].isa == isa && hk_kernels[i].mr == side) return &hk_kernels[i];
+  return NULL;
+}
+
+static hk_status build(hk_plan *plan, int64_t m) {
+  const hk_geom *g = &plan->task.geom;
+  hk_winograd_own *o = hk_alloc_zero(sizeof *o);
+  if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  plan->own = o;
+  o->m = m, o->t = m + 2, o->bt = plan->decision.knob[HK_WINOGRAD_BT];
+  o->rows = hk_ceil_div(g->out[1], m), o->cols = hk_ceil_div(g->out[2], m);
+  o->tiles = tile_count(g, m);
+  o->blocks = g->groups * hk_ceil_div(o->tiles, o->bt);
+  o->slots = slot_count(&plan->task, m, o->bt);
+  o->panels = panels_make(g, plan->decision.kernel, o->t);
+  o->fuse = hk_fuse_make(&plan->task, true);
+  o->in = find(HK_FAMILY_WINOIN, plan->decision.kernel->isa, o->t);
+  o->out = find(HK_FAMILY_WINOOUT, plan->decision.kernel->isa, m);
+  o->slot_bytes = hk_winograd_slot_bytes(g, &o->panels, o->t, o->bt);
+  o->zeros = hk_alloc_zero((size_t)g->c * sizeof(float));
+  if (!o->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
+  if (hk_plan_shares(plan)) return HK_OK;
+  plan->packed->f_bytes = (size_t)(o->panels.group_size * g->groups) * sizeof(float);
+  plan->packed->f = hk_alloc(plan->packed->f_bytes);
+  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
+  pack(g, o, plan->raw_f, plan->packed->f);
+  return HK_OK;
+}
+
+static void destroy(hk_plan *plan) {
+  hk_winograd_own *o = plan->own;
+  if (o) hk_free(o->zeros);
+  hk_free(o);
+}
+
+static bool offer_2(const hk_task *t, hk_decision *d, char *why) { return offer(t, d, 2, why); }
+static bool offer_4(const hk_task *t, hk_decision *d, char *why) { return offer(t, d, 4, why); }
+static bool check_2(const hk_task *t, hk_decision *d, char *why) { return applies(t, d->kernel, why) && finish(t, d, 2, why); }
+static bool check_4(const hk_task *t, hk_decision *d, char *why) { return applies(t, d->kernel, why) && finish(t, d, 4, why); }
+static hk_status build_2(hk_plan *plan) { return build(plan, 2); }
+static hk_status build_4(hk_plan *plan) { return build(plan, 4); }
+
+const hk_algo hk_algo_winograd2 = {.name = "winograd2", .knobs = {"bt"}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
+                                   .error_factor = 4, .offer = offer_2, .check = check_2, .build = build_2,
+                                   .run = hk_winograd_run, .destroy = destroy};
+const hk_algo hk_algo_winograd4 = {.name = "winograd4", .knobs = {"bt"}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
+                                   .error_factor = 24, .offer = offer_4, .check = check_4, .build = build_4,
+                                   .run = hk_winograd_run, .destroy = destroy};
