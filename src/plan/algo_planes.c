@@ -91,6 +91,9 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const bool one = g->gk <= HK_PLANES_PANEL / d->kernel->nr;
   cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
   cycles += vectors * (double)g->taps * 10 / 3e9;
+  /* the weights are read again for every strip */
+  const double strips = vectors / (double)(d->kernel->nr / lanes);
+  cycles += 0.6 * hk_cost_move((double)packed_bytes(g) / (double)g->groups * strips, (double)packed_bytes(g));
   const int64_t jobs = (int64_t)hk_max64(1, (int64_t)(vectors / (double)(d->kernel->nr / lanes))) *
                        hk_ceil_div(sets, d->knob[HK_PLANES_BS]);
   if (!t->f_now && d->knob[HK_PLANES_PACK] == HK_PACK_WHOLE) cycles += hk_cost_move(2.0 * (double)packed_bytes(g), 1e8) * 4;

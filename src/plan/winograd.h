@@ -3,6 +3,10 @@
 #define HK_WINOGRAD_H
 #include "plan/dense.h"
 
+/* how far the error of a sum may lie above that of a plain one: hk_algo.error_factor */
+#define HK_WINOGRAD2_ERROR 4
+#define HK_WINOGRAD4_ERROR 24
+
 enum { HK_WINOGRAD_BT }; /* knob: tiles in a block */
 
 typedef struct hk_winograd_own {

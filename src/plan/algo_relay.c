@@ -1,0 +1,182 @@
+/* relay: channels-first tensors through the channels-last algorithms. x is turned into channels-last in the workspace,
+ * the inner algorithm writes y channels-last there too, with the whole epilogue done, and y is turned back. Worth it
+ * where each element takes part in many products. One algorithm of this kind stands for each inner one and takes its
+ * kernels and knobs. Refuses other types than f32, batch groups, residuals, gates, user functions and streaming state. */
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/cost.h"
+#include "plan/winograd.h"
+
+extern const hk_algo hk_algo_igemm, hk_algo_winograd2, hk_algo_winograd4;
+
+static bool adjacent(const hk_strides *s, const int64_t size[3]) {
+  int64_t step = 1;
+  for (int d = 2; d >= 0; step *= size[d], d--)
+    if (size[d] > 1 && s->at[d] != step) return false;
+  return true;
+}
+
+static bool applies(const hk_task *t, char *why) {
+  const hk_geom *g = &t->geom;
+  const hk_epilogue *e = &t->epi.e;
+  const char *no = NULL;
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->y_type != HK_F32) no = "x, f and y must be f32";
+  else if (g->batch_grouped) no = "batch groups are not relaid";
+  else if (g->c < 2 || g->x.channel == 1) no = "the channels of x are adjacent already";
+  else if (!adjacent(&g->x, g->in)) no = "the pixels of x are not adjacent";
+  else if (!adjacent(&g->y, g->out)) no = "the pixels of y are not adjacent";
+  else if (e->residual || e->gate || e->user || e->user2 || e->store) no = "residuals, gates and user functions stay where y lies";
+  else if (t->options.stateful) no = "streaming state lies channel by channel";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0 || g->in[0] * g->in[1] * g->in[2] == 0) no = "nothing to multiply";
+  if (no) snprintf(why, HK_REASON, "%s", no);
+  return !no;
+}
+
+/* [n][at..][group][channel], dense */
+static hk_strides last(int64_t channels, int64_t groups, const int64_t size[3]) {
+  hk_strides s = {.channel = 1, .group = channels};
+  s.at[2] = channels * groups;
+  s.at[1] = s.at[2] * size[2];
+  s.at[0] = s.at[1] * size[1];
+  s.outer = s.at[0] * size[0];
+  return s;
+}
+
+static hk_task inner_task(const hk_task *t) {
+  hk_task i = *t;
+  i.geom.x = last(t->geom.c, t->geom.groups, t->geom.in);
+  i.geom.y = last(t->geom.k, t->geom.groups, t->geom.out);
+  return i;
+}
+
+static size_t rounded(int64_t floats) { return (size_t)hk_round_up(floats * (int64_t)sizeof(float), HK_ALIGN); }
+static size_t x_bytes(const hk_geom *g) { return rounded(g->n * g->groups * g->c * g->in[0] * g->in[1] * g->in[2]); }
+static size_t y_bytes(const hk_geom *g) { return rounded(g->groups * g->k * g->gm); }
+
+static void account(const hk_task *t, hk_decision *d) {
+  const hk_geom *g = &t->geom;
+  const double bytes = (double)(x_bytes(g) + y_bytes(g));
+  d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN) + x_bytes(g) + y_bytes(g);
+  /* about a cycle an element turned (Zen 4, 64 channels of 56 x 56), and its bytes */
+  d->predicted_s += 1e-6 + (bytes / 4 * 1.0 / 3e9 + 0.1 * hk_cost_move(2 * bytes, 2 * bytes)) / (double)t->threads;
+}
+
+static bool offer(const hk_task *t, hk_decision *d, char *why) {
+  if (!applies(t, why)) return false;
+  const hk_task i = inner_task(t);
+  if (!d->algo->inner->offer(&i, d, why)) return false;
+  account(t, d);
+  return true;
+}
+
+static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
+  const hk_task i = inner_task(t);
+  const hk_algo *inner = base->algo->inner;
+  if (!inner->vary || !inner->vary(&i, base, index, d)) return false;
+  account(t, d);
+  return true;
+}
+
+static bool check(const hk_task *t, hk_decision *d, char *why) {
+  if (!applies(t, why)) return false;
+  const hk_task i = inner_task(t);
+  if (!d->algo->inner->check(&i, d, why)) return false;
+  account(t, d);
+  return true;
+}
+
+static hk_status build(hk_plan *plan) {
+  const hk_task i = inner_task(&plan->task);
+  hk_decision d = plan->decision;
+  d.algo = plan->decision.algo->inner;
+  d.workspace_bytes -= x_bytes(&plan->task.geom) + y_bytes(&plan->task.geom);
+  hk_packed *mine = plan->packed;
+  hk_weights w = {.size = sizeof w, .scale = mine->scale, .bias = mine->bias, .slopes = mine->slopes};
+  const hk_plan like = {.packed = mine, .f_shift = plan->f_shift};
+  /* the build adds the offset of f again */
+  if (plan->task.f_now && !hk_plan_shares(plan)) w.f = (const float *)plan->raw_f - i.geom.f.offset;
+  hk_plan *inner = NULL;
+  const hk_status s = hk_plan_build(&inner, &i, &d, &w, hk_plan_shares(plan) ? &like : NULL);
+  plan->own = inner;
+  if (s) return s;
+  atomic_fetch_add(&inner->packed->refs, 1);
+  hk_packed_release(mine);
+  plan->packed = inner->packed; /* one set of weights, which plans made alike share */
+  plan->f_shift = inner->f_shift;
+  return HK_OK;
+}
+
+static void destroy(hk_plan *plan) { hk_plan_destroy(plan->own); }
+
+/* to[c][r] = from[r][c] for rows r0..r1-1: blocks of 8 x 8, so that both sides stay within a few lines */
+static void turn(const float *from, int64_t from_step, float *to, int64_t to_step, int64_t rows, int64_t columns) {
+  enum { B = 8 };
+  for (int64_t r = 0; r < rows; r += B) {
+    const int64_t rn = hk_min64(B, rows - r);
+    for (int64_t c = 0; c < columns; c += B) {
+      const int64_t cn = hk_min64(B, columns - c);
+      const float *a = from + r * from_step + c;
+      float *b = to + c * to_step + r;
+      if (rn == B && cn == B) {
+        for (int i = 0; i < B; i++)
+          for (int k = 0; k < B; k++) b[i * to_step + k] = a[k * from_step + i];
+      } else {
+        for (int64_t i = 0; i < cn; i++)
+          for (int64_t k = 0; k < rn; k++) b[i * to_step + k] = a[k * from_step + i];
+      }
+    }
+  }
+}
+
+enum { CHUNK = 64 }; /* pixels a piece of work turns */
+
+typedef struct job {
+  const hk_geom *g;
+  const float *from;
+  float *to;
+  bool back;
+  int64_t chunks, pixels, channels;
+} job;
+
+static void turn_piece(void *context, int64_t i) {
+  const job *j = context;
+  const hk_geom *g = j->g;
+  const int64_t chunk = i % j->chunks, group = i / j->chunks % g->groups, n = i / j->chunks / g->groups;
+  const int64_t m = chunk * CHUNK, count = hk_min64(CHUNK, j->pixels - m), all = j->channels * g->groups;
+  const int64_t flat = (n * j->pixels + m) * all + group * j->channels;
+  const hk_strides *s = j->back ? &g->y : &g->x;
+  const int64_t plane = n * s->outer + group * s->group + m;
+  if (j->back) turn(j->from + flat, all, j->to + plane, s->channel, count, j->channels);
+  else turn(j->from + plane, s->channel, j->to + flat, all, j->channels, count);
+}
+
+static void turn_all(const hk_plan *plan, bool back, const float *from, float *to) {
+  const hk_geom *g = &plan->task.geom;
+  job j = {.g = g, .from = from, .to = to, .back = back, .channels = back ? g->k : g->c};
+  j.pixels = back ? g->pixels : g->in[0] * g->in[1] * g->in[2];
+  j.chunks = hk_ceil_div(j.pixels, CHUNK);
+  hk_plan_parallel(plan, j.chunks * g->groups * g->n, turn_piece, &j);
+}
+
+static hk_status run(const hk_plan *plan, const hk_call *call) {
+  const hk_plan *inner = plan->own;
+  const hk_geom *g = &plan->task.geom;
+  char *x = call->workspace + hk_round_up((int64_t)inner->decision.workspace_bytes, HK_ALIGN), *y = x + x_bytes(g);
+  turn_all(plan, false, (const float *)call->x, (float *)(void *)x);
+  hk_call in = *call;
+  in.x = x;
+  in.y = y;
+  if (plan->task.f_now) in.f = NULL;
+  const hk_status s = inner->decision.algo->run(inner, &in);
+  if (!s) turn_all(plan, true, (const float *)(void *)y, (float *)call->y);
+  return s;
+}
+
+#define RELAY(which, factor)                                                                                               \
+  const hk_algo hk_algo_relay_##which = {.name = "relay_" #which, .inner = &hk_algo_##which, .family = HK_FAMILY_IGEMM,     \
+                                         .device = HK_CPU, .error_factor = factor, .offer = offer, .vary = vary,           \
+                                         .check = check, .build = build, .run = run, .destroy = destroy}
+RELAY(igemm, 0);
+RELAY(winograd2, HK_WINOGRAD2_ERROR);
+RELAY(winograd4, HK_WINOGRAD4_ERROR);
