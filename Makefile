@@ -38,7 +38,7 @@ test-gpu: build
 	@scripts/test.sh $(BUILD) 1 -L gpu --no-tests=error
 
 bench-gpu: build
-	scripts/bench.sh $(BUILD) cuda $(BENCH_ARGS)
+	bench/gpu/run.sh $(BUILD) $(BENCH_ARGS)
 
 install: build
 	cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null

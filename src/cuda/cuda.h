@@ -44,6 +44,7 @@ typedef struct hk_cu_map {
   int lower[3], upper[3];
   unsigned steps[5], channels;
 } hk_cu_map;
+enum { HK_CU_MAP_F32 = 7 }; /* CUtensorMapDataType of unrounded f32 */
 bool hk_cu_map_make(const hk_geom *g, hk_cu_map *map, char *why);
 hk_status hk_cu_map_encode(const hk_cu_map *map, int pixels, hk_cu_tmap *to);
 
@@ -52,10 +53,12 @@ typedef struct hk_cu_row {
   const char *name, *image;
   hk_type type;
   int mi, nc, bn, stages, chunk, cm, cn, split;
+  int parts;                   /* 2: f32 as three tf32 products */
+  int wgs;                     /* consumers that share a tile; 1 of nc: they take turns */
 } hk_cu_row;
 extern const hk_cu_row hk_cu_rows[];
 extern const int hk_cu_row_count;
-static inline int hk_cu_row_bm(const hk_cu_row *r) { return 64 * r->mi * r->nc; }
+static inline int hk_cu_row_bm(const hk_cu_row *r) { return 64 * r->mi * r->wgs; }
 static inline int hk_cu_row_cluster(const hk_cu_row *r) { return r->cm * r->cn * r->split; }
 int hk_cu_row_shared(const hk_cu_row *r);
 /* Whether a row may serve the geometry; seconds predicted on a device of `processors`. */
@@ -73,14 +76,25 @@ typedef struct hk_cu_igemm_state {
   hk_cu_igemm params;
   hk_cu_pack packing;
   int64_t blocks;
-  bool aligned;               /* x, y and c must be 16-byte aligned */
 } hk_cu_igemm_state;
 size_t hk_cu_igemm_filter_bytes(const hk_cu_row *r, const hk_geom *g);
-hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e);
+/* channels: of a group that the filters have (g may be padded). unaligned: y and c may lie at any element address. */
+hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, int64_t channels,
+                            bool unaligned);
 /* f: raw filters on the device (offset added); to: hk_cu_igemm_filter_bytes. */
 hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream);
 /* call->f points to packed filters. */
 hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, const void *slopes);
+
+/* relay.c: x laid out anew in workspace, for a geometry that the copy engine can walk */
+typedef struct hk_cu_relay_state {
+  hk_cu_kernel kernel;
+  hk_cu_relay params;
+  int64_t blocks;
+} hk_cu_relay_state;
+bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why);
+hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g);
+hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, void *stream);
 
 /* direct.c */
 typedef struct hk_cu_direct_state {

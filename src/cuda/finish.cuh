@@ -24,34 +24,47 @@ HK_DEV hk_cu_i64 finish_offset(const hk_cu_geom *g, const hk_cu_view *s, int lin
 }
 
 /* The residual's rows of the coming tile on their way into the L2, while the tile is multiplied. */
-HK_DEV void finish_soon(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int wg) {
+HK_DEV void finish_soon(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int part) {
   const hk_cu_geom *g = &P->g;
   const int bytes = g->y_type == HK_CU_F32 ? 4 : 2, width = (int)g->kg - at.k0 < t.bn ? (int)g->kg - at.k0 : t.bn;
   for (int r = threadIdx.x % 128; r < 64 * t.mi && P->wide; r += 128) {
-    const int m = at.m0 + wg * 64 * t.mi + r;
+    const int m = at.m0 + part * 64 * t.mi + r;
     if (m < P->gm)
       prefetch_bulk((const hk_cu_u8 *)P->e.c + (m * g->c.at[2] + at.group * g->c.group + at.k0) * bytes, width * bytes);
   }
 }
 
-/* Row offsets of y and the residual for `count` pixels from m0, and scale and bias of the tile's columns: once a tile, by
- * `threads` threads. */
-HK_DEV void finish_prepare(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int count, int tid, int threads,
-                           hk_cu_i64 *rows, float *params) {
+/* Scale and bias of this thread's columns (tid, tid + 128), fetched while the tile is multiplied. */
+typedef struct finish_asked {
+  float scale[2], bias[2];
+} finish_asked;
+HK_DEV float finish_scale(const hk_cu_igemm *P, igemm_place at, int k) {
   const hk_cu_epi *e = &P->e;
-  const int need = !P->wide || !P->y_linear || (e->residual && !P->c_linear);
+  return e->scale && k < P->g.kg ? ((const float *)e->scale)[e->scale_one ? 0 : at.group * P->g.kg + k] : 1.0f;
+}
+HK_DEV float finish_bias(const hk_cu_igemm *P, igemm_place at, int k) {
+  return P->e.bias && k < P->g.kg ? ((const float *)P->e.bias)[at.group * P->g.kg + k] : 0.0f;
+}
+HK_DEV finish_asked finish_ask(const hk_cu_igemm *P, igemm_tile t, igemm_place at) {
+  finish_asked a;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int k = finish_channel(P, at.k0, threadIdx.x % 128 + i * 128);
+    a.scale[i] = finish_scale(P, at, k);
+    a.bias[i] = finish_bias(P, at, k);
+  }
+  return a;
+}
+
+/* Row offsets of y and the residual for `count` pixels from m0, once a tile, by `threads` threads. */
+HK_DEV void finish_prepare(const hk_cu_igemm *P, int m0, int count, int tid, int threads, hk_cu_i64 *rows) {
+  const hk_cu_epi *e = &P->e;
+  const int need = !P->wide || P->tall || !P->y_linear || (e->residual && !P->c_linear);
   for (int r = tid; need && r < count; r += threads)
     if (m0 + r < P->gm) {
       rows[r * 2] = finish_offset(&P->g, &P->g.y, P->y_linear, m0 + r);
       rows[r * 2 + 1] = e->residual ? finish_offset(&P->g, &P->g.c, P->c_linear, m0 + r) : 0;
     }
-  for (int col = tid; (!P->wide || e->scale || e->bias) && col < t.bn; col += threads) {
-    const int k = finish_channel(P, at.k0, col);
-    const hk_cu_i64 all = (hk_cu_i64)at.group * P->g.kg + k;
-    const int in = k < P->g.kg;
-    params[col] = in && e->scale ? ((const float *)e->scale)[e->scale_one ? 0 : all] : 1.0f;
-    params[t.bn + col] = in && e->bias ? ((const float *)e->bias)[all] : 0.0f;
-  }
 }
 
 HK_DEV void finish_unpack(int type, uint4 lo, uint4 hi, float *v) {
@@ -218,20 +231,31 @@ HK_DEV void finish_items(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
   }
 }
 
-HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int wg, hk_cu_u8 *raw,
-                        float (*acc)[128]) {
+HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int wg, int part, hk_cu_u8 *raw,
+                        finish_asked asked, float (*acc)[128]) {
   const int tid = threadIdx.x % 128, columns = (t.bn + t.chunk - 1) / t.chunk, pitch = HK_IGEMM_PITCH(t.chunk);
-  float *staging = (float *)(raw + HK_IGEMM_RING(t.mi, t.nc, t.bn, t.stages)) + wg * 64 * pitch;
-  hk_cu_i64 *rows = (hk_cu_i64 *)(raw + HK_IGEMM_ROWS_AT(t.mi, t.nc, t.bn, t.stages, t.chunk, t.split)) + wg * 64 * t.mi * 2;
-  float *params = (float *)(raw + HK_IGEMM_PARAMS_AT(t.mi, t.nc, t.bn, t.stages, t.chunk, t.split)) + wg * t.bn * 2;
-  const int m0 = at.m0 + wg * 64 * t.mi;
-  finish_prepare(P, t, at, m0, 64 * t.mi, tid, 128, rows, params);
+  float *staging = (float *)(raw + HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages)) + wg * 64 * pitch;
+  hk_cu_i64 *rows = (hk_cu_i64 *)(raw + HK_IGEMM_ROWS_AT(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split)) + wg * 64 * t.mi * 2;
+  float *params = (float *)(raw + HK_IGEMM_PARAMS_AT(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split)) + wg * t.bn * 2;
+  const int m0 = at.m0 + part * 64 * t.mi;
+  finish_prepare(P, m0, 64 * t.mi, tid, 128, rows);
+#pragma unroll
+  for (int i = 0; i < 2; ++i)
+    if (tid + i * 128 < t.bn) {
+      params[tid + i * 128] = asked.scale[i];
+      params[t.bn + tid + i * 128] = asked.bias[i];
+    }
   sync_some(wg + 1, 128);
   if (P->wide) {
     if (P->e.scale || P->e.bias) wide_affine(&P->e, t, params, acc);
     if (P->e.act && !P->late) wide_act(&P->e, t, acc);
-    if (P->g.y_type == HK_CU_F32) wide_tile(P, t, at, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
-    else wide_tile(P, t, at, wg, (hk_cu_u32 *)staging, rows, acc, type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16);
+    const int narrow = type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16;
+    if (P->slim && P->g.y_type == HK_CU_F32) slim_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
+    else if (P->slim) slim_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, narrow);
+    else if (P->tall && P->g.y_type == HK_CU_F32) tall_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
+    else if (P->tall) tall_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, narrow);
+    else if (P->g.y_type == HK_CU_F32) wide_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
+    else wide_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, narrow);
   } else {
 #pragma unroll 1
     for (int c = 0; c < t.mi * columns; ++c) {
@@ -252,8 +276,8 @@ HK_DEV void finish_split(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
                          const float (*acc)[128]) {
   const int threads = 128 * t.nc, tid = threadIdx.x - 128, lane = tid % 32, warp = tid / 32 % 4;
   const int bm = igemm_bm(t), share = bm / t.split, first = rank * share, pitch = HK_IGEMM_SUM_PITCH(t.bn);
-  hk_cu_i64 *rows = (hk_cu_i64 *)(raw + HK_IGEMM_ROWS_AT(t.mi, t.nc, t.bn, t.stages, t.chunk, t.split));
-  float *params = (float *)(raw + HK_IGEMM_PARAMS_AT(t.mi, t.nc, t.bn, t.stages, t.chunk, t.split)), *sums = (float *)raw;
+  hk_cu_i64 *rows = (hk_cu_i64 *)(raw + HK_IGEMM_ROWS_AT(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split));
+  float *params = (float *)(raw + HK_IGEMM_PARAMS_AT(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split)), *sums = (float *)raw;
   sync_some(6, threads);
   float *to = sums + (wg * 64 * t.mi + warp * 16 + lane / 4) * pitch + lane % 4 * 2;
 #pragma unroll
@@ -263,7 +287,11 @@ HK_DEV void finish_split(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
       *(float2 *)(to + i * 64 * pitch + j * 8) = make_float2(acc[i][j * 4], acc[i][j * 4 + 1]);
       *(float2 *)(to + (i * 64 + 8) * pitch + j * 8) = make_float2(acc[i][j * 4 + 2], acc[i][j * 4 + 3]);
     }
-  finish_prepare(P, t, at, at.m0 + first, share, tid, threads, rows, params);
+  finish_prepare(P, at.m0 + first, share, tid, threads, rows);
+  for (int col = tid; col < t.bn; col += threads) {
+    params[col] = finish_scale(P, at, finish_channel(P, at.k0, col));
+    params[t.bn + col] = finish_bias(P, at, finish_channel(P, at.k0, col));
+  }
   cluster_sync();
   if (P->wide) {
 #pragma unroll 1

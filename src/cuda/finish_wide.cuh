@@ -132,7 +132,7 @@ HK_DEV void wide_put(int type, int chunk, int pitch, hk_cu_u32 *at, const float 
 }
 
 /* type (of y) is a compile-time constant. Thread tid moves 16-byte piece tid % pieces of rows tid / pieces + it * step. */
-HK_DEV void wide_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int wg, hk_cu_u32 *words, const hk_cu_i64 *rows,
+HK_DEV void wide_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words, const hk_cu_i64 *rows,
                       const float (*acc)[128], int type) {
   const int bytes = type == HK_CU_F32 ? 4 : 2, per = 16 / bytes, pitch = WIDE_PITCH(t.chunk, bytes);
   const int pieces = t.chunk / per, items = t.chunk * bytes / 32, step = 128 / pieces, columns = (t.bn + t.chunk - 1) / t.chunk;
@@ -141,12 +141,12 @@ HK_DEV void wide_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int wg
   const int residual = P->e.residual;
   hk_cu_u32 *mine = words + (tid / 32 * 16 + lane / 4) * pitch + lane % 4 * (bytes / 2);
   hk_cu_u32 *line = words + row * pitch + tid % pieces * 4;
-  const int m = at.m0 + wg * 64 * t.mi + row, rows_left = (int)P->gm - m;
+  const int m = m0 + row, rows_left = (int)P->gm - m;
   const int cols_left = ((int)g->kg - at.k0 < t.bn ? (int)g->kg - at.k0 : t.bn) - col;
   hk_cu_u8 *y = (hk_cu_u8 *)P->e.y + (at.group * g->y.group + at.k0 + col) * bytes;
   const hk_cu_u8 *c = (const hk_cu_u8 *)P->e.c + (at.group * g->c.group + at.k0 + col) * bytes;
   hk_cu_i64 yo[4], co[4];
-  uint4 ahead[4];
+  uint4 ahead[2][4];
 #pragma unroll
   for (int i = 0; i < t.mi; ++i) {
 #pragma unroll
@@ -155,7 +155,8 @@ HK_DEV void wide_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int wg
       yo[it] = (P->y_linear ? (m + r) * g->y.at[2] : r < rows_left ? rows[(row + r) * 2] : 0) * bytes;
       if (residual) {
         co[it] = (P->c_linear ? (m + r) * g->c.at[2] : r < rows_left ? rows[(row + r) * 2 + 1] : 0) * bytes;
-        if (r < rows_left && 0 < cols_left) ahead[it] = *(const uint4 *)(c + co[it]);
+        if (r < rows_left && 0 < cols_left) ahead[0][it] = *(const uint4 *)(c + co[it]);
+        if (columns > 1 && r < rows_left && t.chunk < cols_left) ahead[1][it] = *(const uint4 *)(c + co[it] + t.chunk * bytes);
       }
     }
 #pragma unroll
@@ -168,9 +169,9 @@ HK_DEV void wide_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int wg
       if (residual) {
 #pragma unroll
         for (int it = 0; it < items; ++it) {
-          *(uint4 *)(line + buffer + it * step * pitch) = ahead[it];
-          if (u + 1 < columns && i * 64 + it * step < rows_left && (u + 1) * t.chunk < cols_left)
-            ahead[it] = *(const uint4 *)(c + co[it] + (u + 1) * t.chunk * bytes);
+          *(uint4 *)(line + buffer + it * step * pitch) = ahead[u & 1][it];
+          if (u + 2 < columns && i * 64 + it * step < rows_left && (u + 2) * t.chunk < cols_left)
+            ahead[u & 1][it] = *(const uint4 *)(c + co[it] + (u + 2) * t.chunk * bytes);
         }
         sync_some(wg + 1, 128);
         wide_residual(type, P, t.chunk, pitch, mine + buffer, v);
@@ -182,6 +183,73 @@ HK_DEV void wide_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int wg
         if (i * 64 + it * step < rows_left && u * t.chunk < cols_left)
           *(uint4 *)(y + yo[it] + u * t.chunk * bytes) = *(const uint4 *)(line + buffer + it * step * pitch);
       if (bytes == 4) sync_some(wg + 1, 128);
+    }
+  }
+}
+
+/* The same for channels-last y of any channel count and alignment: a warp stores one row of the chunk at a time, an
+ * element a lane. */
+HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words,
+                      const hk_cu_i64 *rows, const float (*acc)[128], int type) {
+  const int bytes = type == HK_CU_F32 ? 4 : 2, pitch = WIDE_PITCH(t.chunk, bytes), columns = (t.bn + t.chunk - 1) / t.chunk;
+  const int tid = threadIdx.x % 128, lane = tid % 32, per = 32 / t.chunk, col = lane % t.chunk, line = tid / 32 * per + lane / t.chunk;
+  const int left = (int)P->gm - m0, wide = ((int)P->g.kg - at.k0 < t.bn ? (int)P->g.kg - at.k0 : t.bn) - col;
+  hk_cu_u32 *mine = words + (tid / 32 * 16 + lane / 4) * pitch + lane % 4 * (bytes / 2);
+  hk_cu_u8 *y = (hk_cu_u8 *)P->e.y + (at.group * P->g.y.group + at.k0 + col) * bytes;
+#pragma unroll
+  for (int i = 0; i < t.mi; ++i)
+#pragma unroll
+    for (int u = 0; u < columns; ++u) {
+      float v[16];
+#pragma unroll
+      for (int j = 0; j < t.chunk / 2; ++j) v[j] = u * t.chunk / 2 + j < t.bn / 2 ? acc[i][u * t.chunk / 2 + j] : 0.0f;
+      wide_put(type, t.chunk, pitch, mine, v);
+      sync_some(wg + 1, 128);
+#pragma unroll 4
+      for (int r = line; r < 64; r += 4 * per)
+        if (i * 64 + r < left && u * t.chunk < wide) {
+          hk_cu_u8 *to = y + ((P->y_linear ? (m0 + i * 64 + r) * P->g.y.at[2] : rows[(i * 64 + r) * 2]) + u * t.chunk) * bytes;
+          if (bytes == 4) *(hk_cu_u32 *)to = words[r * pitch + col];
+          else *(hk_cu_u16 *)to = ((const hk_cu_u16 *)words)[r * pitch * 2 + col];
+        }
+      sync_some(wg + 1, 128);
+    }
+}
+
+/* The same for a y whose pixels are contiguous (channels first): the chunk is turned in shared memory, [column][row], and a
+ * warp stores 64 rows of one column at a time, as pairs where y is 16-bit. type (of y) is a compile-time constant. */
+HK_DEV void tall_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words, const hk_cu_i64 *rows,
+                      const float (*acc)[128], int type) {
+  const int bytes = type == HK_CU_F32 ? 4 : 2, pitch = bytes == 4 ? 68 : 36, columns = (t.bn + t.chunk - 1) / t.chunk;
+  const int tid = threadIdx.x % 128, lane = tid % 32, warp = tid / 32, left = (int)P->gm - m0;
+  const hk_cu_i64 step = P->g.y.channel * bytes;
+  hk_cu_u8 *y = (hk_cu_u8 *)P->e.y + P->g.y.group * at.group * bytes;
+#pragma unroll
+  for (int i = 0; i < t.mi; ++i) {
+    const int first = bytes == 4 ? lane : 2 * lane, second = bytes == 4 ? lane + 32 : 2 * lane + 1;
+    const int a = i * 64 + first < left, b = i * 64 + second < left;
+    hk_cu_u8 *to = y + (a ? rows[(i * 64 + first) * 2] * bytes : 0), *more = y + (b ? rows[(i * 64 + second) * 2] * bytes : 0);
+#pragma unroll
+    for (int u = 0; u < columns; ++u) {
+#pragma unroll
+      for (int j = 0; j < t.chunk / 8; ++j)
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+          const int at4 = u * t.chunk / 2 + j * 4 + r, row = warp * 16 + lane / 4 + r / 2 * 8, col = j * 8 + lane % 4 * 2 + r % 2;
+          const float v = at4 < t.bn / 2 ? acc[i][at4] : 0.0f;
+          if (bytes == 4) words[col * pitch + row] = __float_as_uint(v);
+          else ((hk_cu_u16 *)words)[col * pitch * 2 + row] = type == HK_CU_F16 ? f16_from_f32(v) : bf16_from_f32(v);
+        }
+      sync_some(wg + 1, 128);
+#pragma unroll
+      for (int j = 0; j < t.chunk / 4; ++j) {
+        const int col = warp + j * 4, k = at.k0 + u * t.chunk + col;
+        if (k < P->g.kg && u * t.chunk + col < t.bn) {
+          if (a) *(hk_cu_u32 *)(to + k * step) = words[col * pitch + lane];
+          if (bytes == 4 && b) *(hk_cu_u32 *)(more + k * step) = words[col * pitch + lane + 32];
+        }
+      }
+      sync_some(wg + 1, 128);
     }
   }
 }

@@ -11,7 +11,7 @@ static int64_t k_blocks(const hk_cu_row *r, const hk_geom *g) {
 static int64_t tiles_n(const hk_cu_row *r, const hk_geom *g) { return hk_ceil_div(g->k, r->bn) * g->groups; }
 
 size_t hk_cu_igemm_filter_bytes(const hk_cu_row *r, const hk_geom *g) {
-  return (size_t)(tiles_n(r, g) * k_blocks(r, g) * r->bn * 128);
+  return (size_t)(tiles_n(r, g) * k_blocks(r, g) * r->bn * r->parts * 128);
 }
 
 /* Eight channels of y (and of the residual) from a multiple of eight are 16-byte aligned wherever they start. */
@@ -32,9 +32,21 @@ static void pack_make(hk_cu_pack *p, const hk_cu_row *row, const hk_geom *g, con
   p->bn = row->bn;
   p->group_tiles_n = (int)hk_ceil_div(g->k, row->bn);
   p->k_blocks = (int)k_blocks(row, g);
-  p->blocks = tiles_n(row, g) * p->k_blocks * row->bn;
+  p->parts = row->parts;
+  p->blocks = tiles_n(row, g) * p->k_blocks * row->bn * row->parts;
   p->f_type = g->f_type, p->to_type = row->type;
   p->gate = e->e.gate != HK_GATE_NONE;
+}
+
+/* y[m] of 16-bit values can be stored two pixels at a time: they never straddle images or 4-byte words. */
+static bool rows_pair(const hk_geom *g, const hk_strides *s, int bytes) {
+  const int64_t at[] = {s->at[1] * (g->out[1] > 1), s->at[0] * (g->out[0] > 1), s->outer * (g->n > 1), s->channel,
+                        s->group * (g->groups > 1)};
+  if (s->at[2] != 1) return false;
+  for (int i = 0; i < HK_COUNT(at) && bytes == 2; ++i)
+    if (at[i] % 2) return false;
+  return bytes == 4 || g->out[2] % 2 == 0 || (g->pixels % 2 == 0 && (g->out[1] == 1 || s->at[1] == g->out[2]) &&
+                                              (g->out[0] == 1 || s->at[0] == g->out[1] * g->out[2]));
 }
 
 /* Whether finish_wide.cuh serves: y in f32 or in the operands' 16-bit type (bf16 for f32 and e4m3 operands), activations that
@@ -43,14 +55,18 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
   const hk_type narrow = row->type == HK_F16 ? HK_F16 : HK_BF16;
   const hk_act act = e->e.act;
   const bool clamp = act == HK_ACT_RELU || act == HK_ACT_CLIP || act == HK_ACT_HARDTANH;
-  p->wide = p->vector && g->k % 8 == 0 && !e->e.gate && act != HK_ACT_PRELU && act != HK_ACT_USER;
+  const bool runs = p->vector && g->k % 8 == 0;
+  p->wide = !e->e.gate && act != HK_ACT_PRELU && act != HK_ACT_USER;
   if (row->split > 1) {
-    p->wide = p->wide && (g->y_type == HK_F32 || g->y_type == HK_F16 || g->y_type == HK_BF16);
+    p->wide = p->wide && runs && (g->y_type == HK_F32 || g->y_type == HK_F16 || g->y_type == HK_BF16);
     return;
   }
+  p->slim = !runs && !e->e.residual && g->y.channel == 1;
+  p->tall = !runs && !p->slim && !e->e.residual && rows_pair(g, &g->y, (int)hk_type_bytes(g->y_type));
   p->late = clamp && e->e.residual == HK_RESIDUAL_BEFORE;
   p->late_lo = act == HK_ACT_RELU ? 0 : p->e.a;
   p->late_hi = act == HK_ACT_RELU ? INFINITY : p->e.b;
+  if (!runs && !p->tall && !p->slim) p->wide = 0;
   if (g->y_type != HK_F32 && g->y_type != narrow) p->wide = 0;
   if (act == HK_ACT_SOFTSIGN || (act == HK_ACT_GELU && g->y_type == HK_F32)) p->wide = 0;
   if (act && e->e.residual == HK_RESIDUAL_BEFORE && !p->late) p->wide = 0;
@@ -71,11 +87,14 @@ static hk_status grid(hk_cu_igemm_state *s) {
   return HK_OK;
 }
 
-hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e) {
+hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, int64_t channels,
+                            bool unaligned) {
   hk_cu_map map;
   char why[HK_CU_REASON];
   memset(s, 0, sizeof *s);
   if (!hk_cu_row_takes(row, g, e, why) || !hk_cu_map_make(g, &map, why)) return hk_fail(HK_UNSUPPORTED, "wgmma: %s", why);
+  /* the halves are made of f32 as it is: no rounding on the way in */
+  if (row->parts == 2) map.type = HK_CU_MAP_F32;
   s->row = row;
   hk_cu_igemm *p = &s->params;
   hk_cu_geom_make(g, e, &p->g);
@@ -90,9 +109,10 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   p->y_linear = hk_cu_is_linear(g, &g->y);
   p->c_linear = hk_cu_is_linear(g, &e->c);
   p->k_inner = g->y.channel == 1;
-  p->vector = rows_vector(g, &g->y, g->k) && (!e->e.residual || rows_vector(g, &e->c, g->k));
+  p->vector = !unaligned && rows_vector(g, &g->y, g->k) && (!e->e.residual || rows_vector(g, &e->c, g->k));
   wide_make(p, row, g, e);
   pack_make(&s->packing, row, g, e);
+  s->packing.cg = channels;
   hk_status status = hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);
   if (!status) status = hk_cu_kernel_find("pack", "hk_pack_filters", 0, &s->pack);
   if (!status) status = hk_cu_map_encode(&map, hk_cu_row_bm(row) / row->cn, &p->xmap);
@@ -111,10 +131,10 @@ static bool misaligned(const void *p) { return (uintptr_t)p % 16 != 0; }
 hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, const void *slopes) {
   hk_cu_igemm p = s->params;
   if (misaligned(call->x)) return hk_fail(HK_INVALID, "x: %p is not 16-byte aligned; hk_options.unaligned plans for that", call->x);
+  if (p.tall && p.wide && (uintptr_t)call->y % 4) p.wide = 0;
   if (p.vector && (misaligned(call->y) || (p.e.residual && misaligned(call->c))))
     return hk_fail(HK_INVALID, "y or c: not 16-byte aligned; hk_options.unaligned plans for that");
   p.filters = call->f;
-  p.x = call->x;
   p.e.y = call->y, p.e.c = call->c;
   p.e.scale = call->scale, p.e.bias = call->bias, p.e.slopes = slopes, p.e.user = call->user;
   const hk_status status = hk_cu_check(hk_cu()->map_replace(&p.xmap, (void *)(uintptr_t)call->x), "placing a tensor map");

@@ -2,9 +2,9 @@
  *
  * A block is one producer warpgroup and `nc` consumer warpgroups. The producer keeps a ring of `stages` shared-memory
  * stages full: pixels by the copy engine in im2col mode (or tiled, for plain products), filters by one bulk copy of
- * their packed image. Consumer w multiplies rows [w*mi*64, +mi*64) of the tile by all `bn` filters, accumulators in
- * registers, and finishes its rows itself (finish.cuh), while the producer already loads the next tile. Consumer 1
- * starts some stages late, so that the consumers' epilogues do not coincide and the tensor cores stay busy.
+ * their packed image. Consumers multiply rows of the tile by all `bn` filters, accumulators in registers, and finish their
+ * rows themselves (finish.cuh), while the producer already loads the next tile. Either the consumers share a tile, w
+ * having rows [w*mi*64, +mi*64), or they take turns at tiles of mi*64 rows.
  *
  * Clusters: cm = 2 shares filters (each block loads half and multicasts), cn = 2 shares pixels, split = s cuts the k
  * blocks in s equal parts, one a block, added in rank order.
@@ -18,7 +18,8 @@
 #include "wgmma.cuh"
 
 typedef struct igemm_tile {
-  int mi, nc, bn, stages, cm, cn, split, chunk;
+  int mi, nc, bn, stages, cm, cn, split, chunk, parts;
+  int wgs; /* consumers that share a tile: nc, or 1 when they take turns */
 } igemm_tile;
 
 /* Where a tile lies: first pixel, first channel in its group, group, and which packed filter tile. */
@@ -26,7 +27,7 @@ typedef struct igemm_place {
   int m0, k0, group, tile_n;
 } igemm_place;
 
-HK_DEV int igemm_bm(igemm_tile t) { return 64 * t.mi * t.nc; }
+HK_DEV int igemm_bm(igemm_tile t) { return 64 * t.mi * t.wgs; }
 HK_DEV int igemm_cluster(igemm_tile t) { return t.cm * t.cn * t.split; }
 
 HK_DEV igemm_place igemm_locate(const hk_cu_igemm *P, igemm_tile t, int index, int rank) {
@@ -55,7 +56,7 @@ HK_DEV void igemm_pixels(const hk_cu_igemm *P, hk_cu_u32 dst, hk_cu_u32 bar, int
 HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u32 smem, hk_cu_u32 full, hk_cu_u32 empty,
                           int rank, int clusters, int cluster) {
   const hk_cu_geom *g = &P->g;
-  const int bm = igemm_bm(t), a_bytes = bm * 128, b_bytes = t.bn * 128, stage_bytes = a_bytes + b_bytes;
+  const int bm = igemm_bm(t), a_bytes = bm * 128, b_bytes = t.bn * t.parts * 128, stage_bytes = a_bytes + b_bytes;
   const int run = type == HK_CU_F8 ? 128 : type == HK_CU_F32 ? 32 : 64;
   const int a_rows = bm / t.cn, b_part = b_bytes / t.cm;
   const int part = t.split > 1 ? rank : 0;
@@ -119,6 +120,13 @@ HK_DEV void igemm_release(igemm_tile t, hk_cu_u32 bar, int lane) {
   }
 }
 
+/* Past the blocks of tiles that other consumers own. */
+HK_DEV void igemm_skip(igemm_tile t, int blocks, int *stage, int *phase) {
+  const int to = *stage + blocks;
+  *phase ^= to / t.stages & 1;
+  *stage = to % t.stages;
+}
+
 #define PIN(acc)                                                          \
   do {                                                                    \
     _Pragma("unroll")                                                     \
@@ -129,7 +137,7 @@ HK_DEV void igemm_release(igemm_tile t, hk_cu_u32 bar, int lane) {
 
 /* The main loop of one tile: leaves the sums in acc, one wgmma group in flight while the next is issued. */
 HK_DEV void igemm_multiply(int type, igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
-                           int *stage_io, int *phase_io, int lane, int late, float (*acc)[128]) {
+                           int *stage_io, int *phase_io, int lane, int late, int signal, float (*acc)[128]) {
   const int stage_bytes = igemm_bm(t) * 128 + t.bn * 128;
   int stage = *stage_io, phase = *phase_io, last = 0;
   PIN(acc);
@@ -147,7 +155,7 @@ HK_DEV void igemm_multiply(int type, igemm_tile t, int blocks, hk_cu_u32 a0, hk_
       wgmma_wait(1);
       igemm_release(t, empty + last * 8, lane);
     }
-    if (kb == late) arrive_some(7, 128 * 2);
+    if (kb == late) arrive_some(signal, 128 * 2);
     last = stage;
     if (++stage == t.stages) stage = 0, phase ^= 1;
   }
@@ -161,7 +169,7 @@ HK_DEV void igemm_multiply(int type, igemm_tile t, int blocks, hk_cu_u32 a0, hk_
 /* The same for e4m3, whose products the tensor core adds in about 14 bits: every 128 of gk the partial sums are added
  * into f32 registers. */
 HK_DEV void igemm_multiply_f8(igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
-                              int *stage_io, int *phase_io, int lane, int late, float (*acc)[128]) {
+                              int *stage_io, int *phase_io, int lane, int late, int signal, float (*acc)[128]) {
   const int stage_bytes = igemm_bm(t) * 128 + t.bn * 128;
   int stage = *stage_io, phase = *phase_io;
   float part[2][128];
@@ -187,7 +195,54 @@ HK_DEV void igemm_multiply_f8(igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 
     for (int i = 0; i < t.mi; ++i)
 #pragma unroll
       for (int j = 0; j < t.bn / 2; ++j) acc[i][j] += part[i][j];
-    if (kb == late) arrive_some(7, 128 * 2);
+    if (kb == late) arrive_some(signal, 128 * 2);
+    if (++stage == t.stages) stage = 0, phase ^= 1;
+  }
+  *stage_io = stage;
+  *phase_io = phase;
+}
+
+/* The same for f32 by three tf32 products: pixels are split in registers into a high part (rounded to tf32) and the rest, the
+ * filters' images hold both parts; low * high and high * low go before high * high. A lane's fragment of a k8 step is
+ * rows g and g + 8, columns t and t + 4. While one consumer splits, the other multiplies. The tensor cores cut off what does not
+ * fit when they add, so every 128 of gk the sums move to registers that round. */
+HK_DEV void igemm_multiply_split(igemm_tile t, int blocks, const hk_cu_u8 *pixels, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
+                                 int *stage_io, int *phase_io, int lane, int late, int signal, float (*acc)[128]) {
+  const int stage_bytes = (igemm_bm(t) + t.bn * 2) * 128, g = lane / 4, warp = threadIdx.x / 32 % 4;
+  int stage = *stage_io, phase = *phase_io;
+  float part[1][128];
+#pragma unroll
+  for (int j = 0; j < t.bn / 2; ++j) acc[0][j] = 0.0f;
+  PIN(part);
+#pragma unroll 1
+  for (int kb = 0; kb < blocks; ++kb) {
+    bar_wait(full + stage * 8, phase);
+    const hk_cu_u8 *row = pixels + stage * stage_bytes + (warp * 16 + g) * 128 + lane % 4 * 4;
+    hk_cu_u32 hi[16], lo[16];
+#pragma unroll
+    for (int k = 0; k < 16; ++k) {
+      const float v = *(const float *)(row + (k & 1) * 1024 + ((k / 2) ^ g) * 16);
+      hi[k] = tf32_bits(v);
+      lo[k] = __float_as_uint(v - __uint_as_float(hi[k]));
+    }
+    const hk_cu_u64 b = wgmma_matrix(b0 + stage * stage_bytes), low = wgmma_matrix(b0 + stage * stage_bytes + t.bn * 128);
+#pragma unroll
+    for (int k = 0; k < 16; ++k) asm volatile("" : "+r"(hi[k]), "+r"(lo[k])::"memory");
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      wgmma_split_step(t.bn, part[0], lo + k * 4, b + k * 2, (kb & 3) | k);
+      wgmma_split_step(t.bn, part[0], hi + k * 4, low + k * 2, 1);
+      wgmma_split_step(t.bn, part[0], hi + k * 4, b + k * 2, 1);
+    }
+    wgmma_commit();
+    wgmma_wait(0);
+    PIN(part);
+    igemm_release(t, empty + stage * 8, lane);
+    if ((kb & 3) == 3 || kb + 1 == blocks)
+#pragma unroll
+      for (int j = 0; j < t.bn / 2; ++j) acc[0][j] += part[0][j];
+    if (kb == late) arrive_some(signal, 128 * 2);
     if (++stage == t.stages) stage = 0, phase ^= 1;
   }
   *stage_io = stage;
@@ -196,36 +251,51 @@ HK_DEV void igemm_multiply_f8(igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 
 
 #include "finish.cuh"
 
+/* Consumers that share a tile start some blocks apart, so that their epilogues do not coincide. Consumers that take turns
+ * (t.wgs == 1) own every second tile: one multiplies while the other finishes. */
 HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8 *raw, hk_cu_u32 smem, hk_cu_u32 full,
                           hk_cu_u32 empty, int rank, int clusters, int cluster) {
-  const int wg = threadIdx.x / 128 - 1, lane = threadIdx.x % 32;
+  const int wg = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, turns = t.wgs < t.nc, part_of = turns ? 0 : wg;
   const int part = t.split > 1 ? rank : 0;
   const int blocks = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split) - (int)((hk_cu_i64)P->k_blocks * part / t.split);
   const int total = ((P->tiles_m + t.cm - 1) / t.cm) * ((P->tiles_n + t.cn - 1) / t.cn);
-  const hk_cu_u32 a0 = smem + wg * t.mi * 64 * 128, b0 = smem + igemm_bm(t) * 128;
+  const hk_cu_u32 a0 = smem + part_of * t.mi * 64 * 128, b0 = smem + igemm_bm(t) * 128;
   /* Consumer 0 lets consumer 1 start after its (stages-1)-th block of the first tile. */
-  const int staggered = t.nc == 2 && t.split == 1;
+  const int staggered = t.nc == 2 && t.split == 1 && !turns;
   int late = staggered && wg == 0 ? (blocks < t.stages - 1 ? blocks - 1 : t.stages - 2) : -1;
   int stage = 0, phase = 0;
   float acc[2][128];
   if (staggered && wg == 1) sync_some(7, 128 * 2);
-  for (int index = cluster; index < total; index += clusters) {
+  if (turns) {
+    /* A consumer may look at the ring only when the other has seen its last block full: a barrier's parity tells two rounds
+     * apart, not more. Barrier 4 + w is consumer w's turn. */
+    igemm_skip(t, wg * blocks, &stage, &phase);
+    late = blocks - 1;
+  }
+  const int signal = turns ? 5 - wg : 7;
+  for (int index = cluster + (turns ? wg * clusters : 0); index < total; index += (turns ? t.nc : 1) * clusters) {
     const igemm_place place = igemm_locate(P, t, index, rank);
-    if (P->e.residual && P->c_linear) finish_soon(P, t, place, wg);
-    if (type == HK_CU_F8) igemm_multiply_f8(t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, acc);
-    else igemm_multiply(type, t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, acc);
-    late = -1;
+    finish_asked asked;
+    if (t.split == 1) asked = finish_ask(P, t, place);
+    if (P->e.residual && P->c_linear) finish_soon(P, t, place, part_of);
+    if (turns && (wg || index != cluster)) sync_some(4 + wg, 128 * 2);
+    if (type == HK_CU_F8) igemm_multiply_f8(t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, signal, acc);
+    else if (t.parts == 2)
+      igemm_multiply_split(t, blocks, raw + part_of * 64 * 128, b0, full, empty, &stage, &phase, lane, late, signal, acc);
+    else igemm_multiply(type, t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, signal, acc);
+    if (!turns) late = -1;
     if (t.split > 1) finish_split(P, t, place, wg, rank, raw, acc);
-    else finish_tile(P, type, t, place, wg, raw, acc);
+    else finish_tile(P, type, t, place, wg, part_of, raw, asked, acc);
+    if (turns) igemm_skip(t, (t.nc - 1) * blocks, &stage, &phase);
   }
   /* A block without tiles still has to let its late consumer go. */
-  if (late >= 0) arrive_some(7, 128 * 2);
+  if (staggered && late >= 0) arrive_some(7, 128 * 2);
 }
 
 HK_DEV void igemm_body(const hk_cu_igemm *P, int type, igemm_tile t) {
   extern __shared__ __align__(1024) hk_cu_u8 raw[];
   const hk_cu_u32 smem = smem_u32(raw);
-  const hk_cu_u32 bars = smem + HK_IGEMM_BARS(t.mi, t.nc, t.bn, t.stages, t.chunk, t.split);
+  const hk_cu_u32 bars = smem + HK_IGEMM_BARS(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split);
   const hk_cu_u32 full = bars, empty = bars + 8 * t.stages;
   const int size = igemm_cluster(t), rank = size > 1 ? cluster_rank() : 0;
   const int cluster = blockIdx.x / size, clusters = gridDim.x / size;
@@ -233,7 +303,7 @@ HK_DEV void igemm_body(const hk_cu_igemm *P, int type, igemm_tile t) {
     prefetch_map(&P->xmap);
     for (int i = 0; i < t.stages; ++i) {
       bar_init(full + i * 8, 1);
-      bar_init(empty + i * 8, 4 * t.nc * t.cm * t.cn);
+      bar_init(empty + i * 8, 4 * t.wgs * t.cm * t.cn);
     }
     bar_init_fence();
   }

@@ -1,4 +1,6 @@
-/* Filters into the images that the igemm kernels copy whole: out[tile_n][k block][bn rows][128 bytes], rows swizzled as
+/* What is laid out before the igemm kernels run: filters, and x where the copy engine cannot walk it.
+ *
+ * Filters become the images that the kernels copy whole: out[tile_n][k block][part][bn rows][128 bytes], rows swizzled as
  * wgmma reads them (16-byte piece p of row r lies at p ^ (r % 8)), missing channels zero. One thread an element. */
 #include "types.cuh"
 
@@ -12,19 +14,17 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
   const int bytes = P.to_type == HK_CU_F32 ? 4 : P.to_type == HK_CU_F8 ? 1 : 2, run = 128 / bytes;
   const hk_cu_i64 taps = P.win[0] * P.win[1] * P.win[2], total = P.blocks * run;
   for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x; i < total; i += (hk_cu_i64)gridDim.x * blockDim.x) {
-    const int e = (int)(i % run), row = (int)(i / run % P.bn);
-    const hk_cu_i64 kb = i / run / P.bn % P.k_blocks, tile = i / run / P.bn / P.k_blocks;
+    const int e = (int)(i % run), line = (int)(i / run % (P.bn * P.parts)), row = line % P.bn;
+    const hk_cu_i64 kb = i / run / (P.bn * P.parts) % P.k_blocks, tile = i / run / (P.bn * P.parts) / P.k_blocks;
     const hk_cu_i64 group = tile / P.group_tiles_n, k0 = (tile - group * P.group_tiles_n) * P.bn;
     hk_cu_i64 k = k0 + row, live = P.kg;
     if (P.gate) {
       k = k0 / 2 + row / 16 * 8 + row % 8;
       live = P.kg / 2;
     }
-    hk_cu_i64 tap, c;
-    if (P.dense_k) tap = (kb * run + e) / P.cg, c = (kb * run + e) % P.cg;
-    else tap = kb % taps, c = kb / taps * run + e;
+    const hk_cu_i64 tap = kb % taps, c = kb / taps * run + e;
     float v = 0.0f;
-    if (k < live && c < P.cg && tap < taps) {
+    if (k < live && c < P.cg) {
       if (P.gate && row % 16 >= 8) k += P.kg / 2;
       const hk_cu_i64 s = tap % P.win[2], r = tap / P.win[2] % P.win[1], t = tap / P.win[2] / P.win[1];
       v = load_f32(P.f, P.view.offset + P.view.group * group + P.view.outer * k + P.view.channel * c +
@@ -34,8 +34,58 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
     const hk_cu_i64 at = (i / run * 128 + (piece ^ (row & 7)) * 16) / bytes + e % (16 / bytes);
     if (P.to_type == HK_CU_F32) {
       const float high = round_tf32(v);
-      v = P.split == 2 ? round_tf32(v - high) : high;
+      v = line >= P.bn ? round_tf32(v - high) : high;
     }
     store_f32(P.out, at, P.to_type, v);
   }
 }
+
+/* A block moves tiles of 64 pixels x 64 channels through shared memory: read along x's contiguous dimension, written along
+ * channels. */
+#define RELAY(T, PAIR, NAME)                                                                                               \
+  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_relay P) {                   \
+    __shared__ __align__(16) T tile[64][66];                                                                                       \
+    __shared__ hk_cu_i64 at[64];                                                                                     \
+    const int tid = threadIdx.x;                                                                                     \
+    const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, spots = (hk_cu_u32)(P.pixels + 63) / 64;                    \
+    for (hk_cu_u32 b = blockIdx.x; b < P.tiles; b += gridDim.x) {                                                    \
+      const hk_cu_u32 line = b / runs, image = line / spots, n = image / (hk_cu_u32)P.groups;                        \
+      const int c0 = (int)(b - line * runs) * 64, s0 = (int)(line - image * spots) * 64;                             \
+      const hk_cu_i64 g = image - n * (hk_cu_u32)P.groups;                                                           \
+      if (tid < 64) at[tid] = relay_from(&P, n, g, s0 + tid);                                                        \
+      __syncthreads();                                                                                               \
+      T v[16];                                                                                                       \
+      _Pragma("unroll") for (int j = 0; j < 16; ++j) {                                                               \
+        const int i = tid + j * 256, s = P.c_inner ? i / 64 : i % 64, c = P.c_inner ? i % 64 : i / 64;               \
+        v[j] = at[s] != RELAY_NONE && c0 + c < P.cg ? ((const T *)P.x)[at[s] + (c0 + c) * P.view.channel] : (T)0;    \
+      }                                                                                                              \
+      _Pragma("unroll") for (int j = 0; j < 16; ++j) {                                                               \
+        const int i = tid + j * 256;                                                                                 \
+        tile[P.c_inner ? i / 64 : i % 64][P.c_inner ? i % 64 : i / 64] = v[j];                                       \
+      }                                                                                                              \
+      __syncthreads();                                                                                               \
+      T *to = (T *)P.to + (((hk_cu_i64)n * P.pixels + s0) * P.groups + g) * P.run + c0;                                         \
+      const int pitch = (int)(P.groups * P.run);                                                                     \
+      _Pragma("unroll") for (int j = 0; j < 8; ++j) {                                                                \
+        const int i = tid + j * 256, s = i / 32, c = i % 32 * 2;                                                     \
+        if (s0 + s < P.pixels && c0 + c < P.run) *(PAIR *)(to + (hk_cu_i64)s * pitch + c) = *(const PAIR *)&tile[s][c]; \
+      }                                                                                                              \
+      __syncthreads();                                                                                               \
+    }                                                                                                                \
+  }
+#define RELAY_NONE (-0x7fffffffffffffffll)
+/* Offset of the first channel of a pixel of the dilated input; RELAY_NONE between its elements. */
+HK_DEV hk_cu_i64 relay_from(const hk_cu_relay *P, hk_cu_i64 n, hk_cu_i64 g, int s) {
+  hk_cu_i64 o = P->view.outer * n + P->view.group * g;
+  if (s >= P->pixels) return RELAY_NONE;
+  for (int d = 2; d >= 0; --d) {
+    const int i = s % P->span[d];
+    if (i % P->dil[d]) return RELAY_NONE;
+    o += i / P->dil[d] * P->view.at[d];
+    s /= P->span[d];
+  }
+  return o;
+}
+RELAY(hk_cu_u8, hk_cu_u16, hk_relay_1)
+RELAY(hk_cu_u16, hk_cu_u32, hk_relay_2)
+RELAY(hk_cu_u32, hk_cu_u64, hk_relay_4)

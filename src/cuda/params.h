@@ -60,32 +60,36 @@ typedef struct hk_cu_tmap {
 typedef struct hk_cu_igemm {
   hk_cu_tmap xmap;
   const void *filters;               /* packed: see pack.cu */
-  const void *x;                     /* the gather producers read through this */
-  const void *table;                 /* hk_cu_tap rows of the gather producers, one a gk */
   hk_cu_geom g;
   hk_cu_epi e;
   hk_cu_i64 gm;
   int load;                          /* HK_CU_LOAD_* */
   int tiles_m, tiles_n, group_tiles_n; /* tiles_n over all groups */
   int k_blocks, splits;
-  int gk;                            /* gather producers: used length of a gk row */
   int y_linear;                      /* y[m] = m * g.y.at[2]: no decode per row */
   int c_linear;
   int k_inner;                       /* y's channels are its contiguous dimension */
   int vector;                        /* 16-byte accesses of y and c are legal */
   int wide;                          /* and finish_wide.cuh serves: whole eights of channels, no gate, slopes or functions */
+  int tall;                          /* with wide: y's pixels are contiguous instead of its channels */
+  int slim;                          /* with wide: channels contiguous, but neither aligned nor in eights */
   int late;                          /* a clamp to [late_lo, late_hi] follows the residual */
   float late_lo, late_hi;
 } hk_cu_igemm;
 
-enum { HK_CU_LOAD_TILED = 2, HK_CU_LOAD_1D = 3, HK_CU_LOAD_2D = 4, HK_CU_LOAD_3D = 5, HK_CU_LOAD_GATHER = 6 };
+enum { HK_CU_LOAD_TILED = 2, HK_CU_LOAD_1D = 3, HK_CU_LOAD_2D = 4, HK_CU_LOAD_3D = 5 };
 
-/* Where gk index i reads, relative to the window's first element; at[] is the tap's position before lhs dilation. */
-typedef struct hk_cu_tap {
-  hk_cu_i64 offset;
-  int at[3];
-  int valid;
-} hk_cu_tap;
+/* x laid out anew: to[n][space][group][run] with channels innermost, padded with zeros to `run` a group, input dilation
+ * filled in. */
+typedef struct hk_cu_relay {
+  const void *x;
+  void *to;
+  hk_cu_view view;
+  hk_cu_i64 n, groups, cg, run, pixels, tiles;
+  int in[3], span[3], dil[3];
+  int bytes;
+  int c_inner;                       /* x's channels are its contiguous dimension, else its last dimension */
+} hk_cu_relay;
 
 /* Packing of filters into the exact shared-memory images of the tiles. */
 typedef struct hk_cu_pack {
@@ -93,12 +97,11 @@ typedef struct hk_cu_pack {
   void *out;
   hk_cu_view view;
   hk_cu_i64 cg, kg, win[3];
-  hk_cu_i64 blocks;                  /* 128-byte rows in all: tiles_n * k_blocks * bn */
-  int f_type, to_type;               /* to_type HK_CU_F32 rounds to tf32 unless part says otherwise */
+  hk_cu_i64 blocks;                  /* 128-byte rows in all: tiles_n * k_blocks * parts * bn */
+  int f_type, to_type;               /* to_type HK_CU_F32 rounds to tf32 */
   int bn, group_tiles_n, k_blocks;
-  int dense_k;                       /* gk = tap * cg + c without gaps (gather), else by channel runs */
   int gate;                          /* columns of a 32-chunk: 16 channels, then their 16 partners */
-  int split;                         /* f32 split: 0 rounded to tf32, 1 the high part, 2 the rest */
+  int parts;                         /* 2: the high part rounded to tf32, then the rest */
 } hk_cu_pack;
 
 #endif

@@ -9,44 +9,54 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ROW(mi, nc, ...) ENTRY(TYPE, 1, nc, mi, nc, __VA_ARGS__)
 #define WIDE ROW
-#define ROW(mi, nc, bn, stages, chunk, cm, cn, split, tag) \
-  {"hk_wgmma_" TYPE "_" #tag, "igemm_" TYPE, HK_TYPE, mi, nc, bn, stages, chunk, cm, cn, split},
+#define TURNS(...) ENTRY(TYPE, 1, 1, __VA_ARGS__)
+#define SPLIT(...)
+#define ENTRY(...) ENTRY_(__VA_ARGS__)
+#define ENTRY_(type, name, parts, wgs, mi, nc, bn, stages, chunk, cm, cn, split, tag) \
+  {"hk_wgmma_" name "_" #tag, "igemm_" name, type, mi, nc, bn, stages, chunk, cm, cn, split, parts, wgs},
 const hk_cu_row hk_cu_rows[] = {
-#define TYPE "bf16"
-#define HK_TYPE HK_BF16
+#define TYPE HK_BF16, "bf16"
 #include "cuda/kernels.inc"
 #undef TYPE
-#undef HK_TYPE
-#define TYPE "f16"
-#define HK_TYPE HK_F16
+#define TYPE HK_F16, "f16"
 #include "cuda/kernels.inc"
 #undef TYPE
-#undef HK_TYPE
-#define TYPE "tf32"
-#define HK_TYPE HK_F32
+#define TYPE HK_F32, "tf32"
 #include "cuda/kernels.inc"
 #undef TYPE
-#undef HK_TYPE
 #undef WIDE
 #define WIDE(...)
-#define TYPE "f8"
-#define HK_TYPE HK_F8E4M3
+#undef TURNS
+#define TURNS(...)
+#define TYPE HK_F8E4M3, "f8"
+#include "cuda/kernels.inc"
+#undef TYPE
+#undef ROW
+#define ROW(...)
+#undef SPLIT
+#define SPLIT(mi, nc, ...) ENTRY(HK_F32, "split", 2, nc, mi, nc, __VA_ARGS__)
 #include "cuda/kernels.inc"
 };
 const int hk_cu_row_count = HK_COUNT(hk_cu_rows);
 #undef ROW
 #undef WIDE
+#undef TURNS
+#undef SPLIT
 
-#define ROW(mi, nc, bn, stages, chunk, cm, cn, split, tag)                               \
-  _Static_assert(HK_IGEMM_SMEM(mi, nc, bn, stages, chunk, split) <= HK_IGEMM_SMEM_MAX && \
-                     16 * (stages) <= 256 && (bn) * 128 / (cm) % 16 == 0 &&              \
-                     ((split) == 1 || HK_IGEMM_SUMS(mi, nc, bn) <= HK_IGEMM_RING(mi, nc, bn, stages)), \
+#define FITS(parts, wgs, mi, nc, bn, stages, chunk, cm, cn, split, tag)                                     \
+  _Static_assert(HK_IGEMM_SMEM(mi, wgs, nc, bn, parts, stages, chunk, split) <= HK_IGEMM_SMEM_MAX &&        \
+                     16 * (stages) <= 256 && (bn) * 128 / (cm) % 16 == 0 && (bn) <= 256 &&                  \
+                     ((split) == 1 || HK_IGEMM_SUMS(mi, nc, bn) <= HK_IGEMM_RING(mi, wgs, bn, parts, stages)), \
                  "tile " #tag " does not fit");
+#define ROW(mi, nc, ...) FITS(1, nc, mi, nc, __VA_ARGS__)
 #define WIDE ROW
+#define TURNS(...) FITS(1, 1, __VA_ARGS__)
+#define SPLIT(mi, nc, ...) FITS(2, nc, mi, nc, __VA_ARGS__)
 #include "cuda/kernels.inc"
 
-int hk_cu_row_shared(const hk_cu_row *r) { return HK_IGEMM_SMEM(r->mi, r->nc, r->bn, r->stages, r->chunk, r->split); }
+int hk_cu_row_shared(const hk_cu_row *r) { return HK_IGEMM_SMEM(r->mi, r->wgs, r->nc, r->bn, r->parts, r->stages, r->chunk, r->split); }
 
 static int64_t k_blocks(const hk_cu_row *r, const hk_geom *g) {
   return hk_ceil_div(g->c * (int64_t)hk_type_bytes(r->type), 128) * g->taps;
@@ -72,12 +82,16 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, int processors) {
   const int64_t units = hk_ceil_div(tiles_m, r->cm) * hk_ceil_div(tiles_n, r->cn);
   const int slots = processors / cluster;
   const double waves = (double)hk_ceil_div(units, slots > 0 ? slots : 1);
-  const double tensor = bm * (double)bn / 32 * (r->type == HK_F8E4M3 ? 1.4 : 1);
-  const double shared = 0.86 * (r->nc * r->mi * (64.0 + bn) + bm + bn);
+  const double tensor = bm * (double)bn / 32 * (r->type == HK_F8E4M3 ? 1.4 : r->parts == 2 ? 3.4 : 1);
+  const double shared = 0.86 * (bm / 64 * (64.0 + bn) + bm + bn);
   double block = tensor > shared ? tensor : shared;
   if (r->cm * r->cn > 1) block *= 1.02; /* blocks of a cluster wait for each other */
-  const double epilogue = r->split > 1 ? 4000 + bm * (double)bn / 16 : 800 + bm * (double)bn / 16;
-  const double tile = (double)hk_ceil_div(k_blocks(r, g), r->split) * block + epilogue;
+  const double finish = r->split > 1 ? 500 + 0.55 * bm * bn : 800 + bm * (double)bn / 16;
+  const double work = (double)hk_ceil_div(k_blocks(r, g), r->split) * block;
+  /* consumers that take turns hide all but the last epilogue, or are bound by epilogues, two at a time */
+  const bool turns = r->wgs < r->nc;
+  const double each = turns ? (work > finish / 2 ? work : finish / 2) : work + finish;
+  const double tile = each + (turns ? finish / waves : 0);
   const double least = g->bytes / 3.6e12;
   const double busy = waves * tile / 1.5e9;
   return 3e-6 + (busy > least ? busy : least);

@@ -67,6 +67,26 @@ WGMMA_KINDS(192, 96, 96, 97, 98)
 WGMMA_KINDS(208, 104, 104, 105, 106)
 WGMMA_KINDS(256, 128, 128, 129, 130)
 
+/* tf32 with A in registers: four words a lane. */
+#define WGMMA_SPLIT(n, regs, i0, i1, i2, i3, ib, ip)                                                                  \
+  HK_DEV void wgmma_split_##n(float *d, const hk_cu_u32 *a, hk_cu_u64 b, int keep) {                                 \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %" #ip ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n          \
+                 "k8.f32.tf32.tf32 {" T##regs "}, {%" #i0 ",%" #i1 ",%" #i2 ",%" #i3 "}, %" #ib ", p, 1, 1;\n\t}"    \
+                 : O##regs                                                                                           \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(keep));                                   \
+  }
+WGMMA_SPLIT(64, 32, 32, 33, 34, 35, 36, 37)
+WGMMA_SPLIT(128, 64, 64, 65, 66, 67, 68, 69)
+HK_DEV void wgmma_split_step(int bn, float *d, const hk_cu_u32 *a, hk_cu_u64 b, int keep) {
+  if (bn == 64) wgmma_split_64(d, a, b, keep);
+  else wgmma_split_128(d, a, b, keep);
+}
+HK_DEV hk_cu_u32 tf32_bits(float v) {
+  hk_cu_u32 u;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(v));
+  return u;
+}
+
 /* type and bn are compile-time constants at every call. */
 #define WGMMA_PICK(n)                                                \
   case n:                                                            \

@@ -1,66 +1,105 @@
-/* Implicit GEMM on the tensor cores of Hopper GPUs, pixels by the copy engine: see docs/cuda.md. Offers the tile that
- * the cost model of src/cuda/rows.c likes best; every other tile is a variation. */
+/* Implicit GEMM on the tensor cores of Hopper GPUs, pixels by the copy engine: see docs/cuda.md. Two algorithms: wgmma
+ * walks x where it lies; wgmma_relaid first lays x out channels-last in the workspace, for every x that the copy engine
+ * cannot walk. Each offers the tile that the cost model of src/cuda/rows.c likes best; every other tile is a variation. */
 #include "plan/cuda.h"
 
 #include <stdio.h>
 
-enum { BM, BN, STAGES, CM, CN, SPLIT };
+extern const hk_algo hk_algo_wgmma, hk_algo_wgmma_relaid;
+enum { BM, BN, STAGES, CM, CN, SPLIT, PARTS, TURNS };
 
-static void fill(const hk_task *t, const hk_cu_row *r, int processors, hk_decision *d) {
-  const int64_t knob[] = {hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split};
+typedef struct own_state {
+  hk_cu_igemm_state igemm;
+  hk_cu_relay_state relay;
+  size_t x_bytes;      /* of the relaid x at the start of the workspace */
+  bool relaid;
+} own_state;
+
+/* What the kernel sees: the task's geometry, or that of the relaid x. */
+typedef struct sight {
+  hk_geom g;
+  size_t x_bytes;
+  bool relaid;
+} sight;
+
+static bool look(const hk_task *t, const hk_algo *algo, sight *s, char *why) {
+  hk_cu_map map;
+  s->g = t->geom;
+  s->x_bytes = 0;
+  s->relaid = algo == &hk_algo_wgmma_relaid;
+  if (!s->relaid) return hk_cu_map_make(&t->geom, &map, why);
+  if (!hk_cu_relay_takes(&t->geom, &s->g, &s->x_bytes, why)) return false;
+  s->x_bytes = (size_t)hk_round_up((int64_t)s->x_bytes, 128);
+  return true;
+}
+
+static void fill(const hk_task *t, const sight *s, const hk_cu_row *r, int processors, hk_decision *d) {
+  const int64_t knob[] = {hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc};
   for (int i = 0; i < HK_COUNT(knob); ++i) d->knob[i] = knob[i];
-  d->predicted_s = hk_cu_row_seconds(r, &t->geom, processors);
-  d->workspace_bytes = t->f_now ? 0 : hk_cu_igemm_filter_bytes(r, &t->geom);
+  /* the pass over x: a launch, and x read and written at about 2.5 TB/s */
+  d->predicted_s = hk_cu_row_seconds(r, &s->g, processors) + (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / 2.5e12 : 0);
+  d->workspace_bytes = s->x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(r, &s->g));
 }
 
 static const hk_cu_row *find(const hk_task *t, const hk_decision *d) {
   for (int i = 0; i < hk_cu_row_count; ++i) {
     const hk_cu_row *r = &hk_cu_rows[i];
     if (r->type == t->geom.x_type && hk_cu_row_bm(r) == d->knob[BM] && r->bn == d->knob[BN] && r->stages == d->knob[STAGES] &&
-        r->cm == d->knob[CM] && r->cn == d->knob[CN] && r->split == d->knob[SPLIT])
+        r->cm == d->knob[CM] && r->cn == d->knob[CN] && r->split == d->knob[SPLIT] &&
+        r->parts == d->knob[PARTS] && (r->wgs < r->nc) == (d->knob[TURNS] != 0))
       return r;
   }
   return NULL;
 }
 
-static bool takes(const hk_task *t, hk_cu_device *here, char *why) {
-  hk_cu_map map;
+#define REFUSE(...) return snprintf(why, HK_REASON, __VA_ARGS__), false
+
+/* f32 goes to the tensor cores rounded to tf32 or split into two parts; options.math must allow which. */
+static bool row_takes(const hk_task *t, const sight *s, const hk_cu_row *r, char *why) {
+  if (r->type != t->geom.x_type) REFUSE("no kernel for %s", hk_type_name(t->geom.x_type));
+  if (r->type == HK_F32 && !(t->options.math & (r->parts == 2 ? HK_MATH_SPLIT_F32 : HK_MATH_TF32)))
+    REFUSE("f32 operands would be %s, which options.math does not allow", r->parts == 2 ? "split into tf32 parts" : "rounded to tf32");
+  return hk_cu_row_takes(r, &s->g, &t->epi, why);
+}
+
+static bool takes(const hk_task *t, const hk_algo *algo, hk_cu_device *here, sight *s, char *why) {
   if (!hk_plan_cuda_takes(t, here, why)) return false;
-  if (here->major != 9) return snprintf(why, HK_REASON, "%s is no Hopper GPU", here->name), false;
-  if (t->options.unaligned) return snprintf(why, HK_REASON, "options.unaligned: the copy engine needs 16-byte aligned x"), false;
-  if (t->geom.x_type == HK_F32 && !(t->options.math & HK_MATH_TF32))
-    return snprintf(why, HK_REASON, "f32 operands would be rounded to tf32, which options.math does not allow"), false;
-  if (t->epi.e.cuda_user || t->epi.e.cuda_user2 || t->epi.e.cuda_store)
-    return snprintf(why, HK_REASON, "takes no user functions"), false;
-  return hk_cu_map_make(&t->geom, &map, why);
+  if (here->major != 9) REFUSE("%s is no Hopper GPU", here->name);
+  if (t->geom.x_type != t->geom.f_type) REFUSE("x and f differ in type");
+  if (t->geom.acc_type != HK_F32) REFUSE("sums are not f32");
+  if (t->options.unaligned && algo == &hk_algo_wgmma) REFUSE("options.unaligned: the copy engine needs 16-byte aligned x");
+  if (t->epi.e.cuda_user || t->epi.e.cuda_user2 || t->epi.e.cuda_store) REFUSE("takes no user functions");
+  return look(t, algo, s, why);
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   hk_cu_device here;
-  if (!takes(t, &here, why)) return false;
+  sight s;
+  if (!takes(t, d->algo, &here, &s, why)) return false;
   const hk_cu_row *best = NULL;
   double least = 0;
-  snprintf(why, HK_REASON, "no kernel for %s by %s", hk_type_name(t->geom.x_type), hk_type_name(t->geom.f_type));
+  snprintf(why, HK_REASON, "no kernel for %s", hk_type_name(t->geom.x_type));
   for (int i = 0; i < hk_cu_row_count; ++i) {
     const hk_cu_row *r = &hk_cu_rows[i];
-    if (r->type != t->geom.x_type || !hk_cu_row_takes(r, &t->geom, &t->epi, why)) continue;
-    const double s = hk_cu_row_seconds(r, &t->geom, here.processors);
-    if (!best || s < least) best = r, least = s;
+    if (r->type != t->geom.x_type || !row_takes(t, &s, r, why)) continue;
+    const double seconds = hk_cu_row_seconds(r, &s.g, here.processors);
+    if (!best || seconds < least) best = r, least = seconds;
   }
-  if (best) fill(t, best, here.processors, d);
+  if (best) fill(t, &s, best, here.processors, d);
   return best != NULL;
 }
 
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
   hk_cu_device here;
+  sight s;
   char why[HK_REASON];
-  if (hk_cu_here(&here)) return false;
+  if (!takes(t, base->algo, &here, &s, why)) return false;
   const hk_cu_row *chosen = find(t, base);
   for (int i = 0; i < hk_cu_row_count; ++i) {
     const hk_cu_row *r = &hk_cu_rows[i];
-    if (r == chosen || r->type != t->geom.x_type || !hk_cu_row_takes(r, &t->geom, &t->epi, why) || index-- > 0) continue;
+    if (r == chosen || !row_takes(t, &s, r, why) || index-- > 0) continue;
     *d = *base;
-    fill(t, r, here.processors, d);
+    fill(t, &s, r, here.processors, d);
     return true;
   }
   return false;
@@ -69,20 +108,21 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 static bool check(const hk_task *t, hk_decision *d, char *why) {
   const hk_cu_row *r = find(t, d);
   hk_cu_device here;
-  if (!r) return snprintf(why, HK_REASON, "no such tile for %s", hk_type_name(t->geom.x_type)), false;
-  if (!takes(t, &here, why) || !hk_cu_row_takes(r, &t->geom, &t->epi, why)) return false;
-  fill(t, r, here.processors, d);
+  sight s;
+  if (!r) REFUSE("no such tile for %s", hk_type_name(t->geom.x_type));
+  if (!takes(t, d->algo, &here, &s, why) || !row_takes(t, &s, r, why)) return false;
+  fill(t, &s, r, here.processors, d);
   return true;
 }
 
-/* Raw filters on the device (a copy when they came from the host), then the packing kernel. */
-static hk_status pack(hk_plan *plan, hk_cu_igemm_state *own, hk_cu_weights *w) {
+/* Raw filters on the device, then the packing kernel. */
+static hk_status pack(hk_plan *plan, const sight *sight, own_state *own, hk_cu_weights *w) {
   const hk_geom *g = &plan->task.geom;
   hk_cu_buffer raw = {0};
   int64_t shift = 0;
-  hk_status s = hk_cu_buffer_make(&w->f, NULL, hk_cu_igemm_filter_bytes(own->row, g));
+  hk_status s = hk_cu_buffer_make(&w->f, NULL, hk_cu_igemm_filter_bytes(own->igemm.row, &sight->g));
   if (!s) s = hk_cu_filters_make(&raw, g, plan->raw_f, &shift);
-  if (!s) s = hk_cu_igemm_pack(own, (const char *)raw.data + shift * (int64_t)hk_type_bytes(g->f_type), w->f.data, NULL);
+  if (!s) s = hk_cu_igemm_pack(&own->igemm, (const char *)raw.data + shift * (int64_t)hk_type_bytes(g->f_type), w->f.data, NULL);
   if (!s) s = hk_cu_check(hk_cu()->ctx_sync(), "packing filters");
   hk_cu_buffer_free(&raw);
   plan->packed->f_bytes = w->f.bytes;
@@ -93,33 +133,48 @@ static hk_status build(hk_plan *plan) {
   const hk_task *t = &plan->task;
   const hk_cu_row *row = find(t, &plan->decision);
   hk_cu_weights *w;
-  hk_cu_igemm_state *own = plan->own = hk_alloc_zero(sizeof *own);
+  sight sight;
+  char why[HK_REASON];
+  own_state *own = plan->own = hk_alloc_zero(sizeof *own);
   if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
-  if (!row) return hk_fail(HK_UNSUPPORTED, "no such wgmma tile");
-  hk_status s = hk_cu_igemm_build(own, row, &t->geom, &t->epi);
+  if (!row || !look(t, plan->decision.algo, &sight, why)) return hk_fail(HK_UNSUPPORTED, "no such wgmma tile for this problem");
+  own->relaid = sight.relaid;
+  own->x_bytes = sight.x_bytes;
+  /* a batch-invariant decision was made for one image */
+  plan->decision.workspace_bytes = sight.x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(row, &sight.g));
+  hk_status s = hk_cu_igemm_build(&own->igemm, row, &sight.g, &t->epi, t->geom.c, t->options.unaligned);
+  if (!s && own->relaid) s = hk_cu_relay_build(&own->relay, &t->geom);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
-  if (!s && t->f_now && !hk_plan_shares(plan)) s = pack(plan, own, w);
-  /* tf32 keeps 11 of f32's 24 bits of each operand: two roundings of 2^-11 against eps = 2^-23 */
-  if (t->geom.x_type == HK_F32) plan->error_factor = 8192;
+  if (!s && t->f_now && !hk_plan_shares(plan)) s = pack(plan, &sight, own, w);
+  /* tf32 keeps 11 of f32's 24 bits of each operand: two roundings of 2^-11 against eps = 2^-23. Split f32 loses the product of
+   * the low parts, 2^-22, and what the tensor cores cut off when they add. */
+  if (t->geom.x_type == HK_F32) plan->error_factor = row->parts == 2 ? 4 : 8192;
   return s;
 }
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
-  const hk_cu_igemm_state *own = plan->own;
+  const own_state *own = plan->own;
   const hk_cu_weights *w = plan->packed->f;
   hk_cu_call c = hk_plan_cuda_call(plan, call);
+  hk_status s = HK_OK;
+  if (own->relaid) {
+    s = hk_cu_relay_run(&own->relay, call->x, call->workspace, call->stream);
+    c.x = call->workspace;
+  }
   if (plan->task.f_now) {
     c.f = w->f.data;
-  } else {
-    const hk_status s = hk_cu_igemm_pack(own, call->f, call->workspace, call->stream);
-    if (s) return s;
-    c.f = call->workspace;
+  } else if (!s) {
+    c.f = call->workspace + own->x_bytes;
+    s = hk_cu_igemm_pack(&own->igemm, call->f, call->workspace + own->x_bytes, call->stream);
   }
-  return hk_cu_igemm_run(own, &c, w->slopes.data);
+  return s ? s : hk_cu_igemm_run(&own->igemm, &c, w->slopes.data);
 }
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-const hk_algo hk_algo_wgmma = {.name = "wgmma", .knobs = {"bm", "bn", "stages", "cm", "cn", "split"},
+const hk_algo hk_algo_wgmma = {.name = "wgmma", .knobs = {"bm", "bn", "stages", "cm", "cn", "split", "parts", "turns"},
                                .family = HK_FAMILY_NONE, .device = HK_CUDA, .offer = offer, .vary = vary, .check = check,
                                .build = build, .run = run, .destroy = destroy};
+const hk_algo hk_algo_wgmma_relaid = {.name = "wgmma_relaid", .knobs = {"bm", "bn", "stages", "cm", "cn", "split", "parts", "turns"},
+                                      .family = HK_FAMILY_NONE, .device = HK_CUDA, .offer = offer, .vary = vary,
+                                      .check = check, .build = build, .run = run, .destroy = destroy};

@@ -154,7 +154,8 @@ static void rows(void) {
     for (int j = 0; j < i; ++j) {
       const hk_cu_row *b = &hk_cu_rows[j];
       CHECK(a->type != b->type || hk_cu_row_bm(a) != hk_cu_row_bm(b) || a->bn != b->bn || a->stages != b->stages || a->cm != b->cm ||
-                a->cn != b->cn || a->split != b->split, "%s and %s have the same knobs", a->name, b->name);
+                a->cn != b->cn || a->split != b->split || a->parts != b->parts ||
+                (a->wgs < a->nc) != (b->wgs < b->nc), "%s and %s have the same knobs", a->name, b->name);
     }
   }
 }

@@ -19,7 +19,8 @@ static const gpu_case geometries[] = {
     {"2d_n2_c64_i20_k129_w3_p-1:1x-2:-3_bf16_last", "bias", 0, 0, 0},
     {"2d_n1_c64_i9_k64_w3_p5:6x5_f16_last", "none", 0, 0, 1},
     {"2d_n2_c64_i12x10_k136_w3_p1_f16:f16:f32_last", "none", 0, 0, 0},
-    {"2d_n2_c64_i12x10_k136_w3_p1_f32_last", "none", 0, HK_MATH_TF32, 0},
+    {"2d_n2_c64_i12x10_k136_w3_p1_f32_last", "none", 0, HK_MATH_TF32 | HK_MATH_SPLIT_F32, 0},
+    {"2d_n2_c36_i12x10_k130_w3_p1_f32_first", "none", 0, HK_MATH_TF32 | HK_MATH_SPLIT_F32, 1},
     {"2d_n2_c160_i12x10_k136_w3_p1_f8e4m3:f8e4m3:f32_last", "none", 0, 0, 0},
     {"2d_n2_c160_i12x10_k136_w3_p1_f8e4m3_last", "none", 0, 0, 0},
     {"2d_n2_c64_i12x10_k40_w3_p1_bf16:bf16:f16_last", "none", 0, 0, 0},
@@ -35,6 +36,12 @@ static const gpu_case general[] = {
     {"3d_n1_c3_i4x5x6_k5_w2_bf16_first", "scale+bias+leaky:0.5", 0, 0, 0},
     {"2d_n2_c67_i9x8_k129_w3_p1_bf16_last", "none", 0, 0, 0},
     {"2d_n2_c64_i9x8_k64_w3_p1_bf16_first", "bias", 0, 0, 0},
+    {"2d_n3_c64_i9x7_k130_w3_p1_f16:f16:f32_first", "scale+bias+relu", 0, 0, 0},
+    {"2d_n8_c24_i40x30_k200_w3_p1_bf16_first", "bias+relu", 0, 0, 0},
+    {"2d_n8_c67_i33x33_k129_w3_p1_f16_last", "bias+silu", 0, 0, 0},
+    {"2d_n2_c128_i20x20_k64_w3_p1_g8_bf16_last", "none", 0, 0, 0},
+    {"2d_n2_c40_i9x8_k64_w3_l2_p1_bf16_last", "none", 0, 0, 0},
+    {"2d_n4_c48_i9x8_k8_w3_b2_bf16_first", "none", 0, 0, 1},
 };
 static const char *const epilogues[] = {
     "scale", "scale1+bias", "bias+relu", "bias+clip:-1:6", "leaky:0.25", "prelu", "sigmoid", "bias+silu", "tanh", "gelu",
@@ -84,7 +91,7 @@ static int run_random(int count, uint64_t seed) {
     }
     hk_problem p = {.size = sizeof p};
     if (hk_problem_conv(&p, &d)) continue;
-    const gpu_case c = {NULL, i % 3 ? "none" : "scale+bias+relu", 0, HK_MATH_TF32, i % 2};
+    const gpu_case c = {NULL, i % 3 ? "none" : "scale+bias+relu", 0, i % 4 ? HK_MATH_TF32 : HK_MATH_SPLIT_F32, i % 2};
     ran += gpu_case_run(&c, &p, seed);
   }
   return ran;
@@ -109,6 +116,7 @@ int main(int argc, char **argv) {
         {"2d_n2_c256_i14_k128_w3_p1_bf16:bf16:f32_last", "none", FILL_FRACTIONS, 0, 0},
         {"2d_n2_c256_i14_k128_w3_p1_f16:f16:f32_last", "none", FILL_FRACTIONS, 0, 0},
         {"2d_n2_c256_i14_k128_w3_p1_f32_last", "none", FILL_FRACTIONS, HK_MATH_TF32, 0},
+        {"2d_n2_c256_i14_k128_w3_p1_f32_last", "none", FILL_FRACTIONS, HK_MATH_SPLIT_F32, 0},
         {"2d_n2_c256_i14_k128_w3_p1_f8e4m3:f8e4m3:f32_last", "none", FILL_FRACTIONS, 0, 0},
     };
     for (size_t i = 0; i < sizeof fractions / sizeof *fractions; ++i) ran += run(&fractions[i], 200 + i);
