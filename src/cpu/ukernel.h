@@ -19,6 +19,7 @@ typedef enum hk_family {
   HK_FAMILY_STAGE = 12, /* rows of a plane into a padded buffer */
   HK_FAMILY_CONVERT = 13,  /* rows of one element type into another: x_type to f_type */
   HK_FAMILY_QGEMM = 14,  /* rows of s16 pixels x packed output channels, sums in s32 */
+  HK_FAMILY_DGEMM = 15,  /* rows of f64 pixels x packed output channels */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -136,6 +137,16 @@ typedef struct hk_qgemm_args {
   int64_t segments, pairs;
   int32_t accumulate; /* add to out instead of starting from zero */
 } hk_qgemm_args;
+
+/* dgemm: out[m][j] (+)= sum over segments t and channels c of row[t*MR + m][c * step] * f[t][c][j], in f64; a NULL row
+ * reads as zeros. f is packed [segment][c][NR]; out is [MR][NR]. */
+typedef struct hk_dgemm_args {
+  const double *const *row;
+  const double *f;
+  double *out;
+  int64_t segments, channels, step;
+  int32_t accumulate; /* add to out instead of starting from zero */
+} hk_dgemm_args;
 
 /* convert: dst[i] = src[i] in the other type. */
 typedef struct hk_convert_args {

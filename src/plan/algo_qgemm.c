@@ -1,14 +1,14 @@
 /* qgemm: int8 convolution, exact. x is staged once a call into the workspace as s16 with its zero point taken off, pixels
  * x channels padded to pairs; f is packed as s16 likewise, so that taps in the padding are zeros and every product fits;
  * tiles sum pairs in s32. The epilogue is computed in double, as the reference does, so that ties round alike.
- * Any strides, groups, padding, dilation and y; refuses floats, input dilation, gates and streaming state.
+ * Any strides, groups, padding, dilation of both and y; refuses floats, gates and streaming state.
  * Packed f: [group][panel of NR][tap][pair][NR][2]. Workspace: [zero row][x][f, when it comes at execute]. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "plan/cost.h"
-#include "plan/plan.h"
+#include "plan/tiles.h"
 
 #define MAX_MR 8
 #define MAX_NR 64
@@ -30,7 +30,6 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
   if (g->acc_type != HK_S32) no = "x and f must be int8";
-  else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "input dilation is not 1";
   else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
   else if (t->options.stateful) no = "streaming state is not staged";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0 || g->in[0] * g->in[1] * g->in[2] == 0) no = "nothing to multiply";
@@ -100,32 +99,6 @@ static void stage_row(void *context, int64_t index) {
 }
 
 /* ---- epilogue of a run of sums along k */
-static double finish_one(const hk_plan *plan, const hk_call *call, hk_at *at, int64_t c_at, double v) {
-  const hk_epilogue *e = &plan->task.epi.e;
-  const double c = e->residual ? e->beta * hk_load_element(plan->task.geom.y_type, call->c, c_at) : 0;
-  if (e->residual == HK_RESIDUAL_BEFORE) v += c;
-  if (e->act == HK_ACT_USER) {
-    float f = (float)v;
-    e->user(call->user, at, 1, &f);
-    v = f;
-  } else {
-    v = hk_act_eval(e->act, e->a, e->b, e->act == HK_ACT_PRELU ? ((const float *)plan->packed->slopes)[at->k] : 0, v);
-  }
-  if (e->residual == HK_RESIDUAL_AFTER) v += c;
-  if (e->user2) {
-    float f = (float)v;
-    e->user2(call->user, at, 1, &f);
-    v = f;
-  }
-  return v;
-}
-
-static int64_t place(const hk_geom *g, const hk_strides *s, const hk_at *at) {
-  int64_t o = hk_geom_y_channel(g, s, at->k) + at->n * s->outer;
-  for (int d = 0; d < g->rank; d++) o += at->p[d] * s->at[d + 3 - g->rank];
-  return o;
-}
-
 /* Scale and clamp only, into s8 or u8: what quantised networks ask for. Adding and taking away 1.5*2^52 rounds half to
  * even; the sum is bounded first, so that it stays exact. */
 static void finish_plain(const job *j, const hk_at *at, int64_t count, const int32_t *sums, int64_t y0) {
@@ -150,56 +123,45 @@ static void finish_plain(const job *j, const hk_at *at, int64_t count, const int
   }
 }
 
-static void finish_row(const job *j, hk_at at, int64_t count, const int32_t *sums) {
-  const hk_plan *plan = j->plan;
-  const hk_geom *g = &plan->task.geom;
-  const hk_epi *epi = &plan->task.epi;
+static void finish_row(const job *j, const hk_at *at, int64_t count, const int32_t *sums) {
+  const hk_epi *epi = &j->plan->task.epi;
   const int32_t *bias = j->call->bias;
   const float *scale = j->call->scale;
-  const int64_t y0 = place(g, &g->y, &at), c0 = place(g, &epi->c, &at);
-  if (epi->simple && !epi->e.residual && hk_type_is_int8(g->y_type)) {
-    finish_plain(j, &at, count, sums, y0);
+  double v[MAX_NR];
+  if (epi->simple && !epi->e.residual && hk_type_is_int8(j->plan->task.geom.y_type)) {
+    finish_plain(j, at, count, sums, hk_at_place(&j->plan->task.geom, &j->plan->task.geom.y, at));
     return;
   }
-  for (int64_t i = 0; i < count; i++, at.k++) {
-    double v = (int32_t)((uint32_t)sums[i] + (epi->e.bias ? (uint32_t)bias[at.k] : 0));
-    if (epi->e.scale) v *= scale[epi->e.scale == 2 ? at.k : 0];
-    if (epi->any) v = finish_one(plan, j->call, &at, c0 + i * epi->c.channel, v);
-    const float f = (float)v;
-    if (epi->e.store) epi->e.store(j->call->user, &at, 1, &f);
-    else hk_store_element(g->y_type, j->call->y, y0 + i * g->y.channel, v + g->y_zero);
+  for (int64_t i = 0; i < count; i++) {
+    v[i] = (int32_t)((uint32_t)sums[i] + (epi->e.bias ? (uint32_t)bias[at->k + i] : 0));
+    if (epi->e.scale) v[i] *= scale[epi->e.scale == 2 ? at->k + i : 0];
   }
+  hk_tiles_finish(j->plan, j->call, at, count, v);
 }
 
 /* ---- tiles */
-typedef struct pixel { int64_t n, p[3]; } pixel;
-
-static pixel pixel_of(const hk_geom *g, int64_t m) {
-  const int64_t row = m / g->out[2], plane = row / g->out[1];
-  return (pixel){plane / g->out[0], {plane % g->out[0], row % g->out[1], m % g->out[2]}};
-}
-
-static const int16_t *row_of(const job *j, int64_t group, const pixel *at, int64_t tap) {
-  const hk_geom *g = &j->plan->task.geom;
-  const int64_t s[3] = {tap / g->win[2] / g->win[1], tap / g->win[2] % g->win[1], tap % g->win[2]};
-  int64_t o = group * g->n + at->n;
-  for (int d = 0; d < 3; d++) {
-    const int64_t i = at->p[d] * g->stride[d] + s[d] * g->dil[d] - g->lo[d];
-    if (i < 0 || i >= g->in[d]) return j->zero;
-    o = o * g->in[d] + i;
-  }
-  return j->x + o * 2 * pairs_of(g);
+/* x as it lies in the workspace, without its group: [n][at..][pair] */
+static hk_strides staged(const hk_geom *g) {
+  hk_strides s = {.channel = 1, .at = {0, 0, 2 * pairs_of(g)}};
+  s.at[1] = s.at[2] * g->in[2];
+  s.at[0] = s.at[1] * g->in[1];
+  s.outer = s.at[0] * g->in[0];
+  s.group = s.outer * g->n;
+  return s;
 }
 
 static void strip(const job *j, int64_t group, int64_t m0) {
   const hk_geom *g = &j->plan->task.geom;
   const hk_kernel *kernel = j->plan->decision.kernel;
   const int32_t mr = kernel->mr, nr = kernel->nr;
-  const int rows = (int)hk_min64(mr, g->gm - m0), lead = 3 - g->rank;
+  const int rows = (int)hk_min64(mr, g->gm - m0);
+  const hk_strides xs = staged(g);
+  const int16_t *x = j->x + group * xs.group;
+  int64_t o;
   const int16_t *row[SEGMENTS * MAX_MR];
   int32_t out[MAX_MR * MAX_NR];
-  pixel at[MAX_MR];
-  for (int m = 0; m < rows; m++) at[m] = pixel_of(g, m0 + m);
+  hk_pixel at[MAX_MR];
+  for (int m = 0; m < rows; m++) at[m] = hk_pixel_of(g, m0 + m);
   const int64_t tap_size = pairs_of(g) * 2 * nr;
   for (int64_t p = 0; p < panels_of(g, kernel); p++) {
     hk_qgemm_args a = {.row = row, .out = out, .pairs = pairs_of(g)};
@@ -208,15 +170,15 @@ static void strip(const job *j, int64_t group, int64_t m0) {
       a.segments = hk_min64(SEGMENTS, g->taps - t0);
       if (p == 0 || g->taps > SEGMENTS)
         for (int64_t t = 0; t < a.segments; t++)
-          for (int m = 0; m < mr; m++) row[t * mr + m] = m < rows ? row_of(j, group, &at[m], t0 + t) : j->zero;
+          for (int m = 0; m < mr; m++)
+            row[t * mr + m] = m < rows && hk_pixel_source(g, &at[m], t0 + t, &xs, &o) ? x + o : j->zero;
       a.f = f + t0 * tap_size;
       a.accumulate = t0 > 0;
       kernel->fn(&a);
     }
     for (int m = 0; m < rows; m++) {
-      hk_at where = {.n = at[m].n, .k = group * g->k + p * nr, .along_k = 1};
-      for (int d = lead; d < 3; d++) where.p[d - lead] = at[m].p[d];
-      finish_row(j, where, hk_min64(nr, g->k - p * nr), out + m * nr);
+      const hk_at where = hk_pixel_at(g, &at[m], group * g->k + p * nr);
+      finish_row(j, &where, hk_min64(nr, g->k - p * nr), out + m * nr);
     }
   }
 }

@@ -1,0 +1,16 @@
+/* What the plain tile loops (qgemm, dgemm) share: pixels of a strip, and the epilogue of a run of values in double. */
+#ifndef HK_TILES_H
+#define HK_TILES_H
+#include "plan/plan.h"
+
+typedef struct hk_pixel { int64_t n, p[3]; } hk_pixel;
+hk_pixel hk_pixel_of(const hk_geom *g, int64_t m);
+/* Position in x (without group and channel, in elements of the given strides) that a tap of an output reads; false in
+ * the padding or between dilated inputs. */
+bool hk_pixel_source(const hk_geom *g, const hk_pixel *at, int64_t tap, const hk_strides *x, int64_t *offset);
+/* The place of a pixel's channel k (over all groups) for user functions. */
+hk_at hk_pixel_at(const hk_geom *g, const hk_pixel *p, int64_t k);
+int64_t hk_at_place(const hk_geom *g, const hk_strides *s, const hk_at *at);
+/* Residual, activation, user functions and store of count values along k, already scaled and biased. */
+void hk_tiles_finish(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, double *v);
+#endif
