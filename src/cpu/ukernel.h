@@ -10,6 +10,8 @@ typedef enum hk_family {
   HK_FAMILY_ACT = 2,    /* an activation over a row of floats */
   HK_FAMILY_SMALL = 3,  /* few channels over planar rows, time contiguous */
   HK_FAMILY_MAP = 4,    /* element by element over planar rows */
+  HK_FAMILY_SMALL2 = 20, /* small, tiles over two groups */
+  HK_FAMILY_SMALL4 = 21, /* small, tiles over four groups */
   HK_FAMILY_PGEMM = 5,  /* packed output channels x vectors of pixels */
   HK_FAMILY_GATHER = 6, /* pixels of planes copied into a panel */
   HK_FAMILY_WINOIN = 7, /* Winograd: pixels of a tile to the transformed domain; MR is the tile's side */

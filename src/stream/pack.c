@@ -6,21 +6,22 @@
 
 #include "stream/stream.h"
 
-const hk_kernel *hk_small_row(hk_isa isa, int64_t mr) {
+const hk_kernel *hk_small_row(hk_isa isa, int64_t mr, int64_t mg) {
+  const hk_family family = mg == 4 ? HK_FAMILY_SMALL4 : mg == 2 ? HK_FAMILY_SMALL2 : HK_FAMILY_SMALL;
   const hk_kernel *best = NULL;
   for (int32_t i = 0; i < hk_kernel_count; i++) {
     const hk_kernel *k = &hk_kernels[i];
-    if (k->family != HK_FAMILY_SMALL || k->mr != mr || k->isa > isa || !hk_cpu_has(k->isa)) continue;
+    if (k->family != family || k->mr != mr || k->isa > isa || !hk_cpu_has(k->isa)) continue;
     if (!best || k->isa > best->isa) best = k;
   }
   return best;
 }
 
 static int64_t largest_tile(hk_isa isa) {
-  const hk_isa top = hk_small_row(isa, 1)->isa;
+  const hk_isa top = hk_small_row(isa, 1, 1)->isa;
   int64_t largest = 1;
   for (int64_t mr = 2; mr <= HK_MAX_TILE; mr++) {
-    const hk_kernel *k = hk_small_row(isa, mr);
+    const hk_kernel *k = hk_small_row(isa, mr, 1);
     if (k && k->isa == top) largest = mr;
   }
   return largest;
@@ -33,10 +34,22 @@ static int64_t tile_count(int64_t channels, int64_t largest) {
   return count;
 }
 
-static void add_call(hk_graph *g, hk_net_op *op, hk_isa isa, int64_t mr, int64_t tiles, int64_t first) {
+/* Groups too small to fill a tile share one. */
+static int64_t groups_a_tile(const hk_net_op *op, hk_isa isa) {
+  const int64_t kg = op->k / op->groups;
+  const hk_isa top = hk_small_row(isa, 1, 1)->isa;
+  for (int64_t mg = 4; mg > 1; mg /= 2) {
+    const hk_kernel *k = op->groups % mg ? NULL : hk_small_row(isa, kg, mg);
+    if (k && k->isa == top) return mg;
+  }
+  return 1;
+}
+
+static void add_call(hk_graph *g, hk_net_op *op, hk_isa isa, int64_t mr, int64_t mg, int64_t tiles,
+                     int64_t first) {
   hk_net_call *c = &op->call[op->calls++];
   const int64_t channels = op->window * (op->c / op->groups) + (op->mix >= 0 ? op->mix_c / op->mix_groups : 0);
-  *c = (hk_net_call){hk_small_row(isa, mr)->fn, mr, tiles, first, g->data, g->segs};
+  *c = (hk_net_call){hk_small_row(isa, mr, mg)->fn, mr, mg, tiles, first, g->data, g->segs};
   g->data += hk_round_up(op->groups * tiles * mr * channels, 16);
   g->segs += op->segs;
 }
@@ -57,20 +70,22 @@ void hk_op_calls(hk_graph *g, hk_net_op *op, hk_isa isa) {
     op->segs = (int32_t)((op->taps_inside ? 1 : op->window) + (op->mix >= 0));
     op->bias_at = g->data;
     g->data += hk_round_up(op->k, 16);
-    if (wide) add_call(g, op, isa, small + 1, wide, 0);
-    add_call(g, op, isa, small, tiles - wide, wide * (small + 1));
+    if (wide) add_call(g, op, isa, small + 1, 1, wide, 0);
+    const int64_t mg = tiles == 1 ? groups_a_tile(op, isa) : 1;
+    add_call(g, op, isa, small, mg, tiles - wide, wide * (small + 1));
   }
 }
 
-/* f[k][c][w] of one tap (or all taps as channels) into [group][tile][channel][mr]; returns where the next goes */
+/* f[k][c][w] of one tap (or all taps as channels) into [group/mg][tile][channel][mg][mr]; returns where the next goes */
 static float *pack_segment(const hk_net_op *op, const hk_net_call *call, const float *f, int64_t channels, int64_t step,
                            int64_t k_step, float *to) {
   const int64_t kg = op->k / op->groups;
-  for (int64_t g = 0; g < op->groups; g++) {
+  const int64_t rows_a_tile = call->mg * call->mr; /* with several groups a tile the rows go on over group borders */
+  for (int64_t g = 0; g < op->groups; g += call->mg) {
     for (int64_t j = 0; j < call->tiles; j++) {
       const float *rows = f + (g * kg + call->first + j * call->mr) * k_step;
       for (int64_t c = 0; c < channels; c++) {
-        for (int64_t i = 0; i < call->mr; i++) *to++ = rows[i * k_step + c * step];
+        for (int64_t i = 0; i < rows_a_tile; i++) *to++ = rows[i * k_step + c * step];
       }
     }
   }

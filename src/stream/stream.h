@@ -45,7 +45,7 @@ typedef enum hk_op_kind { HK_OP_CONV, HK_OP_MAP, HK_OP_LSTM, HK_OP_SPLIT } hk_op
 
 typedef struct hk_net_call { /* one kernel over all groups: tiles*mr channels of each group from `first` on */
   hk_kernel_fn fn;
-  int64_t mr, tiles, first;
+  int64_t mr, mg, tiles, first; /* mg: groups a tile */
   int64_t f;       /* packed weights, floats into the chain's data */
   int64_t seg;     /* first segment in the stream's table */
 } hk_net_call;
@@ -119,7 +119,7 @@ struct hk_stream {
 hk_status hk_graph_check(hk_graph *g);                  /* check.c; arrays are there, desc is set */
 hk_status hk_graph_lower(hk_graph *g);                  /* lower.c */
 void hk_graph_place(hk_graph *g);                       /* lower.c: buffer sizes and offsets */
-const hk_kernel *hk_small_row(hk_isa isa, int64_t mr);  /* pack.c */
+const hk_kernel *hk_small_row(hk_isa isa, int64_t mr, int64_t mg); /* pack.c: mg groups a tile; NULL: none */
 void hk_op_calls(hk_graph *g, hk_net_op *op, hk_isa isa); /* pack.c: tiles, and room in data and segs */
 void hk_op_pack(const hk_net_op *op, float *data);      /* pack.c */
 size_t hk_stream_layout(const hk_chain *chain, hk_stream *s, char *memory); /* state.c: bytes; s may be NULL */

@@ -1,18 +1,13 @@
 /* small: convolution of few channels over planar rows (time contiguous), any taps, dilation and groups, with bias,
  * an added row, a clip or a leaky slope, and a running sum beside the result. See hk_small_args for the meaning.
  *
- * Define MR (output channels a tile), NVM (time vectors of the main tile) and HK_NAME, include a vocabulary, then this.
- * The packed weights of segment s of tile index = group*tiles + tile: f[(index*channels + c)*MR + i]; a tile's weights
- * stay in L1 while time runs inside. Tails take narrower tiles, the last lanes are masked: nothing else is touched. */
+ * Define MR (output channels of a group in a tile), NVM (time vectors of the main tile), HK_NAME and, for tiles over
+ * several groups, MG (groups is then a multiple of MG, y_group is MR and tiles 1); include a vocabulary, then this.
+ * The packed weights of segment s of tile index = group/MG*tiles + tile: f[((index*channels + c)*MG + n)*MR + i] for its
+ * n-th group; a tile's weights stay in L1 while time runs inside. Tails take narrower tiles, the last lanes are masked: nothing else is touched. */
 #include "cpu/ukernel.h"
+#include "unroll.tmpl.h"
 
-#ifndef HK_UNROLL
-#ifdef __clang__
-#define HK_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define HK_UNROLL _Pragma("GCC unroll 16")
-#endif
-#endif
 /* Keeps a loaded vector in its register: gcc would rather load it again inside each multiply-add. */
 #if defined(__x86_64__)
 #define HK_PIN(v) __asm__("" : "+v"(v))
@@ -21,6 +16,10 @@
 #else
 #define HK_PIN(v) ((void)0)
 #endif
+#ifndef MG
+#define MG 1
+#endif
+#define ROWS (MG * MR)
 #define SMALL_PASTE_(a, b) a##b
 #define SMALL_PASTE(a, b) SMALL_PASTE_(a, b)
 
@@ -45,11 +44,11 @@
 
 void HK_NAME(const void *args) {
   const hk_small_args *a = args;
-  const int64_t n = a->n;
+  const int64_t n = a->n, groups = a->groups, tiles = a->tiles, y_group = a->y_group;
   const v_mask none = v_tail(0);
-  for (int64_t g = 0; g < a->groups; g++) {
-    for (int64_t j = 0; j < a->tiles; j++) {
-      const int64_t index = g * a->tiles + j, o = g * a->y_group + j * MR;
+  for (int64_t g = 0; g < groups; g += MG) {
+    for (int64_t j = 0; j < tiles; j++) {
+      const int64_t index = g / MG * tiles + j, o = g * y_group + j * MR;
       int64_t t = 0;
       for (; t + NVM * HK_VW <= n; t += NVM * HK_VW) SMALL_PASTE(HK_NAME, _main)(a, g, index, o, t, none);
 #if NVM > 2
@@ -65,4 +64,6 @@ void HK_NAME(const void *args) {
 #undef SMALL_PASTE_
 #undef HK_NAME
 #undef NVM
+#undef MG
+#undef ROWS
 #undef MR

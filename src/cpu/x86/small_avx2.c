@@ -30,3 +30,27 @@
 #define NVM 2
 #define HK_NAME hk_small_f32_6x16_avx2
 #include "../tmpl/small.tmpl.h"
+
+#define MG 4
+#define MR 1
+#define NVM 3
+#define HK_NAME hk_small4_f32_1x24_avx2
+#include "../tmpl/small.tmpl.h"
+
+#define MG 2
+#define MR 1
+#define NVM 4
+#define HK_NAME hk_small2_f32_1x32_avx2
+#include "../tmpl/small.tmpl.h"
+
+#define MG 2
+#define MR 2
+#define NVM 3
+#define HK_NAME hk_small2_f32_2x24_avx2
+#include "../tmpl/small.tmpl.h"
+
+#define MG 2
+#define MR 3
+#define NVM 2
+#define HK_NAME hk_small2_f32_3x16_avx2
+#include "../tmpl/small.tmpl.h"

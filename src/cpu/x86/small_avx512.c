@@ -40,3 +40,27 @@
 #define NVM 2
 #define HK_NAME hk_small_f32_8x32_avx512
 #include "../tmpl/small.tmpl.h"
+
+#define MG 4
+#define MR 1
+#define NVM 4
+#define HK_NAME hk_small4_f32_1x64_avx512
+#include "../tmpl/small.tmpl.h"
+
+#define MG 2
+#define MR 1
+#define NVM 4
+#define HK_NAME hk_small2_f32_1x64_avx512
+#include "../tmpl/small.tmpl.h"
+
+#define MG 2
+#define MR 2
+#define NVM 4
+#define HK_NAME hk_small2_f32_2x64_avx512
+#include "../tmpl/small.tmpl.h"
+
+#define MG 2
+#define MR 3
+#define NVM 4
+#define HK_NAME hk_small2_f32_3x64_avx512
+#include "../tmpl/small.tmpl.h"
