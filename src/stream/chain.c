@@ -60,7 +60,9 @@ static void fill_header(hk_chain *c, const hk_graph *g) {
   const hk_kernel *map = hk_kernel_best(HK_FAMILY_MAP, c->isa);
   c->map = map->fn;
   c->width = map->nr;
-  c->matvec = hk_small_row(c->isa, 1, 1)->fn;
+  hk_small_part one[HK_SMALL_PARTS];
+  hk_small_split(c->isa, 1, 1, one);
+  c->matvec = one[0].kernel->fn;
   uint64_t h = mix_print(0xcbf29ce484222325u, g->lstm_floats);
   for (int32_t b = 0; b < g->buffers; b++) {
     h = mix_print(mix_print(mix_print(h, g->buffer[b].rows), g->buffer[b].length), g->buffer[b].stride);

@@ -1,56 +1,15 @@
 /* Kernel calls of a convolution op and its packed weights.
  *
- * The output channels of a group are cut into tiles of two sizes at most that differ by one, so that no shape pays for
- * a ragged end: 13 channels are 5 + 4 + 4. Each size is one kernel call over all groups. */
+ * Each part of hk_small_split is one kernel call over all groups. */
 #include <string.h>
 
 #include "stream/stream.h"
 
-const hk_kernel *hk_small_row(hk_isa isa, int64_t mr, int64_t mg) {
-  const hk_family family = mg == 4 ? HK_FAMILY_SMALL4 : mg == 2 ? HK_FAMILY_SMALL2 : HK_FAMILY_SMALL;
-  const hk_kernel *best = NULL;
-  for (int32_t i = 0; i < hk_kernel_count; i++) {
-    const hk_kernel *k = &hk_kernels[i];
-    if (k->family != family || k->mr != mr || k->isa > isa || !hk_cpu_has(k->isa)) continue;
-    if (!best || k->isa > best->isa) best = k;
-  }
-  return best;
-}
-
-static int64_t largest_tile(hk_isa isa) {
-  const hk_isa top = hk_small_row(isa, 1, 1)->isa;
-  int64_t largest = 1;
-  for (int64_t mr = 2; mr <= HK_MAX_TILE; mr++) {
-    const hk_kernel *k = hk_small_row(isa, mr, 1);
-    if (k && k->isa == top) largest = mr;
-  }
-  return largest;
-}
-
-/* Fewest tiles, or one more where that makes all of them even and still wide enough to hide latency. */
-static int64_t tile_count(int64_t channels, int64_t largest) {
-  const int64_t count = hk_ceil_div(channels, largest);
-  if (channels % count && channels % (count + 1) == 0 && channels / (count + 1) >= 4) return count + 1;
-  return count;
-}
-
-/* Groups too small to fill a tile share one. */
-static int64_t groups_a_tile(const hk_net_op *op, hk_isa isa) {
-  const int64_t kg = op->k / op->groups;
-  const hk_isa top = hk_small_row(isa, 1, 1)->isa;
-  for (int64_t mg = 4; mg > 1; mg /= 2) {
-    const hk_kernel *k = op->groups % mg ? NULL : hk_small_row(isa, kg, mg);
-    if (k && k->isa == top) return mg;
-  }
-  return 1;
-}
-
-static void add_call(hk_graph *g, hk_net_op *op, hk_isa isa, int64_t mr, int64_t mg, int64_t tiles,
-                     int64_t first) {
+static void add_call(hk_graph *g, hk_net_op *op, const hk_small_part *p) {
   hk_net_call *c = &op->call[op->calls++];
   const int64_t channels = op->window * (op->c / op->groups) + (op->mix >= 0 ? op->mix_c / op->mix_groups : 0);
-  *c = (hk_net_call){hk_small_row(isa, mr, mg)->fn, mr, mg, tiles, first, g->data, g->segs};
-  g->data += hk_round_up(op->groups * tiles * mr * channels, 16);
+  *c = (hk_net_call){p->kernel->fn, p->mr, p->mg, p->tiles, p->first, g->data, g->segs};
+  g->data += hk_round_up(op->groups * p->tiles * p->mr * channels, 16);
   g->segs += op->segs;
 }
 
@@ -65,14 +24,12 @@ void hk_op_calls(hk_graph *g, hk_net_op *op, hk_isa isa) {
     g->data += (op->c + op->k + 1) * op->row + 2 * op->pad;
     op->call[0].seg = g->segs++;
   } else if (op->kind == HK_OP_CONV) {
-    const int64_t kg = op->k / op->groups, tiles = tile_count(kg, largest_tile(isa));
-    const int64_t small = kg / tiles, wide = kg % tiles; /* so many tiles have one channel more */
     op->segs = (int32_t)((op->taps_inside ? 1 : op->window) + (op->mix >= 0));
     op->bias_at = g->data;
     g->data += hk_round_up(op->k, 16);
-    if (wide) add_call(g, op, isa, small + 1, 1, wide, 0);
-    const int64_t mg = tiles == 1 ? groups_a_tile(op, isa) : 1;
-    add_call(g, op, isa, small, mg, tiles - wide, wide * (small + 1));
+    hk_small_part part[HK_SMALL_PARTS];
+    const int parts = hk_small_split(isa, op->k / op->groups, op->groups, part);
+    for (int i = 0; i < parts; i++) add_call(g, op, &part[i]);
   }
 }
 

@@ -17,9 +17,9 @@
 #ifndef HK_STREAM_H
 #define HK_STREAM_H
 #include "core/core.h"
-#include "cpu/ukernel.h"
+#include "cpu/small.h"
 
-enum { HK_PIECE = 64, HK_SLACK = 16, HK_MAX_TILE = 8 };
+enum { HK_PIECE = 64, HK_SLACK = 16 };
 
 typedef struct hk_net_signal {
   int64_t channels, history, reach; /* history: frames its readers look back; reach: receptive field so far */
@@ -62,7 +62,7 @@ typedef struct hk_net_op {
   bool taps_inside;      /* one input channel a group: taps take the place of channels in one segment */
   int32_t segs, calls, act;
   float lo, hi;
-  hk_net_call call[2];
+  hk_net_call call[HK_SMALL_PARTS];
   /* map */
   int32_t map;
   int64_t rows, x2_row, x3_row; /* rows of x2 to start at; x3_row < 0: none */
@@ -119,7 +119,6 @@ struct hk_stream {
 hk_status hk_graph_check(hk_graph *g);                  /* check.c; arrays are there, desc is set */
 hk_status hk_graph_lower(hk_graph *g);                  /* lower.c */
 void hk_graph_place(hk_graph *g);                       /* lower.c: buffer sizes and offsets */
-const hk_kernel *hk_small_row(hk_isa isa, int64_t mr, int64_t mg); /* pack.c: mg groups a tile; NULL: none */
 void hk_op_calls(hk_graph *g, hk_net_op *op, hk_isa isa); /* pack.c: tiles, and room in data and segs */
 void hk_op_pack(const hk_net_op *op, float *data);      /* pack.c */
 size_t hk_stream_layout(const hk_chain *chain, hk_stream *s, char *memory); /* state.c: bytes; s may be NULL */
