@@ -219,17 +219,19 @@ typedef struct hk_dw_fuse {
 /* A run of up to HK_RUN_TAPS taps whose loads are shared; f is packed in the order of the runs.
  *   chain  the taps lie one vector step apart, so vectors loaded for one output serve the next: with X[m] = vector at
  *          x + offset + m*x_step and t < taps, acc[j] += f[t] * X[j + t]. X[m] counts only where first <= m < last
- *          (dwc; dwp reads all).
+ *          (dwc, and dwp with a width; dwp without one reads all).
  *   fan    (dwp, x_step = VW) the taps are neighbours: acc[j] += f[t] * vector at x + offset + j*VW + t. */
 #define HK_RUN_TAPS 4
 typedef struct hk_dw_run {
   int32_t offset;
   int16_t taps, first, last, fan;
+  int32_t column; /* dwp with a width: where lane 0 of the first tile lies in its row of x */
 } hk_dw_run;
 
 /* dwp: one channel; acc[j][lane] for `vectors` vectors of each of `tiles` tiles, f a scalar a tap. Tile i starts i times
  * x_next, y_next, c_next further on. All vectors are whole but those of the last tile: `lanes` of each are stored,
- * `last_lanes` of its last. start (may be NULL): [vectors][VW] sums to go on from, for a single tile. */
+ * `last_lanes` of its last. With a width (only kernels whose ISA has free masks) x is read where it lies: lanes whose
+ * column is not in 0..width-1 and vectors outside first..last read as zeros. start (may be NULL): [vectors][VW] sums to go on from, for a single tile. */
 typedef struct hk_dwp_args {
   const float *x, *f, *c, *start;
   float *y;
@@ -237,6 +239,7 @@ typedef struct hk_dwp_args {
   int64_t run_count, tiles;
   int64_t x_step, y_step, c_step; /* from vector to vector */
   int64_t x_next, y_next, c_next; /* from tile to tile */
+  int64_t width;
   int32_t vectors, lanes, last_lanes;
   hk_dw_fuse fuse;
   float scale, bias;

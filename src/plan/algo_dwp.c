@@ -85,15 +85,30 @@ bool hk_dwp_layout(const hk_task *t, const hk_decision *d, hk_dwp *p) {
   p->phases = 1;
   if (p->source == HK_DWP_GATHER) return true;
   p->spread = choose_spread(g, p);
+  if (p->source == HK_DWP_MASKED) {
+    p->spread = 1;
+    p->row_tiles = hk_ceil_div(p->band_p, p->mr);
+    p->tile_rows = hk_ceil_div(p->band_p, p->row_tiles);
+    return p->row_tiles * g->taps <= HK_DWP_RUNS;
+  }
   if (p->source == HK_DWP_BAND) return fits(g, p, HK_DW_BUFFER);
   p->inner_lo = hk_max64(0, g->lo[2]);
   p->inner_hi = hk_min64(g->out[2], g->in[2] + g->lo[2] - (g->win[2] - 1) * g->dil[2]);
   return true;
 }
 
+/* x may be read where it lies, with masks: taps of one chain lie in one column of one slice. */
+static bool maskable(const hk_task *t, const hk_kernel *kernel) {
+  const hk_geom *g = &t->geom;
+  return kernel->isa == HK_ISA_AVX512 && g->stride[2] == 1 && g->x.at[2] == 1 && g->in_dil[0] == 1 && g->in_dil[1] == 1 &&
+         g->in_dil[2] == 1 && (g->win[2] - 1) * g->dil[2] < g->x.at[1] && g->x.at[1] < (1 << 20) && g->out[2] < (1 << 20) &&
+         g->win[1] * g->dil[1] < 4096 && (g->win[0] == 1 || ((g->win[1] - 1) * g->dil[1] + g->stride[1] + 1) * g->x.at[1] <= g->dil[0] * g->x.at[0]) &&
+         g->win[0] * g->dil[0] < 4096 && g->x.at[0] < (1 << 18) && g->taps <= HK_DWP_RUNS && g->in[2] > 0;
+}
+
 /* Neighbouring taps of a short window are shifted together from whole vectors; longer windows chain. */
 static bool fans(const hk_geom *g, const hk_dwp *p) {
-  return p->source != HK_DWP_GATHER && !p->down && p->spread == 1 && p->vw > 1 && g->win[2] > 1 &&
+  return p->source != HK_DWP_GATHER && p->source != HK_DWP_MASKED && !p->down && p->spread == 1 && p->vw > 1 && g->win[2] > 1 &&
          reach(g, 2) < 2 * p->vw - 1 && g->dil[2] / hk_gcd(g->dil[2], g->stride[2]) == 1;
 }
 
@@ -104,8 +119,9 @@ static double tap_cycles(const hk_geom *g, const hk_dwp *p, const hk_kernel *ker
   if (fans(g, p)) return 1.45 * product;
   const double chain = p->down ? (double)hk_min64(hk_ceil_div(g->win[1], g->stride[1]), HK_RUN_TAPS)
                                : (double)hk_min64(HK_RUN_TAPS, 1 + reach(g, 2) / (p->spread * p->vw));
-  const double load = (kernel->nr > 8 ? 2.0 : kernel->nr == 8 ? 1.0 : 0.5) / chain;
-  return load > product ? load : 1.03 * product;
+  const double shared = ((double)kernel->mr + chain - 1) / ((double)kernel->mr * chain);
+  const double load = (kernel->nr > 8 ? 2.2 : kernel->nr == 8 ? 1.0 : 0.5) * shared;
+  return load > product ? load : product * (1.0 + 0.1 * shared);
 }
 
 static double predict(const hk_task *t, const hk_decision *d, const hk_dwp *p) {
@@ -132,6 +148,7 @@ static void choose_split(const hk_task *t, hk_decision *d, hk_dwp *p) {
   d->knob[HK_DWP_PARTS] = 1;
   if (planes >= 2 * t->threads || t->threads == 1) return;
   const int64_t want = hk_ceil_div(2 * t->threads, d->knob[HK_DWP_SHARDS]);
+  if (p->source == HK_DWP_MASKED) p->band_p = hk_ceil_div(g->out[1], want);
   if (p->source == HK_DWP_DIRECT) p->band_q = hk_round_up(hk_ceil_div(g->out[2], want), p->vw * p->mr);
   const int64_t bands = g->out[0] * hk_ceil_div(g->out[1], p->band_p) * hk_ceil_div(g->out[2], p->band_q);
   d->knob[HK_DWP_PARTS] = hk_min64(want, bands);
@@ -165,7 +182,14 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
     p.band_p = 1;
     p.band_q = g->out[2];
   }
-  p.down = p.source == HK_DWP_BAND && g->win[1] > 1 && g->out[1] >= 3;
+  /* planes of few columns: the copy would take as long as the products */
+  if (p.source == HK_DWP_BAND && g->out[2] <= 32 && g->win[1] > 1 && g->out[1] >= 3 && maskable(t, d->kernel) &&
+      hk_ceil_div(g->out[1], p.mr) * g->taps <= HK_DWP_RUNS) {
+    p.source = HK_DWP_MASKED;
+    p.band_p = g->out[1];
+    p.band_q = g->out[2];
+  }
+  p.down = p.source == HK_DWP_MASKED || (p.source == HK_DWP_BAND && g->win[1] > 1 && g->out[1] >= 3);
   choose_split(t, d, &p);
   d->knob[HK_DWP_SOURCE] = p.source;
   d->knob[HK_DWP_DOWN] = p.down;
@@ -181,9 +205,12 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   hk_dwp p = {0};
   if (!supported(t, why)) return false;
-  if (d->knob[HK_DWP_SOURCE] < HK_DWP_DIRECT || d->knob[HK_DWP_SOURCE] > HK_DWP_GATHER) return refuse(why, "source is 0, 1 or 2");
+  if (d->knob[HK_DWP_SOURCE] < HK_DWP_DIRECT || d->knob[HK_DWP_SOURCE] > HK_DWP_MASKED) return refuse(why, "source is 0 to 3");
   if (d->knob[HK_DWP_DOWN] != 0 && d->knob[HK_DWP_DOWN] != 1) return refuse(why, "down is 0 or 1");
-  if (d->knob[HK_DWP_DOWN] && d->knob[HK_DWP_SOURCE] != HK_DWP_BAND) return refuse(why, "down needs source=1");
+  if (d->knob[HK_DWP_DOWN] && d->knob[HK_DWP_SOURCE] != HK_DWP_BAND && d->knob[HK_DWP_SOURCE] != HK_DWP_MASKED)
+    return refuse(why, "down needs source=1 or 3");
+  if (d->knob[HK_DWP_SOURCE] == HK_DWP_MASKED && (!maskable(t, d->kernel) || !d->knob[HK_DWP_DOWN] || d->knob[HK_DWP_COLS] < g->out[2]))
+    return refuse(why, "source=3 needs stride 1 along contiguous rows, free masks, down=1 and whole rows");
   if (d->knob[HK_DWP_ROWS] < 1 || d->knob[HK_DWP_ROWS] > g->out[1]) return refuse(why, "rows is 1..the output's rows");
   if (d->knob[HK_DWP_COLS] < 1 || d->knob[HK_DWP_COLS] > hk_round_up(g->out[2], 256)) return refuse(why, "cols is out of range");
   if (d->knob[HK_DWP_SHARDS] < 1 || d->knob[HK_DWP_SHARDS] > 4096 || d->knob[HK_DWP_PARTS] < 1 || d->knob[HK_DWP_PARTS] > 4096)
@@ -216,9 +243,11 @@ static hk_status make_chain(const hk_geom *g, hk_dwp *p) {
   for (int64_t t = 0; t < g->taps; t++) {
     const int64_t s = t % g->win[2] * g->dil[2], r = t / g->win[2] % g->win[1] * g->dil[1], a = t / g->win[2] / g->win[1];
     offset[t] = (a * p->rows + r) * p->row + s % p->phases * p->pitch + s / p->phases;
+    if (p->source == HK_DWP_MASKED) offset[t] = a * g->dil[0] * g->x.at[0] + r * g->x.at[1] + s;
     if (p->source == HK_DWP_GATHER) offset[t] = t;
   }
   int64_t step = p->down ? p->spread * g->stride[1] * p->row : p->spread * p->vw;
+  if (p->source == HK_DWP_MASKED) step = g->stride[1] * g->x.at[1];
   if (p->source == HK_DWP_GATHER) step = g->taps; /* natural order, no chains */
   if (fans(g, p)) step = 0;
   const bool ok = hk_chain_make(&p->chain, offset, g->taps, step);

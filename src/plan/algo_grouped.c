@@ -31,7 +31,7 @@ static const hk_kernel *kernel_for(hk_isa isa, int64_t mr) {
 /* cycles a tap, input and vector of 8 lanes: products, or the loads that a tile shares */
 static double tile_cycles(const hk_kernel *k) {
   const double product = 16.0 / (hk_cost_peak(k->isa) / CYCLES), vectors = (double)k->nr / 8.0;
-  const double work = (double)k->mr * product, feed = 1.0 + (double)k->mr * 0.5 / vectors;
+  const double work = (double)k->mr * product, feed = 1.4 + (double)k->mr * 0.5 / vectors;
   return work > feed ? work : feed;
 }
 

@@ -1,8 +1,10 @@
 /* Depthwise with lanes along the last dimension: what algo_dwp.c decides and builds, and dwp_run.c runs.
  *
- * A channel's plane is read in one of three ways:
+ * A channel's plane is read in one of four ways:
  *   DIRECT  one dimension, stride 1: vectors of x itself, and only the padded ends from a buffer
  *   BAND    a band of rows is copied, padded, into a buffer on the stack, its columns dealt to phases by the stride
+ *   MASKED  vectors of x itself, lanes and rows outside it masked: two and three dimensions, stride 1 along the row,
+ *           on ISAs whose masks are free
  *   GATHER  each tap's values are gathered for one tile: for windows whose span fits no buffer
  * In a tile the vectors lie `spread` rows apart (down) or `spread` vectors apart in a row, so that chained taps of a
  * dilated window still meet the vectors of their neighbours. */
@@ -10,7 +12,8 @@
 #define HK_PLAN_DWP_H
 #include "plan/dw.h"
 
-enum { HK_DWP_DIRECT = 0, HK_DWP_BAND = 1, HK_DWP_GATHER = 2 };
+enum { HK_DWP_DIRECT = 0, HK_DWP_BAND = 1, HK_DWP_GATHER = 2, HK_DWP_MASKED = 3 };
+#define HK_DWP_RUNS 1024 /* most runs of all tiles down a band, kept on the stack with their edges */
 enum { HK_DWP_SOURCE, HK_DWP_DOWN, HK_DWP_ROWS, HK_DWP_COLS, HK_DWP_SHARDS, HK_DWP_PARTS };
 
 typedef struct hk_dwp {
@@ -23,6 +26,7 @@ typedef struct hk_dwp {
   int64_t shards, parts;
   bool fused;
   hk_dw_fuse fuse;
+  int64_t tile_rows, row_tiles;                    /* MASKED: outputs of a tile's column, tiles down a band */
   hk_chain chain;
 } hk_dwp;
 

@@ -180,6 +180,52 @@ static void run_direct(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {
   }
 }
 
+/* ---- masked: x is read where it lies */
+
+static int64_t ceil_any(int64_t a, int64_t b) { return a >= 0 ? hk_ceil_div(a, b) : -(-a / b); }
+static int16_t clamp16(int64_t v) { return (int16_t)(v < 0 ? 0 : v > INT16_MAX ? INT16_MAX : v); }
+
+/* The runs of the tile whose first output row is p: which vectors lie inside x, and in which column lanes begin. */
+static void masked_runs(const hk_dwp_job *j, int64_t z, int64_t p, hk_dw_run *to) {
+  const hk_geom *g = j->g;
+  const hk_chain *c = &j->p->chain;
+  for (int64_t i = 0, tap = 0; i < c->run_count; tap += c->runs[i++].taps) {
+    const int64_t t = c->order[tap], s = t % g->win[2], r = t / g->win[2] % g->win[1], a = t / g->win[2] / g->win[1];
+    const int64_t depth = z * g->stride[0] + a * g->dil[0] - g->lo[0], row = p * g->stride[1] + r * g->dil[1] - g->lo[1];
+    to[i] = c->runs[i];
+    to[i].column = (int32_t)(s * g->dil[2] - g->lo[2]);
+    to[i].first = clamp16(ceil_any(-row, g->stride[1]));
+    to[i].last = depth < 0 || depth >= g->in[0] ? 0 : clamp16(ceil_any(g->in[1] - row, g->stride[1]));
+  }
+}
+
+static void run_masked(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {
+  const hk_geom *g = j->g;
+  const hk_dwp *d = j->p;
+  float ordered[HK_DW_TAPS_NOW];
+  hk_dw_run runs[HK_DWP_RUNS];
+  hk_dwp_args *a = &j->down;
+  const int64_t z = index / d->bands_p, top = index % d->bands_p * d->band_p, end = hk_min64(top + d->band_p, g->out[1]);
+  for (int64_t p = top, i = 0; p < end; p += d->tile_rows, i++) masked_runs(j, z, p, runs + i * d->chain.run_count);
+  a->x_step = g->stride[1] * g->x.at[1];
+  a->width = g->in[2];
+  a->tiles = hk_ceil_div(g->out[2], d->vw);
+  a->lanes = a->last_lanes = (int32_t)(g->out[2] - (a->tiles - 1) * d->vw);
+  for (plane at = plane_at(j, from); from < to; from++, plane_next(j, &at)) {
+    for (int64_t kk = 0; kk < g->k; kk++) {
+      const hk_dwp_site s = make_site(j, &at, kk, ordered);
+      const float *x = at.x + (z * g->stride[0] - g->lo[0]) * g->x.at[0] - g->lo[1] * g->x.at[1] - g->lo[2];
+      a->runs = runs;
+      for (int64_t p = top; p < end; p += d->tile_rows, a->runs += d->chain.run_count) {
+        const hk_dwp_place w = {.z = z, .p = p, .p_step = 1, .q_next = d->vw};
+        a->x = x + p * a->x_step;
+        a->vectors = (int32_t)hk_min64(d->tile_rows, end - p);
+        hk_dwp_emit(&s, a, &w);
+      }
+    }
+  }
+}
+
 typedef struct shared {
   const hk_plan *plan;
   const hk_call *call;
@@ -198,6 +244,7 @@ static void body(void *context, int64_t i) {
   for (; index < last; index++) {
     if (d->source == HK_DWP_DIRECT) run_direct(&j, index, from, to);
     else if (d->source == HK_DWP_BAND) run_band(&j, index, from, to);
+    else if (d->source == HK_DWP_MASKED) run_masked(&j, index, from, to);
     else run_gather(&j, index, from, to);
   }
 }

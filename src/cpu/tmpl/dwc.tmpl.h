@@ -25,6 +25,7 @@ HK_INLINE void dwc_run(const int pixels, const int taps, const int kind, const b
     v_f32 w[HK_RUN_TAPS];
     HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_load(f + t * HK_VW);
     HK_UNROLL for (int m = 0; m < pixels + taps - 1; m++) {
+      HK_OPAQUE(x);
       if (inside || (m >= r->first && m < r->last)) {
         v_f32 v;
         if (kind == DWC_BROADCAST) v = v_bcast(x);

@@ -9,6 +9,8 @@
 #endif
 #endif
 #define HK_INLINE static inline __attribute__((always_inline))
+/* Keeps gcc from computing the addresses of all cases of a switch before it, and from spilling them. */
+#define HK_OPAQUE(pointer) __asm__("" : "+r"(pointer))
 
 /* v is one vector of sums, r the residual there; flags are known to be nonzero */
 HK_INLINE v_f32 fuse_vector(const hk_dw_fuse *e, v_f32 v, v_f32 scale, v_f32 bias, v_f32 r) {

@@ -84,13 +84,77 @@ HK_INLINE void dwp_tiles(const int vectors, const hk_dwp_args *a) {
   }
 }
 
-#define DWP_TILES(n) static __attribute__((noinline)) void dwp_tiles_##n(const hk_dwp_args *a) { dwp_tiles(n, a); }
+#if HK_MASKS_FREE
+/* the lanes of a vector whose columns, from `column` on, lie in 0..width-1 */
+HK_INLINE v_mask dwp_columns(int64_t column, int64_t width) {
+  return (v_mask)(v_tail(width - column) & ~v_tail(-column));
+}
+
+/* Stands in for vectors outside x. */
+static const float zero_vector[HK_VW] __attribute__((aligned(64)));
+
+/* one run straight from x; inside: all its vectors exist. Measured on Zen 4, planes of 7 to 28 columns: with 8 lanes
+ * vectors outside x are best skipped, with 16 lanes zeros in their place cost less than the branches. */
+HK_INLINE void dwp_run_masked(const int vectors, const int taps, const bool inside, v_f32 *acc, const hk_dw_run *r,
+                              const float *x, const float *f, v_mask lanes, int64_t step) {
+  v_f32 w[HK_RUN_TAPS];
+  HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_bcast(f + t);
+  HK_UNROLL for (int m = 0; m < vectors + taps - 1; m++) {
+    HK_OPAQUE(x);
+    const bool in = inside || (m >= r->first && m < r->last);
+    if (in || HK_VW > 8) {
+      const v_f32 v = v_load_m(in ? x : zero_vector, lanes);
+      HK_UNROLL for (int t = 0; t < taps; t++) {
+        if (m - t >= 0 && m - t < vectors) acc[m - t] = v_fma(v, w[t], acc[m - t]);
+      }
+    }
+    x += step;
+  }
+}
+
+HK_INLINE void dwp_tiles_masked(const int vectors, const hk_dwp_args *a) {
+  const hk_dw_run *end = a->runs + a->run_count;
+  for (int64_t tile = 0; tile < a->tiles; tile++) {
+    v_f32 acc[MR];
+    HK_UNROLL for (int j = 0; j < vectors; j++) acc[j] = v_zero();
+    const float *f = a->f;
+    for (const hk_dw_run *r = a->runs; r < end; f += r->taps, r++) {
+      const float *x = a->x + tile * a->x_next + r->offset;
+      const v_mask lanes = dwp_columns(r->column + tile * HK_VW, a->width);
+      if (r->first <= 0 && r->last >= vectors + r->taps - 1) {
+        switch (r->taps) {
+          case 1: dwp_run_masked(vectors, 1, true, acc, r, x, f, lanes, a->x_step); break;
+          case 2: dwp_run_masked(vectors, 2, true, acc, r, x, f, lanes, a->x_step); break;
+          case 3: dwp_run_masked(vectors, 3, true, acc, r, x, f, lanes, a->x_step); break;
+          default: dwp_run_masked(vectors, HK_RUN_TAPS, true, acc, r, x, f, lanes, a->x_step); break;
+        }
+      } else if (r->first < r->last) {
+        switch (r->taps) {
+          case 1: dwp_run_masked(vectors, 1, false, acc, r, x, f, lanes, a->x_step); break;
+          case 2: dwp_run_masked(vectors, 2, false, acc, r, x, f, lanes, a->x_step); break;
+          case 3: dwp_run_masked(vectors, 3, false, acc, r, x, f, lanes, a->x_step); break;
+          default: dwp_run_masked(vectors, HK_RUN_TAPS, false, acc, r, x, f, lanes, a->x_step); break;
+        }
+      }
+    }
+    dwp_store(vectors, a, acc, tile);
+  }
+}
+#else
+#define dwp_tiles_masked(n, a) dwp_tiles(n, a)
+#endif
+
+#define DWP_TILES(n)                                                            \
+  static __attribute__((noinline)) void dwp_tiles_##n(const hk_dwp_args *a) {   \
+    if (a->width) dwp_tiles_masked(n, a);                                       \
+    else dwp_tiles(n, a);                                                       \
+  }
 DWP_TILES(1) DWP_TILES(2) DWP_TILES(3) DWP_TILES(4) DWP_TILES(5) DWP_TILES(6) DWP_TILES(7) DWP_TILES(8)
 #if MR > 8
 DWP_TILES(9) DWP_TILES(10)
 #endif
 #if MR > 10
-DWP_TILES(11) DWP_TILES(12)
+DWP_TILES(11) DWP_TILES(12) DWP_TILES(13) DWP_TILES(14)
 #endif
 
 void HK_NAME(const void *args) {
@@ -111,6 +175,8 @@ void HK_NAME(const void *args) {
 #if MR > 10
     case 11: dwp_tiles_11(a); return;
     case 12: dwp_tiles_12(a); return;
+    case 13: dwp_tiles_13(a); return;
+    case 14: dwp_tiles_14(a); return;
 #endif
   }
 }
