@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_read.h"
 #include "cli.h"
 
 static double threshold = 5;
@@ -13,65 +14,33 @@ static const cli_option table[] = {{"threshold", CLI_REAL, &threshold, "PERCENT"
                                    {"all", CLI_FLAG, &all, NULL, "list the problems that did not change, too"},
                                    {0}};
 
-#ifdef HK_HAVE_JANSSON
-#include <jansson.h>
-
-static json_t *load(const char *path) {
-  json_error_t error;
-  json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-  json_t *list = root ? json_object_get(root, "benchmarks") : NULL;
-  if (json_is_array(list)) return root;
-  cli_error("%s: %s", path, root ? "has no array \"benchmarks\"" : error.text);
-  json_decref(root);
+static const bench_time *find(const bench_times *t, const char *run) {
+  for (int64_t i = 0; i < t->count; i++)
+    if (!strcmp(t->at[i].run, run)) return &t->at[i];
   return NULL;
 }
 
-static const char *text_of(const json_t *item, const char *key) {
-  const char *s = json_string_value(json_object_get(item, key));
-  return s ? s : "";
-}
-
-/* real_time of a run's aggregate, in us; 0 when it is not there */
-static double time_of(const json_t *list, const char *run, const char *aggregate) {
-  size_t i;
-  json_t *item;
-  json_array_foreach(list, i, item) {
-    if (strcmp(text_of(item, "run_name"), run) || strcmp(text_of(item, "aggregate_name"), aggregate)) continue;
-    const json_t *time = json_object_get(item, "real_time");
-    const char *unit = text_of(item, "time_unit");
-    const double scale = !strcmp(unit, "ns") ? 1e-3 : !strcmp(unit, "ms") ? 1e3 : !strcmp(unit, "s") ? 1e6 : 1;
-    const double v = json_is_number(time) ? json_number_value(time) * scale : 0;
-    return isfinite(v) && v > 0 ? v : 0;
-  }
-  return 0;
-}
-
-static int compare(const json_t *old_list, const json_t *new_list) {
+static int compare(const bench_times *then, const bench_times *now) {
   static const char *const head[] = {"problem", "old us", "new us", "new/old", "noise %", ""};
   cli_table t = {.columns = 6};
-  size_t i;
-  json_t *item;
   int slower = 0, faster = 0, same = 0, missing = 0;
   double sum = 0;
   for (int c = 0; c < 6; c++) cli_table_add(&t, c, strdup(head[c]));
-  json_array_foreach(new_list, i, item) {
-    const char *run = text_of(item, "run_name");
-    if (strcmp(text_of(item, "aggregate_name"), "median") || !*run) continue;
-    const double now = time_of(new_list, run, "median"), then = time_of(old_list, run, "median");
-    if (now <= 0 || then <= 0) {
+  for (int64_t i = 0; i < now->count; i++) {
+    const bench_time *b = &now->at[i], *a = find(then, b->run);
+    if (!a) {
       missing++;
       continue;
     }
-    const double noise = fmax(threshold, 100 * (time_of(new_list, run, "iqr") + time_of(old_list, run, "iqr")) / then);
-    const double change = 100 * (now / then - 1);
+    const double noise = fmax(threshold, 100 * (a->iqr + b->iqr) / a->median), change = 100 * (b->median / a->median - 1);
     const char *word = change > noise ? "slower" : change < -noise ? "faster" : "";
     slower += change > noise, faster += change < -noise, same += !*word;
-    sum += log(now / then);
+    sum += log(b->median / a->median);
     if (!*word && !all) continue;
-    cli_table_add(&t, 0, strdup(run));
-    cli_table_add(&t, 1, cli_text("%.2f", then));
-    cli_table_add(&t, 2, cli_text("%.2f", now));
-    cli_table_add(&t, 3, cli_text("%.3f", now / then));
+    cli_table_add(&t, 0, strdup(b->run));
+    cli_table_add(&t, 1, cli_text("%.2f", a->median));
+    cli_table_add(&t, 2, cli_text("%.2f", b->median));
+    cli_table_add(&t, 3, cli_text("%.3f", b->median / a->median));
     cli_table_add(&t, 4, cli_text("%.1f", noise));
     cli_table_add(&t, 5, strdup(word));
   }
@@ -88,20 +57,43 @@ static int compare(const json_t *old_list, const json_t *new_list) {
   return slower ? CLI_FAILED : CLI_OK;
 }
 
-static int files_compare(const char *old_path, const char *new_path) {
-  json_t *a = load(old_path), *b = load(new_path);
-  const int code = a && b ? compare(json_object_get(a, "benchmarks"), json_object_get(b, "benchmarks")) : CLI_USAGE;
-  json_decref(a);
-  json_decref(b);
+/* The whole file in memory; NULL when it cannot be read. */
+static char *file_text(const char *path, size_t *length) {
+  FILE *f = fopen(path, "rb");
+  char *text = NULL;
+  size_t room = 0;
+  *length = 0;
+  for (size_t got = 1; f && got;) {
+    if (*length == room) {
+      char *more = realloc(text, room = room ? 2 * room : 65536);
+      if (!more) break;
+      text = more;
+    }
+    *length += got = fread(text + *length, 1, room - *length, f);
+  }
+  if (f) fclose(f);
+  return text;
+}
+
+static int times_load(bench_times *t, const char *path) {
+  char why[200] = "cannot be read";
+  size_t length;
+  char *text = file_text(path, &length);
+  const int code = text ? bench_times_read(t, text, length, why) : CLI_USAGE;
+  free(text);
+  if (code) cli_error("%s: %s", path, why);
   return code;
 }
-#else
+
 static int files_compare(const char *old_path, const char *new_path) {
-  (void)old_path, (void)new_path;
-  cli_error("compare reads JSON, and this build was made without jansson");
-  return CLI_UNSUPPORTED;
+  bench_times a = {0}, b = {0};
+  int code = times_load(&a, old_path);
+  if (!code) code = times_load(&b, new_path);
+  if (!code) code = compare(&a, &b);
+  bench_times_free(&a);
+  bench_times_free(&b);
+  return code;
 }
-#endif
 
 int cli_compare(const cli_verb *verb, int argc, char **argv) {
   const cli_option *const tables[] = {table, NULL};
