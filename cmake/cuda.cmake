@@ -37,6 +37,18 @@ hk_fatbin_@name@_end:
       set_source_files_properties(${embed} PROPERTIES OBJECT_DEPENDS ${fatbin})
       list(APPEND HK_SOURCES ${embed})
     endforeach()
+    # The sources again as text, for run-time compilation: hk_text_<name>[] and hk_text_<name>_end[] (src/cuda/texts.inc).
+    set(texts "")
+    foreach(file params.h igemm_tile.h kernels.inc types.cuh epilogue.cuh ptx.cuh wgmma.cuh igemm.cuh finish.cuh finish_wide.cuh)
+      get_filename_component(name ${file} NAME_WE)
+      set(label hk_text_${name})
+      string(APPEND texts ".global ${label}\n.hidden ${label}\n${label}:\n.incbin \"${PROJECT_SOURCE_DIR}/src/cuda/${file}\"\n"
+        ".global ${label}_end\n.hidden ${label}_end\n${label}_end:\n.byte 0\n")
+    endforeach()
+    set(embed ${PROJECT_BINARY_DIR}/cuda/texts.S)
+    file(CONFIGURE OUTPUT ${embed} CONTENT ".section .rodata\n@texts@.section .note.GNU-stack,\"\",%progbits\n" @ONLY)
+    set_source_files_properties(${embed} PROPERTIES OBJECT_DEPENDS "${cuda_headers}")
+    list(APPEND HK_SOURCES ${embed})
   else()
     message(STATUS "hankel: CUDA kernels skipped: nvcc was not found (the CPU side is complete without it)")
   endif()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles one CUDA source into a fatbin, or takes it from the cache: clean builds and other build trees need not compile the
-# same device code again. usage: fatbin.sh NVCC OUT SOURCE FLAG...   The key is the content of every file
-# that a device source may include, the flags and nvcc's version. HK_FATBIN_CACHE= (empty) turns the cache off.
+# same device code again. usage: fatbin.sh NVCC OUT SOURCE FLAG...   The key is the content of the source
+# and of all it includes, the flags and nvcc's version. HK_FATBIN_CACHE= (empty) turns the cache off.
 set -eu
 nvcc=$1 out=$2 source=$3
 shift 3
@@ -10,9 +10,22 @@ cache=${HK_FATBIN_CACHE-${XDG_CACHE_HOME:-$HOME/.cache}/hankel/fatbin}
 if [ -z "$cache" ] || ! mkdir -p "$cache" 2> /dev/null; then
   exec "$nvcc" "$@" -o "$out" "$source"
 fi
-key=$({ "$nvcc" --version; printf '%s\n' "$@" | sed "s,-I.*,,"; cat "$source" "$folder"/*.cuh "$folder"/params.h \
-  "$folder"/igemm_tile.h "$folder"/kernels.inc; } |
-  sha256sum | cut -c1-32)
+# files FILE...: the files and all that they include from the folder, each once
+files() {
+  local seen=" " todo=("$@") file name
+  while [ ${#todo[@]} -gt 0 ]; do
+    file=${todo[0]}
+    todo=("${todo[@]:1}")
+    case $seen in *" $file "*) continue ;; esac
+    seen+="$file "
+    for name in $(sed -n 's/^[ \t]*#[ \t]*include[ \t]*"\([^"]*\)".*/\1/p' "$file"); do
+      [ -f "$folder/$name" ] && todo+=("$folder/$name")
+    done
+  done
+  echo "$seen"
+}
+# shellcheck disable=SC2046
+key=$({ "$nvcc" --version; printf '%s\n' "$@" | sed "s,-I.*,,"; cat $(files "$source"); } | sha256sum | cut -c1-32)
 entry=$cache/$(basename "$source" .cu)-$key
 exec 9> "$entry.lock"
 flock 9

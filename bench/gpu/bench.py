@@ -24,6 +24,7 @@ from libhankel import _abi as abi  # noqa: E402
 TORCH = {"bf16": torch.bfloat16, "f16": torch.float16, "tf32": torch.float32, "f32": torch.float32,
          "f8e4m3": torch.float8_e4m3fn}
 KIND = {"tf32": "f32"}
+USER = b"float hk_user(hk_at at, float v, const void *user) { return v * (1.0f + 0.01f * at.k); }"
 MATH = {"tf32": abi.MATH["tf32"], "f32": abi.MATH["split_f32"]}
 
 
@@ -34,7 +35,10 @@ class Hankel:
         self.lib = lib
         problem, epi = abi.RawProblem(), abi.Epilogue()
         self.check(lib.hk_problem_parse(C.byref(problem), text.encode()))
-        self.check(lib.hk_epilogue_parse(C.byref(epi), epilogue.encode()))
+        if epilogue == "user":
+            epi.act, epi.cuda_user = abi.ACT["user"], USER
+        else:
+            self.check(lib.hk_epilogue_parse(C.byref(epi), epilogue.encode()))
         options = abi.Options(device=abi.CUDA, math=math)
         weights = abi.Weights(f=filters.data_ptr(), bias=bias.data_ptr() if bias is not None else None)
         self.plan = C.c_void_p()
@@ -240,14 +244,15 @@ def extra(lib, a, emit):
     case = Case(shapes["vae_256_256"], torch.bfloat16)
     bias = torch.randn(case.v[4], device="cuda")
     residual = torch.randn_like(case.y[0], dtype=torch.float32).bfloat16().contiguous(memory_format=torch.channels_last)
-    sides = {}
-    keep = []
-    for epilogue in ("none", "bias+relu", "bias+silu", "gelu", "sum:0.5", "bias+presum:1+relu", "bias+silu+sum:0.5"):
+    sides, decisions, keep = {}, {}, []
+    for epilogue in ("none", "bias+relu", "bias+silu", "gelu", "sum:0.5", "bias+presum:1+relu", "bias+silu+sum:0.5", "user"):
         plan, sides[epilogue], _ = case.hankel(lib, "bf16", "last", 0, epilogue, bias, residual)
         keep.append(plan)
+        decisions[epilogue] = plan.decision
     t = contest(sides)
     for epilogue, us in t.items():
-        emit("# epilogue", "vae_256_256 bf16", epilogue, f"{us:.2f} us", f"{100 * (us / t['none'] - 1):+.1f} %")
+        emit("# epilogue", "vae_256_256 bf16", epilogue, f"{us:.2f} us", f"{100 * (us / t['none'] - 1):+.1f} %",
+             decisions[epilogue])
     for name in ("vae_256_256", "rn50_s4_3x3"):
         case = Case(shapes[name], torch.float8_e4m3fn, torch.bfloat16)
         plan, side, _ = case.hankel(lib, "f8e4m3", "last", 0)

@@ -13,6 +13,12 @@ bool hk_cu_built(void);  /* device code is part of this build */
 hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes);
 int hk_cu_max_clusters(hk_cu_kernel kernel, int threads, int cluster, int shared_bytes);
 
+/* nvrtc.c: one kernel row with the caller's functions compiled in, by the run-time compiler or from the cache of earlier
+ * compilations. The library is the plan's: unload it with the plan. */
+hk_status hk_cu_user_kernel(const char *row_name, const hk_epilogue *e, int shared_bytes, hk_cu_lib *lib, hk_cu_kernel *kernel);
+/* The text that is compiled; NULL when memory is out. The caller frees it with hk_free. */
+char *hk_cu_user_source(const char *row_name, const hk_epilogue *e);
+
 /* geom.c: the problem and the epilogue as the kernels take them; pointers are filled in at execute. */
 void hk_cu_geom_make(const hk_geom *g, const hk_epi *e, hk_cu_geom *to);
 void hk_cu_epi_make(const hk_epi *e, hk_cu_epi *to);
@@ -63,7 +69,7 @@ static inline int hk_cu_row_cluster(const hk_cu_row *r) { return r->cm * r->cn *
 int hk_cu_row_shared(const hk_cu_row *r);
 /* Whether a row may serve the geometry; seconds predicted on a device of `processors`. */
 bool hk_cu_row_takes(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, char *why);
-double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, int processors);
+double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, int processors);
 
 /* igemm.c */
 typedef struct hk_cu_call {
@@ -73,6 +79,7 @@ typedef struct hk_cu_call {
 typedef struct hk_cu_igemm_state {
   const hk_cu_row *row;
   hk_cu_kernel kernel, pack;
+  hk_cu_lib lib;              /* of a kernel with user functions */
   hk_cu_igemm params;
   hk_cu_pack packing;
   int64_t blocks;
@@ -81,6 +88,7 @@ size_t hk_cu_igemm_filter_bytes(const hk_cu_row *r, const hk_geom *g);
 /* channels: of a group that the filters have (g may be padded). unaligned: y and c may lie at any element address. */
 hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, int64_t channels,
                             bool unaligned);
+void hk_cu_igemm_free(hk_cu_igemm_state *s);
 /* f: raw filters on the device (offset added); to: hk_cu_igemm_filter_bytes. */
 hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream);
 /* call->f points to packed filters. */

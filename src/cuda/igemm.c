@@ -56,7 +56,8 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
   const hk_act act = e->e.act;
   const bool clamp = act == HK_ACT_RELU || act == HK_ACT_CLIP || act == HK_ACT_HARDTANH;
   const bool runs = p->vector && g->k % 8 == 0;
-  p->wide = !e->e.gate && act != HK_ACT_PRELU && act != HK_ACT_USER;
+  const bool user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
+  p->wide = !e->e.gate && act != HK_ACT_PRELU && !user;
   if (row->split > 1) {
     p->wide = p->wide && runs && (g->y_type == HK_F32 || g->y_type == HK_F16 || g->y_type == HK_BF16);
     return;
@@ -113,10 +114,17 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   wide_make(p, row, g, e);
   pack_make(&s->packing, row, g, e);
   s->packing.cg = channels;
-  hk_status status = hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);
+  const bool user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
+  hk_status status = user ? hk_cu_user_kernel(row->name, &e->e, hk_cu_row_shared(row), &s->lib, &s->kernel)
+                          : hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);
   if (!status) status = hk_cu_kernel_find("pack", "hk_pack_filters", 0, &s->pack);
   if (!status) status = hk_cu_map_encode(&map, hk_cu_row_bm(row) / row->cn, &p->xmap);
   return status ? status : grid(s);
+}
+
+void hk_cu_igemm_free(hk_cu_igemm_state *s) {
+  if (s->lib) hk_cu()->lib_unload(s->lib);
+  s->lib = NULL;
 }
 
 hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream) {

@@ -76,7 +76,7 @@ bool hk_cu_row_takes(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, char
   return true;
 }
 
-double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, int processors) {
+double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, int processors) {
   const int bm = hk_cu_row_bm(r), bn = r->bn, cluster = hk_cu_row_cluster(r);
   const int64_t tiles_m = hk_ceil_div(g->gm, bm), tiles_n = g->groups * hk_ceil_div(g->k, bn);
   const int64_t units = hk_ceil_div(tiles_m, r->cm) * hk_ceil_div(tiles_n, r->cn);
@@ -86,7 +86,9 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, int processors) {
   const double shared = 0.86 * (bm / 64 * (64.0 + bn) + bm + bn);
   double block = tensor > shared ? tensor : shared;
   if (r->cm * r->cn > 1) block *= 1.02; /* blocks of a cluster wait for each other */
-  const double finish = r->split > 1 ? 500 + 0.55 * bm * bn : 800 + bm * (double)bn / 16;
+  /* a residual's loads and the special functions of smooth activations each cost about as much as the stores */
+  const double extra = 1 + (e->e.residual != HK_RESIDUAL_NONE) + e->transcendental + 3 * (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store);
+  const double finish = (r->split > 1 ? 500 + 0.55 * bm * bn : 800 + bm * (double)bn / 16) * extra;
   const double work = (double)hk_ceil_div(k_blocks(r, g), r->split) * block;
   /* consumers that take turns hide all but the last epilogue, or are bound by epilogues, two at a time */
   const bool turns = r->wgs < r->nc;

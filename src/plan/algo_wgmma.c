@@ -37,7 +37,7 @@ static void fill(const hk_task *t, const sight *s, const hk_cu_row *r, int proce
   const int64_t knob[] = {hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc};
   for (int i = 0; i < HK_COUNT(knob); ++i) d->knob[i] = knob[i];
   /* the pass over x: a launch, and x read and written at about 2.5 TB/s */
-  d->predicted_s = hk_cu_row_seconds(r, &s->g, processors) + (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / 2.5e12 : 0);
+  d->predicted_s = hk_cu_row_seconds(r, &s->g, &t->epi, processors) + (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / 2.5e12 : 0);
   d->workspace_bytes = s->x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(r, &s->g));
 }
 
@@ -68,7 +68,6 @@ static bool takes(const hk_task *t, const hk_algo *algo, hk_cu_device *here, sig
   if (t->geom.x_type != t->geom.f_type) REFUSE("x and f differ in type");
   if (t->geom.acc_type != HK_F32) REFUSE("sums are not f32");
   if (t->options.unaligned && algo == &hk_algo_wgmma) REFUSE("options.unaligned: the copy engine needs 16-byte aligned x");
-  if (t->epi.e.cuda_user || t->epi.e.cuda_user2 || t->epi.e.cuda_store) REFUSE("takes no user functions");
   return look(t, algo, s, why);
 }
 
@@ -82,7 +81,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   for (int i = 0; i < hk_cu_row_count; ++i) {
     const hk_cu_row *r = &hk_cu_rows[i];
     if (r->type != t->geom.x_type || !row_takes(t, &s, r, why)) continue;
-    const double seconds = hk_cu_row_seconds(r, &s.g, here.processors);
+    const double seconds = hk_cu_row_seconds(r, &s.g, &t->epi, here.processors);
     if (!best || seconds < least) best = r, least = seconds;
   }
   if (best) fill(t, &s, best, here.processors, d);
@@ -170,7 +169,11 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   return s ? s : hk_cu_igemm_run(&own->igemm, &c, w->slopes.data);
 }
 
-static void destroy(hk_plan *plan) { hk_free(plan->own); }
+static void destroy(hk_plan *plan) {
+  own_state *own = plan->own;
+  if (own) hk_cu_igemm_free(&own->igemm);
+  hk_free(own);
+}
 
 const hk_algo hk_algo_wgmma = {.name = "wgmma", .knobs = {"bm", "bn", "stages", "cm", "cn", "split", "parts", "turns"},
                                .family = HK_FAMILY_NONE, .device = HK_CUDA, .offer = offer, .vary = vary, .check = check,

@@ -147,10 +147,11 @@ static void refusals(void) {
 static void rows(void) {
   const hk_geom big = make((hk_conv_desc){.rank = 2, .n = 8, .c = 256, .k = 640, .in = {56, 56}, .window = {3, 3}});
   const hk_geom small = make((hk_conv_desc){.rank = 2, .n = 1, .c = 256, .k = 640, .in = {28, 28}, .window = {3, 3}});
+  const hk_epi none = {.any = false};
   for (int i = 0; i < hk_cu_row_count; ++i) {
     const hk_cu_row *a = &hk_cu_rows[i];
     CHECK(hk_cu_row_shared(a) <= 232448, "%s: %d bytes of shared memory", a->name, hk_cu_row_shared(a));
-    CHECK(hk_cu_row_seconds(a, &small, 132) < hk_cu_row_seconds(a, &big, 132), "%s", a->name);
+    CHECK(hk_cu_row_seconds(a, &small, &none, 132) < hk_cu_row_seconds(a, &big, &none, 132), "%s", a->name);
     for (int j = 0; j < i; ++j) {
       const hk_cu_row *b = &hk_cu_rows[j];
       CHECK(a->type != b->type || hk_cu_row_bm(a) != hk_cu_row_bm(b) || a->bn != b->bn || a->stages != b->stages || a->cm != b->cm ||
@@ -160,8 +161,22 @@ static void rows(void) {
   }
 }
 
+/* The text that a user function is compiled in: every row has one, with the tile and the function in it. */
+static void sources(void) {
+  const hk_epilogue e = {.size = sizeof e, .act = HK_ACT_USER,
+                         .cuda_user = "float hk_user(hk_at at, float v, const void *user) { return v * at.k; }"};
+  for (int i = 0; i < hk_cu_row_count; ++i) {
+    char *source = hk_cu_user_source(hk_cu_rows[i].name, &e), tile[64];
+    snprintf(tile, sizeof tile, "{%d, %d, %d, %d, ", hk_cu_rows[i].mi, hk_cu_rows[i].nc, hk_cu_rows[i].bn, hk_cu_rows[i].stages);
+    CHECK(source && strstr(source, "HK_DEV float hk_user(") && strstr(source, "#define HK_USER 1") && strstr(source, tile) &&
+              !strstr(source, "HK_USER2"), "%s", hk_cu_rows[i].name);
+    hk_free(source);
+  }
+}
+
 int main(void) {
   walks();
+  sources();
   cropped();
   refusals();
   rows();
