@@ -1,6 +1,6 @@
-/* `hankel bench --stream`: convolutions of 1 to 32 channels with every divisor as groups, 1 and 3 taps, block by block. Each
- * is timed inside a chain of LAYERS alike, as in a network, and one of them is what is printed: nanoseconds, GFLOP/s and
- * per cent of the peak measured in the same run. The fastest of many blocks counts. */
+/* `hankel bench --stream`: convolutions of 1 to 32 channels with every divisor as groups, 1 and 3 taps, block by block.
+ * Each is timed inside a chain of LAYERS alike, as in a network, and one of them is what is printed: nanoseconds,
+ * GFLOP/s and per cent of the peak measured in the same run. The fastest of many blocks counts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +13,19 @@ static hk_status measure(int64_t c, int64_t groups, int64_t window, int64_t bloc
   hk_step steps[LAYERS];
   memset(steps, 0, sizeof steps);
   for (int i = 0; i < LAYERS; i++) {
-    steps[i] = (hk_step){.size = sizeof steps[i], .kind = HK_STEP_CONV, .x = i + 1, .k = c, .window = window, .dilation = 16,
-                         .groups = groups, .f = f, .bias = bias};
+    steps[i] = (hk_step){.size = sizeof steps[i],
+                         .kind = HK_STEP_CONV,
+                         .x = i + 1,
+                         .k = c,
+                         .window = window,
+                         .dilation = 16,
+                         .groups = groups,
+                         .f = f,
+                         .bias = bias};
   }
   for (int64_t i = 0; i < c * c / groups * window; i++) f[i] = (float)(i % 5 - 2) / (float)(2 * c / groups * window);
-  const hk_chain_desc d = {.size = sizeof d, .channels = c, .max_block = block, .steps = steps, .count = LAYERS, .isa = isa};
+  const hk_chain_desc d = {
+      .size = sizeof d, .channels = c, .max_block = block, .steps = steps, .count = LAYERS, .isa = isa};
   float *x = calloc((size_t)(c * block), sizeof *x), *y = calloc((size_t)(c * block), sizeof *y);
   hk_chain *chain = NULL;
   hk_stream *stream = NULL;
@@ -38,9 +46,11 @@ static hk_status measure(int64_t c, int64_t groups, int64_t window, int64_t bloc
   return e;
 }
 
-static void print_row(cli_table *t, bool csv, int64_t c, int64_t groups, int64_t window, double seconds, double rate, double peak) {
+static void print_row(cli_table *t, bool csv, int64_t c, int64_t groups, int64_t window, double seconds, double rate,
+                      double peak) {
   if (csv) {
-    printf("%lld,%lld,%lld,%.1f,%.2f,%.1f\n", (long long)c, (long long)groups, (long long)window, 1e9 * seconds, 1e-9 * rate, 100 * rate / peak);
+    printf("%lld,%lld,%lld,%.1f,%.2f,%.1f\n", (long long)c, (long long)groups, (long long)window, 1e9 * seconds,
+           1e-9 * rate, 100 * rate / peak);
     return;
   }
   cli_table_add(t, 0, cli_text("%lld", (long long)c));
@@ -75,8 +85,8 @@ int bench_stream(int64_t block, hk_isa isa, bool csv) {
     }
   }
   if (!e && !csv) {
-    printf("%s, blocks of %lld frames, a convolution with bias inside a chain of %d, peak %.1f GFLOP/s\n", m.cpu, (long long)block,
-           LAYERS, 1e-9 * peak);
+    printf("%s, blocks of %lld frames, a convolution with bias inside a chain of %d, peak %.1f GFLOP/s\n", m.cpu,
+           (long long)block, LAYERS, 1e-9 * peak);
     cli_table_print(&t, stdout);
   }
   cli_table_free(&t);

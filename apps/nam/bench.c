@@ -1,6 +1,6 @@
-/* hankel-nam bench: time per block, for block sizes 16 to 1024 or the one given. Every pass plays the same signal from the
- * same state, and each block's fastest pass counts: what other programs do to the machine falls out, what the engine
- * itself does on some blocks and not on others stays. */
+/* hankel-nam bench: time per block, for block sizes 16 to 1024 or the one given. Every pass plays the same signal from
+ * the same state, and each block's fastest pass counts: what other programs do to the machine falls out, what the
+ * engine itself does on some blocks and not on others stays. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -27,7 +27,8 @@ typedef struct timing {
 static bool measure(hk_nam *m, const hk_nam_facts *f, long block, long frames, int passes, timing *t) {
   const long blocks = frames / block;
   double *fastest = malloc((size_t)blocks * sizeof *fastest);
-  float *x = malloc((size_t)(block * f->in_channels) * sizeof *x), *y = malloc((size_t)(block * f->out_channels) * sizeof *y);
+  float *x = malloc((size_t)(block * f->in_channels) * sizeof *x),
+        *y = malloc((size_t)(block * f->out_channels) * sizeof *y);
   bool good = fastest && x && y;
   for (int pass = 0; good && pass < passes; pass++) {
     unsigned seed = 1;
@@ -69,10 +70,12 @@ int verb_bench(const arguments *a) {
   if (isa > HK_ISA_AVX512) isa = HK_ISA_AVX512;
   double peak = 0; /* the best of many short looks: the machine may be busy */
   for (int i = 0; i < 20; i++) peak = larger(peak, hk_measure_peak(isa, HK_F32));
-  printf("%s, size %d of %d: %.0f multiply-adds a frame, %s on %s\n", f.architecture, f.at_size + 1, f.sizes, f.flops / 2, f.isa, machine.cpu);
-  printf("%s tanh, %g s at %g Hz, fastest of %d passes per block, peak measured %.1f GFLOP/s\n", a->rational ? "rational" : "accurate",
-         a->seconds, rate, a->passes, 1e-9 * peak);
-  printf("%6s %10s %10s %9s %10s %10s %10s\n", "block", "ms", "x real", "% of peak", "median us", "99.9% us", "worst us");
+  printf("%s, size %d of %d: %.0f multiply-adds a frame, %s on %s\n", f.architecture, f.at_size + 1, f.sizes,
+         f.flops / 2, f.isa, machine.cpu);
+  printf("%s tanh, %g s at %g Hz, fastest of %d passes per block, peak measured %.1f GFLOP/s\n",
+         a->rational ? "rational" : "accurate", a->seconds, rate, a->passes, 1e-9 * peak);
+  printf("%6s %10s %10s %9s %10s %10s %10s\n", "block", "ms", "x real", "% of peak", "median us", "99.9% us",
+         "worst us");
   const long first = a->block ? a->block : 16, last = a->block ? a->block : 1024;
   int status = 0;
   for (long block = first; block <= last && !status; block *= 2) {
@@ -83,8 +86,9 @@ int verb_bench(const arguments *a) {
       status = program_fail("%s", hk_nam_last_error());
     } else {
       const double played = (double)(frames / block * block);
-      printf("%6ld %10.2f %10.1f %9.1f %10.2f %10.2f %10.2f\n", block, 1e3 * t.total * a->seconds * rate / played, played / rate / t.total,
-             100 * f.flops * played / t.total / peak, 1e6 * t.median, 1e6 * t.late, 1e6 * t.worst);
+      printf("%6ld %10.2f %10.1f %9.1f %10.2f %10.2f %10.2f\n", block, 1e3 * t.total * a->seconds * rate / played,
+             played / rate / t.total, 100 * f.flops * played / t.total / peak, 1e6 * t.median, 1e6 * t.late,
+             1e6 * t.worst);
     }
   }
   hk_nam_free(m);

@@ -22,7 +22,8 @@ int verb_info(const arguments *a) {
   level("loudness", f.has_loudness, f.loudness, "dB");
   level("input level", f.has_input_level, f.input_level_dbu, "dBu");
   level("output level", f.has_output_level, f.output_level_dbu, "dBu");
-  printf("%-16s %lld frames%s\n", "receptive field", (long long)f.receptive_field, f.recurrent ? " (and a recurrent state)" : "");
+  printf("%-16s %lld frames%s\n", "receptive field", (long long)f.receptive_field,
+         f.recurrent ? " (and a recurrent state)" : "");
   printf("%-16s %.0f multiply-adds a frame\n", "work", f.flops / 2);
   printf("%-16s %zu bytes, kernels for %s\n", "memory", f.bytes, f.isa);
   fputs(f.layers, stdout);

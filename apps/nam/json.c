@@ -80,7 +80,8 @@ static bool read_slopes(json_t *list, int64_t channels, int64_t full, nam_net *n
   if (!slopes) return false;
   for (int64_t i = 0; i < channels; i++) {
     json_t *v = json_array_get(list, json_array_size(list) == 1 ? 0 : (size_t)i);
-    if (!json_is_number(v) || !(fabs(json_number_value(v)) <= 3e38)) return nam_fail("negative_slopes[%lld] is not a number", (long long)i);
+    if (!json_is_number(v) || !(fabs(json_number_value(v)) <= 3e38))
+      return nam_fail("negative_slopes[%lld] is not a number", (long long)i);
     slopes[i] = (float)json_number_value(v);
   }
   act->act = HK_ACT_PRELU;
@@ -99,20 +100,24 @@ static bool with_slopes(json_t *v, const char *name, int64_t channels, int64_t f
     return true;
   }
   a = -1;
-  if (o && (!nam_real_or(o, "min_val", -1, &a) || !nam_real_or(o, "max_val", 1, &b) || !nam_real_or(o, "min_slope", 0.01, &lo) ||
-            !nam_real_or(o, "max_slope", 0.01, &hi))) {
+  if (o && (!nam_real_or(o, "min_val", -1, &a) || !nam_real_or(o, "max_val", 1, &b) ||
+            !nam_real_or(o, "min_slope", 0.01, &lo) || !nam_real_or(o, "max_slope", 0.01, &hi))) {
     return false;
   }
   if (!(a < b)) return nam_fail("LeakyHardtanh: min_val %g is not below max_val %g", a, b);
-  *act = (hk_step_act){.act = HK_ACT_HARDTANH, .a = (float)a, .b = (float)b, .slope_lo = (float)lo, .slope_hi = (float)hi};
+  *act =
+      (hk_step_act){.act = HK_ACT_HARDTANH, .a = (float)a, .b = (float)b, .slope_lo = (float)lo, .slope_hi = (float)hi};
   return true;
 }
 
 /* A name, or an object with a type and its parameters; channels of full are kept (slopes). */
 bool nam_activation(json_t *v, int64_t channels, int64_t full, bool rational, nam_net *net, hk_step_act *act) {
-  static const struct { const char *name; hk_act act; } plain[] = {
-    {"Tanh", HK_ACT_TANH}, {"Fasttanh", HK_ACT_TANH}, {"Hardtanh", HK_ACT_HARDTANH}, {"ReLU", HK_ACT_RELU},
-    {"Sigmoid", HK_ACT_SIGMOID}, {"SiLU", HK_ACT_SILU}, {"Hardswish", HK_ACT_HARDSWISH}, {"Softsign", HK_ACT_SOFTSIGN}};
+  static const struct {
+    const char *name;
+    hk_act act;
+  } plain[] = {{"Tanh", HK_ACT_TANH},           {"Fasttanh", HK_ACT_TANH},    {"Hardtanh", HK_ACT_HARDTANH},
+               {"ReLU", HK_ACT_RELU},           {"Sigmoid", HK_ACT_SIGMOID},  {"SiLU", HK_ACT_SILU},
+               {"Hardswish", HK_ACT_HARDSWISH}, {"Softsign", HK_ACT_SOFTSIGN}};
   const char *name = json_string_value(json_is_object(v) ? json_object_get(v, "type") : v);
   if (!name) return nam_fail("an activation must be a name or an object with a type");
   for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
@@ -120,7 +125,8 @@ bool nam_activation(json_t *v, int64_t channels, int64_t full, bool rational, na
     *act = (hk_step_act){.act = plain[i].act, .rational = !strcmp(name, "Fasttanh") || rational};
     return true;
   }
-  if (!strcmp(name, "LeakyReLU") || !strcmp(name, "PReLU") || !strcmp(name, "LeakyHardtanh") || !strcmp(name, "LeakyHardTanh")) {
+  if (!strcmp(name, "LeakyReLU") || !strcmp(name, "PReLU") || !strcmp(name, "LeakyHardtanh") ||
+      !strcmp(name, "LeakyHardTanh")) {
     return with_slopes(v, name, channels, full, net, act);
   }
   return nam_fail("activation \"%.40s\" is not known", name);

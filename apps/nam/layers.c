@@ -15,8 +15,9 @@ static bool read_film(json_t *config, const char *key, film *f) {
 }
 
 static bool read_films(layer_array *a) {
-  static const char *const keys[FILMS] = {"conv_pre_film", "conv_post_film", "input_mixin_pre_film", "input_mixin_post_film",
-    "activation_pre_film", "activation_post_film", "layer1x1_post_film", "head1x1_post_film"};
+  static const char *const keys[FILMS] = {"conv_pre_film",         "conv_post_film",      "input_mixin_pre_film",
+                                          "input_mixin_post_film", "activation_pre_film", "activation_post_film",
+                                          "layer1x1_post_film",    "head1x1_post_film"};
   for (int i = 0; i < FILMS; i++) {
     if (!read_film(a->config, keys[i], &a->films[i])) return false;
   }
@@ -29,11 +30,14 @@ static bool read_head(layer_array *a) {
   json_t *head = nam_object(a->config, "head");
   a->head_kernel = a->head_dilation = 1;
   if (!head) {
-    return nam_int(a->config, "head_size", 1, MAX_CHANNELS, &a->head_out) && nam_bool_or(a->config, "head_bias", false, &a->head_bias);
+    return nam_int(a->config, "head_size", 1, MAX_CHANNELS, &a->head_out) &&
+           nam_bool_or(a->config, "head_bias", false, &a->head_bias);
   }
   if (!json_is_object(head)) return nam_fail("head of a layer array must be an object");
-  return nam_int(head, "out_channels", 1, MAX_CHANNELS, &a->head_out) && nam_int(head, "kernel_size", 1, MAX_KERNEL, &a->head_kernel) &&
-         nam_bool_or(head, "bias", false, &a->head_bias) && nam_int_or(head, "head_dilation", 1, 1, MAX_DILATION, &a->head_dilation);
+  return nam_int(head, "out_channels", 1, MAX_CHANNELS, &a->head_out) &&
+         nam_int(head, "kernel_size", 1, MAX_KERNEL, &a->head_kernel) &&
+         nam_bool_or(head, "bias", false, &a->head_bias) &&
+         nam_int_or(head, "head_dilation", 1, 1, MAX_DILATION, &a->head_dilation);
 }
 
 static bool read_1x1(layer_array *a) {
@@ -42,13 +46,17 @@ static bool read_1x1(layer_array *a) {
   a->layer1x1_groups = a->head1x1_groups = 1;
   a->head1x1_out = a->channels;
   if ((l && !json_is_object(l)) || (h && !json_is_object(h))) return nam_fail("layer1x1 and head1x1 must be objects");
-  if (l && (!nam_bool_or(l, "active", true, &a->layer1x1) || !nam_int_or(l, "groups", 1, 1, MAX_CHANNELS, &a->layer1x1_groups))) return false;
-  if (h && (!nam_bool_or(h, "active", false, &a->head1x1) || !nam_int_or(h, "groups", 1, 1, MAX_CHANNELS, &a->head1x1_groups) ||
+  if (l && (!nam_bool_or(l, "active", true, &a->layer1x1) ||
+            !nam_int_or(l, "groups", 1, 1, MAX_CHANNELS, &a->layer1x1_groups)))
+    return false;
+  if (h && (!nam_bool_or(h, "active", false, &a->head1x1) ||
+            !nam_int_or(h, "groups", 1, 1, MAX_CHANNELS, &a->head1x1_groups) ||
             !nam_int_or(h, "out_channels", a->channels, 1, MAX_CHANNELS, &a->head1x1_out))) {
     return false;
   }
   if (!a->layer1x1 && a->bottleneck != a->channels) {
-    return nam_fail("without layer1x1 the bottleneck (%lld) must equal channels (%lld)", (long long)a->bottleneck, (long long)a->channels);
+    return nam_fail("without layer1x1 the bottleneck (%lld) must equal channels (%lld)", (long long)a->bottleneck,
+                    (long long)a->channels);
   }
   return true;
 }
@@ -57,7 +65,8 @@ static bool read_slimmable(layer_array *a) {
   json_t *s = nam_object(a->config, "slimmable");
   if (!s || json_is_false(s)) return true;
   const char *method = json_string_value(json_object_get(s, "method"));
-  if (!method || strcmp(method, "slice_channels_uniform")) return nam_fail("slimmable: only method \"slice_channels_uniform\" is known");
+  if (!method || strcmp(method, "slice_channels_uniform"))
+    return nam_fail("slimmable: only method \"slice_channels_uniform\" is known");
   json_t *list = nam_object(nam_object(s, "kwargs"), "allowed_channels");
   if (!list) return true;
   if (!json_is_array(list) || json_array_size(list) < 1 || json_array_size(list) > MAX_SIZES) {
@@ -68,7 +77,8 @@ static bool read_slimmable(layer_array *a) {
     if (i && a->allowed[i] <= a->allowed[i - 1]) return nam_fail("allowed_channels must ascend");
   }
   a->allowed_count = (int32_t)json_array_size(list);
-  if (a->allowed[a->allowed_count - 1] != a->channels) return nam_fail("the last of allowed_channels must be channels (%lld)", (long long)a->channels);
+  if (a->allowed[a->allowed_count - 1] != a->channels)
+    return nam_fail("the last of allowed_channels must be channels (%lld)", (long long)a->channels);
   if (a->head_kernel != 1) return nam_fail("a slimmable layer array needs a head kernel of 1");
   return true;
 }
@@ -81,11 +91,13 @@ static bool read_array(layer_array *a) {
     return nam_fail("dilations must be an array of 1 to %d numbers", MAX_LAYERS);
   }
   a->layers = (int64_t)json_array_size(dilations);
-  return nam_int(c, "input_size", 1, MAX_CHANNELS, &a->input) && nam_int(c, "condition_size", 1, MAX_CHANNELS, &a->condition) &&
-         nam_int(c, "channels", 1, MAX_CHANNELS, &a->channels) && nam_int_or(c, "bottleneck", a->channels, 1, MAX_CHANNELS, &a->bottleneck) &&
+  return nam_int(c, "input_size", 1, MAX_CHANNELS, &a->input) &&
+         nam_int(c, "condition_size", 1, MAX_CHANNELS, &a->condition) &&
+         nam_int(c, "channels", 1, MAX_CHANNELS, &a->channels) &&
+         nam_int_or(c, "bottleneck", a->channels, 1, MAX_CHANNELS, &a->bottleneck) &&
          nam_int_or(c, "groups_input", 1, 1, MAX_CHANNELS, &a->groups_input) &&
-         nam_int_or(c, "groups_input_mixin", 1, 1, MAX_CHANNELS, &a->groups_mixin) && read_1x1(a) && read_head(a) && read_films(a) &&
-         read_slimmable(a);
+         nam_int_or(c, "groups_input_mixin", 1, 1, MAX_CHANNELS, &a->groups_mixin) && read_1x1(a) && read_head(a) &&
+         read_films(a) && read_slimmable(a);
 }
 
 bool layers_read(json_t *config, layer_array *arrays, int32_t *count, int32_t room) {
@@ -100,9 +112,15 @@ bool layers_read(json_t *config, layer_array *arrays, int32_t *count, int32_t ro
     if (!i) continue;
     const layer_array *before = &arrays[i - 1];
     const int64_t width = arrays[i].head1x1 ? arrays[i].head1x1_out : arrays[i].bottleneck;
-    if (arrays[i].input != before->channels) return nam_fail("layer array %d takes %lld inputs, the one before it has %lld channels", i, (long long)arrays[i].input, (long long)before->channels);
-    if (width != before->head_out) return nam_fail("layer array %d has %lld head channels, the one before it gives %lld", i, (long long)width, (long long)before->head_out);
-    if (arrays[i].channels != before->head_out) return nam_fail("layer array %d has %lld channels, the head before it gives %lld", i, (long long)arrays[i].channels, (long long)before->head_out);
+    if (arrays[i].input != before->channels)
+      return nam_fail("layer array %d takes %lld inputs, the one before it has %lld channels", i,
+                      (long long)arrays[i].input, (long long)before->channels);
+    if (width != before->head_out)
+      return nam_fail("layer array %d has %lld head channels, the one before it gives %lld", i, (long long)width,
+                      (long long)before->head_out);
+    if (arrays[i].channels != before->head_out)
+      return nam_fail("layer array %d has %lld channels, the head before it gives %lld", i,
+                      (long long)arrays[i].channels, (long long)before->head_out);
   }
   return true;
 }
@@ -160,14 +178,17 @@ static bool read_gate(const layer_array *a, int64_t index, nam_net *net, layer *
 }
 
 bool layer_read(const layer_array *a, int64_t index, nam_net *net, layer *l) {
-  json_t *c = a->config, *one = nam_object(c, "kernel_size"), *each = nam_object(c, "kernel_sizes"), *act = nam_object(c, "activation");
+  json_t *c = a->config, *one = nam_object(c, "kernel_size"), *each = nam_object(c, "kernel_sizes"),
+         *act = nam_object(c, "activation");
   *l = (layer){.act_name = ""};
   if (!one == !each) return nam_fail("a layer array needs kernel_size or kernel_sizes, not both");
   if (each && !json_is_array(each)) return nam_fail("kernel_sizes must be an array");
   if (!act) return nam_fail("activation is missing");
   if (!check_list(each, "kernel_sizes", a->layers) || !check_list(act, "activation", a->layers)) return false;
   if (!nam_as_int(each ? one_of(each, index) : one, "kernel_size", 1, MAX_KERNEL, &l->kernel)) return false;
-  if (!nam_as_int(json_array_get(json_object_get(c, "dilations"), (size_t)index), "dilations", 1, MAX_DILATION, &l->dilation)) return false;
+  if (!nam_as_int(json_array_get(json_object_get(c, "dilations"), (size_t)index), "dilations", 1, MAX_DILATION,
+                  &l->dilation))
+    return false;
   json_t *mine = one_of(act, index);
   if (!nam_activation(mine, a->keep_bottleneck, a->bottleneck, net->rational, net, &l->act)) return false;
   l->act_name = json_string_value(json_is_object(mine) ? json_object_get(mine, "type") : mine);

@@ -33,8 +33,14 @@ static hk_status build_size(loading *l, int32_t i, const hk_nam_options *o) {
   }
   l->in = in;
   l->out = net->channels[out];
-  l->desc[i] = (hk_chain_desc){.size = sizeof l->desc[i], .channels = in, .max_block = BLOCK, .steps = net->step, .count = net->count,
-                               .output = out, .layout = HK_CHANNELS_LAST, .isa = o ? o->isa : HK_ISA_BEST};
+  l->desc[i] = (hk_chain_desc){.size = sizeof l->desc[i],
+                               .channels = in,
+                               .max_block = BLOCK,
+                               .steps = net->step,
+                               .count = net->count,
+                               .output = out,
+                               .layout = HK_CHANNELS_LAST,
+                               .isa = o ? o->isa : HK_ISA_BEST};
   return nam_status(hk_chain_measure(&l->desc[i], &l->chain[i], &l->stream[i]));
 }
 
@@ -67,7 +73,8 @@ static void finish(loading *l) {
 }
 
 static size_t head_bytes(const loading *l) {
-  return aligned(sizeof(hk_nam) + (size_t)l->count * sizeof(nam_voice)) + aligned((size_t)(l->in + l->out) * BLOCK * sizeof(float));
+  return aligned(sizeof(hk_nam) + (size_t)l->count * sizeof(nam_voice)) +
+         aligned((size_t)(l->in + l->out) * BLOCK * sizeof(float));
 }
 
 /* Room for the warm state of every size is counted with its stream: a state is never longer. */
@@ -94,12 +101,21 @@ static void describe(hk_nam *m, const loading *l) {
   copy_text(m->version, l->root, "version");
   copy_text(m->name, meta, "name");
   copy_text(m->modeled_by, meta, "modeled_by");
-  const char *make = json_string_value(json_object_get(meta, "gear_make")), *gear = json_string_value(json_object_get(meta, "gear_model"));
+  const char *make = json_string_value(json_object_get(meta, "gear_make")),
+             *gear = json_string_value(json_object_get(meta, "gear_model"));
   snprintf(m->gear, SHORT_TEXT, "%s%s%s", make ? make : "", make && gear ? " " : "", gear ? gear : "");
   hk_nam_facts *f = &m->facts;
-  *f = (hk_nam_facts){.size = sizeof *f, .architecture = m->architecture, .version = m->version, .name = m->name,
-                      .modeled_by = m->modeled_by, .gear = m->gear, .sample_rate = l->rate, .in_channels = (int32_t)l->in,
-                      .out_channels = (int32_t)l->out, .sizes = l->count, .bytes = m->bytes};
+  *f = (hk_nam_facts){.size = sizeof *f,
+                      .architecture = m->architecture,
+                      .version = m->version,
+                      .name = m->name,
+                      .modeled_by = m->modeled_by,
+                      .gear = m->gear,
+                      .sample_rate = l->rate,
+                      .in_channels = (int32_t)l->in,
+                      .out_channels = (int32_t)l->out,
+                      .sizes = l->count,
+                      .bytes = m->bytes};
   read_level(meta, "loudness", &f->has_loudness, &f->loudness);
   read_level(meta, "input_level_dbu", &f->has_input_level, &f->input_level_dbu);
   read_level(meta, "output_level_dbu", &f->has_output_level, &f->output_level_dbu);

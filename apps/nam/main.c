@@ -1,5 +1,5 @@
-/* hankel-nam: renders, measures and describes Neural Amp Modeler files. Exit 0, 1 (failed, with a sentence on stderr) or
- * 2 (called wrongly). */
+/* hankel-nam: renders, measures and describes Neural Amp Modeler files. Exit 0, 1 (failed, with a sentence on stderr)
+ * or 2 (called wrongly). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,13 +8,15 @@
 #include "program.h"
 
 static const char usage[] =
-  "usage: hankel-nam render MODEL.nam IN.wav OUT.wav [--size V] [--resample | --force] [--rational-tanh] [--block N] [--quiet]\n"
-  "       hankel-nam bench  MODEL.nam [--size V] [--block N] [--seconds S] [--passes P] [--rational-tanh]\n"
-  "       hankel-nam info   MODEL.nam [--size V]\n"
-  "  render writes 32-bit float at the length and rate of IN, after prewarming. IN may have any format libsndfile reads.\n"
-  "  --size V     0 (smallest) to 1 (largest) of a model with several sizes\n"
-  "  --resample   play a file of another rate through converters; --force: play it as if it had the model's rate\n"
-  "  --isa NAME   at most scalar, neon, avx2 or avx512\n";
+    "usage: hankel-nam render MODEL.nam IN.wav OUT.wav [--size V] [--resample | --force] [--rational-tanh] [--block N] "
+    "[--quiet]\n"
+    "       hankel-nam bench  MODEL.nam [--size V] [--block N] [--seconds S] [--passes P] [--rational-tanh]\n"
+    "       hankel-nam info   MODEL.nam [--size V]\n"
+    "  render writes 32-bit float at the length and rate of IN, after prewarming. IN may have any format libsndfile "
+    "reads.\n"
+    "  --size V     0 (smallest) to 1 (largest) of a model with several sizes\n"
+    "  --resample   play a file of another rate through converters; --force: play it as if it had the model's rate\n"
+    "  --isa NAME   at most scalar, neon, avx2 or avx512\n";
 
 int program_fail(const char *format, ...) {
   va_list args;
@@ -60,8 +62,11 @@ static bool isa_named(const char *text, hk_isa *isa) {
 static bool option(arguments *a, char **argv, int *i) {
   const char *name = argv[*i], *value = argv[*i + 1];
   double v = 0;
-  bool *flag = !strcmp(name, "--resample") ? &a->resample : !strcmp(name, "--force") ? &a->force
-             : !strcmp(name, "--rational-tanh") ? &a->rational : !strcmp(name, "--quiet") ? &a->quiet : NULL;
+  bool *flag = !strcmp(name, "--resample")        ? &a->resample
+               : !strcmp(name, "--force")         ? &a->force
+               : !strcmp(name, "--rational-tanh") ? &a->rational
+               : !strcmp(name, "--quiet")         ? &a->quiet
+                                                  : NULL;
   if (flag) {
     *flag = true;
     return true;

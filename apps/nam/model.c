@@ -10,7 +10,8 @@ bool nam_version(json_t *root, const char **text) {
   char rest;
   *text = json_string_value(json_object_get(root, "version"));
   if (!*text) return nam_fail("version must be a text");
-  if (strspn(*text, "0123456789.") != strlen(*text) || strlen(*text) > 20 || sscanf(*text, "%4d.%4d.%4d%c", &major, &minor, &patch, &rest) != 3) {
+  if (strspn(*text, "0123456789.") != strlen(*text) || strlen(*text) > 20 ||
+      sscanf(*text, "%4d.%4d.%4d%c", &major, &minor, &patch, &rest) != 3) {
     return nam_fail("version \"%.40s\" is not of the form 0.7.0", *text);
   }
   if (major != 0 || minor < 5 || minor > 7) return nam_fail("version %s is not one of 0.5.0 to 0.7.x", *text);
@@ -59,7 +60,8 @@ static bool container_sizes(json_t *root, nam_size *sizes, int32_t *count) {
     if (!nam_object(entry, "max_value")) return nam_fail("submodels[%d] has no max_value", i);
     if (!nam_real_or(entry, "max_value", 0, &sizes[i].below)) return false;
     if (!check_root(model) || !nam_rate(model, &own)) return false;
-    if (rate > 0 && own > 0 && rate != own) return nam_fail("submodels[%d] has a sample rate of %g, not %g", i, own, rate);
+    if (rate > 0 && own > 0 && rate != own)
+      return nam_fail("submodels[%d] has a sample rate of %g, not %g", i, own, rate);
     if (sizes[i].below <= before) return nam_fail("submodels: max_value must ascend");
     before = sizes[i].below;
     sizes[i].model = model;
@@ -96,13 +98,15 @@ int32_t nam_build(nam_net *net, json_t *model, int32_t input, double ratio, int 
   double rate;
   int32_t out;
   if (nam_inputs(model) != net->channels[input]) {
-    return nam_fail("a model with %lld inputs gets %lld", (long long)nam_inputs(model), (long long)net->channels[input]);
+    return nam_fail("a model with %lld inputs gets %lld", (long long)nam_inputs(model),
+                    (long long)net->channels[input]);
   }
   if (!nam_rate(model, &rate) || !nam_read_weights(net, json_object_get(model, "weights"), &w)) return 0;
   if (is_wavenet(model)) out = nam_wavenet(net, wavenet_config(model), &w, input, ratio, depth, rate);
   else if (is(model, "LSTM")) out = nam_lstm(net, config, &w, input);
   else if (is(model, "ConvNet")) out = nam_convnet(net, config, &w, input);
   else if (is(model, "Linear")) out = nam_linear(net, config, &w, input);
-  else return nam_fail("architecture \"%.40s\" is not known", json_string_value(json_object_get(model, "architecture")));
+  else
+    return nam_fail("architecture \"%.40s\" is not known", json_string_value(json_object_get(model, "architecture")));
   return out && nam_end(&w) ? out : 0;
 }

@@ -50,7 +50,8 @@ bool nam_read_weights(nam_net *net, json_t *array, nam_weights *w) {
 
 bool nam_take(nam_weights *w, double count, const float **at) {
   if (count > (double)w->left) {
-    return nam_fail("the file has %zu weights, too few: %.0f more are needed after %zu", w->total, count, w->total - w->left);
+    return nam_fail("the file has %zu weights, too few: %.0f more are needed after %zu", w->total, count,
+                    w->total - w->left);
   }
   *at = w->at;
   w->at += (size_t)count;
@@ -116,7 +117,8 @@ bool nam_read_conv(nam_net *net, nam_weights *w, const nam_conv *given, hk_step 
   if (!c.keep_in) c.keep_in = c.in;
   if (!c.keep_out) c.keep_out = c.out;
   if (c.groups < 1 || c.in % c.groups || c.out % c.groups) {
-    return nam_fail("%lld groups do not divide %lld inputs and %lld outputs", (long long)c.groups, (long long)c.in, (long long)c.out);
+    return nam_fail("%lld groups do not divide %lld inputs and %lld outputs", (long long)c.groups, (long long)c.in,
+                    (long long)c.out);
   }
   const bool all = c.keep_in == c.in && c.keep_out == c.out;
   if (!all && c.groups > 1) return nam_fail("a slimmable model with groups is not defined");

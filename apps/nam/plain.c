@@ -1,5 +1,5 @@
-/* The architectures besides WaveNet, as steps: LSTM, ConvNet (kernel 2, batch normalisation folded into the weights) and
- * Linear (one long filter; its taps are stored newest first). */
+/* The architectures besides WaveNet, as steps: LSTM, ConvNet (kernel 2, batch normalisation folded into the weights)
+ * and Linear (one long filter; its taps are stored newest first). */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@ static int32_t add_head(nam_net *net, nam_weights *w, int32_t x, int64_t out) {
 int32_t nam_lstm(nam_net *net, json_t *config, nam_weights *w, int32_t input) {
   int64_t layers, in, hidden, out;
   if (!nam_int(config, "num_layers", 1, MAX_LAYERS, &layers) || !nam_int(config, "input_size", 1, MAX_CHANNELS, &in) ||
-      !nam_int(config, "hidden_size", 1, MAX_CHANNELS, &hidden) || !nam_int_or(config, "out_channels", 1, 1, MAX_CHANNELS, &out)) {
+      !nam_int(config, "hidden_size", 1, MAX_CHANNELS, &hidden) ||
+      !nam_int_or(config, "out_channels", 1, 1, MAX_CHANNELS, &out)) {
     return 0;
   }
   if (in != net->channels[input]) {
@@ -24,8 +25,9 @@ int32_t nam_lstm(nam_net *net, json_t *config, nam_weights *w, int32_t input) {
   int32_t x = input;
   for (int64_t i = 0; i < layers; i++, in = hidden) {
     hk_step s = {.kind = HK_STEP_LSTM, .x = x, .k = hidden, .act = {.rational = net->rational}};
-    if (!nam_take(w, 4.0 * (double)hidden * (double)(in + hidden), &s.f) || !nam_take(w, 4.0 * (double)hidden, &s.bias) ||
-        !nam_take(w, (double)hidden, &s.h0) || !nam_take(w, (double)hidden, &s.c0) || !(x = nam_step(net, &s, hidden))) {
+    if (!nam_take(w, 4.0 * (double)hidden * (double)(in + hidden), &s.f) ||
+        !nam_take(w, 4.0 * (double)hidden, &s.bias) || !nam_take(w, (double)hidden, &s.h0) ||
+        !nam_take(w, (double)hidden, &s.c0) || !(x = nam_step(net, &s, hidden))) {
       return 0;
     }
   }
@@ -37,7 +39,9 @@ int32_t nam_lstm(nam_net *net, json_t *config, nam_weights *w, int32_t input) {
 static bool fold_norm(nam_net *net, nam_weights *w, hk_step *s, int64_t per_channel) {
   const float *mean, *variance, *weight, *bias, *epsilon;
   const double k = (double)s->k;
-  if (!nam_take(w, k, &mean) || !nam_take(w, k, &variance) || !nam_take(w, k, &weight) || !nam_take(w, k, &bias) || !nam_take(w, 1, &epsilon)) return false;
+  if (!nam_take(w, k, &mean) || !nam_take(w, k, &variance) || !nam_take(w, k, &weight) || !nam_take(w, k, &bias) ||
+      !nam_take(w, 1, &epsilon))
+    return false;
   float *f = nam_floats(net, (size_t)(s->k * (per_channel + 1)));
   if (!f) return false;
   for (int64_t o = 0; o < s->k; o++) {
@@ -60,8 +64,10 @@ int32_t nam_convnet(nam_net *net, json_t *config, nam_weights *w, int32_t input)
     nam_fail("a ConvNet needs 1 to %d dilations and an activation", MAX_LAYERS);
     return 0;
   }
-  if (!nam_int(config, "channels", 1, MAX_CHANNELS, &channels) || !nam_int_or(config, "groups", 1, 1, MAX_CHANNELS, &groups) ||
-      !nam_int_or(config, "out_channels", 1, 1, MAX_CHANNELS, &out) || !nam_bool_or(config, "batchnorm", false, &norm)) return 0;
+  if (!nam_int(config, "channels", 1, MAX_CHANNELS, &channels) ||
+      !nam_int_or(config, "groups", 1, 1, MAX_CHANNELS, &groups) ||
+      !nam_int_or(config, "out_channels", 1, 1, MAX_CHANNELS, &out) || !nam_bool_or(config, "batchnorm", false, &norm))
+    return 0;
   int32_t x = input;
   for (size_t i = 0; i < json_array_size(dilations); i++) {
     int64_t dilation;
@@ -73,7 +79,8 @@ int32_t nam_convnet(nam_net *net, json_t *config, nam_weights *w, int32_t input)
     if (!(x = nam_step(net, &s, channels))) return 0;
     history += dilation;
   }
-  nam_describe(net, "ConvNet: %zu layers of %lld channels, %lld frames back\n", json_array_size(dilations), (long long)channels, (long long)history);
+  nam_describe(net, "ConvNet: %zu layers of %lld channels, %lld frames back\n", json_array_size(dilations),
+               (long long)channels, (long long)history);
   return add_head(net, w, x, out);
 }
 
@@ -84,7 +91,8 @@ int32_t nam_linear(nam_net *net, json_t *config, nam_weights *w, int32_t input) 
   const float *newest, *level = NULL;
   if (!nam_int(config, "receptive_field", 1, MAX_KERNEL, &taps) || !nam_bool_or(config, "bias", false, &bias) ||
       !nam_int_or(config, "out_channels", channels, 1, MAX_CHANNELS, &out) || !nam_take(w, (double)taps, &newest) ||
-      (bias && !nam_take(w, 1, &level))) return 0;
+      (bias && !nam_take(w, 1, &level)))
+    return 0;
   if (out != channels) {
     nam_fail("a Linear model has as many outputs as inputs, not %lld for %lld", (long long)out, (long long)channels);
     return 0;
@@ -95,7 +103,13 @@ int32_t nam_linear(nam_net *net, json_t *config, nam_weights *w, int32_t input) 
     for (int64_t t = 0; t < taps; t++) f[c * taps + t] = newest[taps - 1 - t];
     f[channels * taps + c] = bias ? *level : 0.0f;
   }
-  const hk_step s = {.kind = HK_STEP_CONV, .x = input, .k = channels, .window = taps, .groups = channels, .f = f, .bias = f + channels * taps};
+  const hk_step s = {.kind = HK_STEP_CONV,
+                     .x = input,
+                     .k = channels,
+                     .window = taps,
+                     .groups = channels,
+                     .f = f,
+                     .bias = f + channels * taps};
   nam_describe(net, "Linear: %lld taps\n", (long long)taps);
   return nam_step(net, &s, channels);
 }

@@ -53,7 +53,8 @@ HK_API hk_status hk_nam_process_double(hk_nam *m, const double *x, int64_t n, do
 }
 
 HK_API hk_status hk_nam_info(const hk_nam *m, hk_nam_facts *facts) {
-  if (!m || !facts || facts->size != sizeof *facts) return bad("model or facts is NULL, or facts.size is not sizeof(hk_nam_facts)");
+  if (!m || !facts || facts->size != sizeof *facts)
+    return bad("model or facts is NULL, or facts.size is not sizeof(hk_nam_facts)");
   const nam_voice *v = &m->voice[m->active];
   *facts = m->facts;
   facts->at_size = m->active;

@@ -62,8 +62,9 @@ static void bar(bool show, int64_t done, int64_t all, int rate, double took, boo
   const int percent = all ? (int)(100 * done / all) : 100;
   if (!show || (percent == shown && !last)) return;
   shown = percent;
-  fprintf(stderr, "\r[%-40.*s] %3d %%  %.0f x real time%s", percent * 40 / 100, "########################################", percent,
-          took > 0 ? (double)done / rate / took : 0, last ? "\n" : "");
+  fprintf(stderr, "\r[%-40.*s] %3d %%  %.0f x real time%s", percent * 40 / 100,
+          "########################################", percent, took > 0 ? (double)done / rate / took : 0,
+          last ? "\n" : "");
 }
 
 static int play(const arguments *a, hk_nam *m, const sound *in, sound *out) {
@@ -72,7 +73,8 @@ static int play(const arguments *a, hk_nam *m, const sound *in, sound *out) {
   const double start = now();
   for (int64_t at = 0; at < in->frames; at += block) {
     const int64_t n = in->frames - at < block ? in->frames - at : block;
-    if (hk_nam_process(m, in->samples + at * in->channels, n, out->samples + at * out->channels)) return program_fail("%s", hk_nam_last_error());
+    if (hk_nam_process(m, in->samples + at * in->channels, n, out->samples + at * out->channels))
+      return program_fail("%s", hk_nam_last_error());
     bar(show, at + n, in->frames, in->rate, now() - start, false);
   }
   bar(show, in->frames, in->frames, in->rate, now() - start, true);
@@ -98,7 +100,8 @@ static int through(const arguments *a, hk_nam *m, const hk_nam_facts *f, sound *
   }
   if (fit_channels(a->path[1], in, f->in_channels)) return 1;
   if (other && a->resample && convert(in, model_rate)) return 1;
-  *out = (sound){malloc((size_t)(in->frames * f->out_channels + 1) * sizeof(float)), in->frames, f->out_channels, in->rate};
+  *out = (sound){malloc((size_t)(in->frames * f->out_channels + 1) * sizeof(float)), in->frames, f->out_channels,
+                 in->rate};
   if (!out->samples) return program_fail("no memory for %lld frames", (long long)in->frames);
   if (play(a, m, in, out)) return 1;
   if (other && a->resample && convert(out, rate)) return 1;

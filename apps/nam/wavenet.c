@@ -18,16 +18,34 @@ typedef struct layer_steps { /* with their weights */
 static bool read_layer(nam_net *net, nam_weights *w, const layer_array *a, const layer *l, layer_steps *s) {
   const int64_t half = l->gate ? 2 : 1, z = half * a->bottleneck, keep_z = half * a->keep_bottleneck;
   const int64_t dims[FILMS] = {a->channels, z, a->condition, z, z, a->bottleneck, a->channels, a->head1x1_out};
-  const int64_t keep[FILMS] = {a->keep_channels, keep_z, a->condition, keep_z, keep_z, a->keep_bottleneck, a->keep_channels, a->head1x1_out};
+  const int64_t keep[FILMS] = {a->keep_channels,   keep_z,           a->condition,  keep_z, keep_z,
+                               a->keep_bottleneck, a->keep_channels, a->head1x1_out};
   memset(s, 0, sizeof *s);
-  if (!nam_read_conv(net, w, &(nam_conv){a->channels, z, l->kernel, l->dilation, a->groups_input, a->keep_channels, keep_z, true}, &s->conv)) return false;
-  if (!nam_read_conv(net, w, &(nam_conv){a->condition, z, 1, 1, a->groups_mixin, a->condition, keep_z, false}, &s->mixin)) return false;
-  if (a->layer1x1 && !nam_read_conv(net, w, &(nam_conv){a->bottleneck, a->channels, 1, 1, a->layer1x1_groups, a->keep_bottleneck, a->keep_channels, true}, &s->layer1x1)) return false;
-  if (a->head1x1 && !nam_read_conv(net, w, &(nam_conv){a->bottleneck, a->head1x1_out, 1, 1, a->head1x1_groups, a->keep_bottleneck, a->head1x1_out, true}, &s->head1x1)) return false;
+  if (!nam_read_conv(
+          net, w, &(nam_conv){a->channels, z, l->kernel, l->dilation, a->groups_input, a->keep_channels, keep_z, true},
+          &s->conv))
+    return false;
+  if (!nam_read_conv(net, w, &(nam_conv){a->condition, z, 1, 1, a->groups_mixin, a->condition, keep_z, false},
+                     &s->mixin))
+    return false;
+  if (a->layer1x1 && !nam_read_conv(net, w,
+                                    &(nam_conv){a->bottleneck, a->channels, 1, 1, a->layer1x1_groups,
+                                                a->keep_bottleneck, a->keep_channels, true},
+                                    &s->layer1x1))
+    return false;
+  if (a->head1x1 && !nam_read_conv(net, w,
+                                   &(nam_conv){a->bottleneck, a->head1x1_out, 1, 1, a->head1x1_groups,
+                                               a->keep_bottleneck, a->head1x1_out, true},
+                                   &s->head1x1))
+    return false;
   for (int i = 0; i < FILMS; i++) {
     const film *f = &a->films[i];
     const int64_t rows = f->shift ? 2 : 1;
-    if (f->active && !nam_read_conv(net, w, &(nam_conv){a->condition, rows * dims[i], 1, 1, f->groups, a->condition, rows * keep[i], true}, &s->film[i])) return false;
+    if (f->active &&
+        !nam_read_conv(net, w,
+                       &(nam_conv){a->condition, rows * dims[i], 1, 1, f->groups, a->condition, rows * keep[i], true},
+                       &s->film[i]))
+      return false;
   }
   return true;
 }
@@ -39,7 +57,8 @@ static int32_t conv_step(nam_net *net, hk_step step, int32_t x) {
 }
 
 /* x*scale(c) + shift(c), or x where there is no such FiLM */
-static int32_t film_step(nam_net *net, const layer_array *a, const layer_steps *s, int which, int32_t x, int32_t condition) {
+static int32_t film_step(nam_net *net, const layer_array *a, const layer_steps *s, int which, int32_t x,
+                         int32_t condition) {
   if (!x || !a->films[which].active) return x;
   const int32_t parameters = conv_step(net, s->film[which], condition);
   const hk_step scale = {.kind = HK_STEP_SCALE, .x = x, .x2 = parameters};
@@ -100,20 +119,30 @@ static bool add_layer(nam_net *net, nam_weights *w, const layer_array *a, const 
 
 static void describe(nam_net *net, int32_t index, const layer_array *a, const layer *last, int64_t history) {
   static const char *const gates[] = {"", ", gated", ", blended"};
-  nam_describe(net, "array %d: %lld -> %lld channels, bottleneck %lld, %lld layers of %s%s, %lld frames back, head %lld -> %lld\n",
-               index + 1, (long long)a->keep_input, (long long)a->keep_channels, (long long)a->keep_bottleneck, (long long)a->layers,
-               last->act_name, gates[last->gate], (long long)history,
-               (long long)(a->head1x1 ? a->head1x1_out : a->keep_bottleneck), (long long)a->keep_head_out);
+  nam_describe(
+      net,
+      "array %d: %lld -> %lld channels, bottleneck %lld, %lld layers of %s%s, %lld frames back, head %lld -> %lld\n",
+      index + 1, (long long)a->keep_input, (long long)a->keep_channels, (long long)a->keep_bottleneck,
+      (long long)a->layers, last->act_name, gates[last->gate], (long long)history,
+      (long long)(a->head1x1 ? a->head1x1_out : a->keep_bottleneck), (long long)a->keep_head_out);
 }
 
 static bool add_array(nam_net *net, nam_weights *w, int32_t index, const layer_array *a, state *st) {
-  if (net->channels[st->x] != a->keep_input) return nam_fail("layer array %d takes %lld inputs, not %lld", index, (long long)a->keep_input, (long long)net->channels[st->x]);
-  if (net->channels[st->condition] != a->condition) return nam_fail("layer array %d wants %lld condition channels, not %lld", index, (long long)a->condition, (long long)net->channels[st->condition]);
+  if (net->channels[st->x] != a->keep_input)
+    return nam_fail("layer array %d takes %lld inputs, not %lld", index, (long long)a->keep_input,
+                    (long long)net->channels[st->x]);
+  if (net->channels[st->condition] != a->condition)
+    return nam_fail("layer array %d wants %lld condition channels, not %lld", index, (long long)a->condition,
+                    (long long)net->channels[st->condition]);
   hk_step s = {0};
-  if (!nam_read_conv(net, w, &(nam_conv){a->input, a->channels, 1, 1, 1, a->keep_input, a->keep_channels, false}, &s)) return false;
+  if (!nam_read_conv(net, w, &(nam_conv){a->input, a->channels, 1, 1, 1, a->keep_input, a->keep_channels, false}, &s))
+    return false;
   if (!(st->x = conv_step(net, s, st->x))) return false;
-  const int64_t width = a->head1x1 ? a->head1x1_out : a->keep_bottleneck, full = a->head1x1 ? a->head1x1_out : a->bottleneck;
-  if (st->head && net->channels[st->head] != width) return nam_fail("layer array %d: the head before it has %lld channels, not %lld", index, (long long)net->channels[st->head], (long long)width);
+  const int64_t width = a->head1x1 ? a->head1x1_out : a->keep_bottleneck,
+                full = a->head1x1 ? a->head1x1_out : a->bottleneck;
+  if (st->head && net->channels[st->head] != width)
+    return nam_fail("layer array %d: the head before it has %lld channels, not %lld", index,
+                    (long long)net->channels[st->head], (long long)width);
   int64_t history = 0;
   layer l = {0};
   for (int64_t i = 0; i < a->layers; i++) {
@@ -122,7 +151,11 @@ static bool add_array(nam_net *net, nam_weights *w, int32_t index, const layer_a
   }
   describe(net, index, a, &l, history);
   hk_step head = {0};
-  if (!nam_read_conv(net, w, &(nam_conv){full, a->head_out, a->head_kernel, a->head_dilation, 1, width, a->keep_head_out, a->head_bias}, &head)) return false;
+  if (!nam_read_conv(
+          net, w,
+          &(nam_conv){full, a->head_out, a->head_kernel, a->head_dilation, 1, width, a->keep_head_out, a->head_bias},
+          &head))
+    return false;
   return (st->head = conv_step(net, head, st->head)) != 0;
 }
 
@@ -143,11 +176,15 @@ static bool add_post_head(nam_net *net, nam_weights *w, json_t *head, state *st)
   int64_t channels, out, in;
   if (!json_is_object(head)) return nam_fail("head must be an object or null");
   json_t *kernels = json_object_get(head, "kernel_sizes"), *act = nam_object(head, "activation");
-  if (!json_is_array(kernels) || json_array_size(kernels) < 1 || json_array_size(kernels) > MAX_LAYERS) return nam_fail("head.kernel_sizes must be an array of 1 to %d numbers", MAX_LAYERS);
+  if (!json_is_array(kernels) || json_array_size(kernels) < 1 || json_array_size(kernels) > MAX_LAYERS)
+    return nam_fail("head.kernel_sizes must be an array of 1 to %d numbers", MAX_LAYERS);
   if (!act) return nam_fail("head.activation is missing");
   if (!nam_int(head, "channels", 1, MAX_CHANNELS, &channels) || !nam_int(head, "out_channels", 1, MAX_CHANNELS, &out) ||
-      !nam_int_or(head, "in_channels", net->channels[st->head], 1, MAX_CHANNELS, &in)) return false;
-  if (in != net->channels[st->head]) return nam_fail("head.in_channels is %lld; the layers give %lld", (long long)in, (long long)net->channels[st->head]);
+      !nam_int_or(head, "in_channels", net->channels[st->head], 1, MAX_CHANNELS, &in))
+    return false;
+  if (in != net->channels[st->head])
+    return nam_fail("head.in_channels is %lld; the layers give %lld", (long long)in,
+                    (long long)net->channels[st->head]);
   const size_t last = json_array_size(kernels) - 1;
   for (size_t i = 0; i <= last; i++) {
     const int64_t now = net->channels[st->head];
@@ -155,11 +192,13 @@ static bool add_post_head(nam_net *net, nam_weights *w, json_t *head, state *st)
     int64_t kernel;
     if (!nam_as_int(json_array_get(kernels, i), "head.kernel_sizes", 1, MAX_KERNEL, &kernel)) return false;
     if (!nam_activation(act, now, now, net->rational, net, &a.act)) return false;
-    if (!nam_read_conv(net, w, &(nam_conv){now, i == last ? out : channels, kernel, 1, 1, 0, 0, true}, &c)) return false;
+    if (!nam_read_conv(net, w, &(nam_conv){now, i == last ? out : channels, kernel, 1, 1, 0, 0, true}, &c))
+      return false;
     st->head = conv_step(net, c, nam_step(net, &a, now));
     if (!st->head) return false;
   }
-  nam_describe(net, "post-stack head: %zu convolutions of %lld channels, %lld out\n", last + 1, (long long)channels, (long long)out);
+  nam_describe(net, "post-stack head: %zu convolutions of %lld channels, %lld out\n", last + 1, (long long)channels,
+               (long long)out);
   return true;
 }
 

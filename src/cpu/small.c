@@ -26,7 +26,8 @@ int hk_small_split(hk_isa isa, int64_t kg, int64_t groups, hk_small_part part[HK
     const hk_kernel *k = row(isa, mr, 1);
     if (k && k->isa == top) largest = mr;
   }
-  const int64_t tiles = tile_count(kg, largest), small = kg / tiles, wide = kg % tiles; /* so many have one channel more */
+  const int64_t tiles = tile_count(kg, largest), small = kg / tiles,
+                wide = kg % tiles; /* so many have one channel more */
   int parts = 0;
   if (wide) part[parts++] = (hk_small_part){row(isa, small + 1, 1), small + 1, 1, wide, 0};
   part[parts] = (hk_small_part){row(isa, small, 1), small, 1, tiles - wide, wide * (small + 1)};

@@ -1,7 +1,7 @@
-/* small: convolution with few channels a group over adjacent positions of the last dimension (channels-first), any rank,
- * window, dilation, padding and groups. Taps are rows of x read in place: nothing is gathered, copied or padded; where
- * padding cuts taps off, the row is run in ranges with the taps that remain. Takes weights known at creation; refuses
- * strides along the last dimension, input dilation, gates, streaming state and other types than f32.
+/* small: convolution with few channels a group over adjacent positions of the last dimension (channels-first), any
+ * rank, window, dilation, padding and groups. Taps are rows of x read in place: nothing is gathered, copied or padded;
+ * where padding cuts taps off, the row is run in ranges with the taps that remain. Takes weights known at creation;
+ * refuses strides along the last dimension, input dilation, gates, streaming state and other types than f32.
  *
  * Jobs are pieces of output rows; a job runs all groups and channels of its piece. Packed weights, for each part of
  * hk_small_split: [tap][group/mg][tile][channel][mg][mr]. */
@@ -19,11 +19,11 @@ typedef struct own {
   int parts;
   hk_small_part part[HK_SMALL_PARTS];
   int64_t f_at[HK_SMALL_PARTS], pieces;
-  bool direct;          /* kernels store to y */
+  bool direct; /* kernels store to y */
   int32_t act;
   float lo, hi;
   int64_t first[MAX_TAPS], last[MAX_TAPS]; /* of the last dimension: positions whose tap reads inside x */
-  float zeros[];        /* a bias for all channels */
+  float zeros[];                           /* a bias for all channels */
 } own;
 
 /* What the kernel does in registers. */
@@ -32,14 +32,20 @@ static bool fused_act(const hk_epilogue *e, own *o) {
   o->lo = e->a;
   o->hi = e->b;
   switch (e->act) {
-    case HK_ACT_NONE: o->act = HK_SMALL_NONE; return true;
-    case HK_ACT_RELU: o->lo = 0.0f; o->hi = INFINITY; return true;
-    case HK_ACT_CLIP: return true;
-    case HK_ACT_HARDTANH:
-      if (e->a == 0.0f && e->b == 0.0f) { o->lo = -1.0f; o->hi = 1.0f; }
-      return true;
-    case HK_ACT_LEAKY: o->act = HK_SMALL_LEAKY; return true;
-    default: return false;
+  case HK_ACT_NONE: o->act = HK_SMALL_NONE; return true;
+  case HK_ACT_RELU:
+    o->lo = 0.0f;
+    o->hi = INFINITY;
+    return true;
+  case HK_ACT_CLIP: return true;
+  case HK_ACT_HARDTANH:
+    if (e->a == 0.0f && e->b == 0.0f) {
+      o->lo = -1.0f;
+      o->hi = 1.0f;
+    }
+    return true;
+  case HK_ACT_LEAKY: o->act = HK_SMALL_LEAKY; return true;
+  default: return false;
   }
 }
 
@@ -53,8 +59,8 @@ static int64_t y_distance(const hk_geom *g) {
 static bool fuses(const hk_task *t, own *o) {
   const hk_epilogue *e = &t->epi.e;
   const hk_geom *g = &t->geom;
-  return fused_act(e, o) && !e->scale && !e->residual && !e->user2 && !e->store && g->y_type == HK_F32 && g->y.at[2] == 1 &&
-         y_distance(g) != 0;
+  return fused_act(e, o) && !e->scale && !e->residual && !e->user2 && !e->store && g->y_type == HK_F32 &&
+         g->y.at[2] == 1 && y_distance(g) != 0;
 }
 
 static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
@@ -70,7 +76,8 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
   else if (g->stride[2] != 1 || g->x.at[2] != 1) no = "positions of the last dimension must be adjacent in x, stride 1";
   else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "input dilation";
-  else if (g->taps > MAX_TAPS || g->k > MAX_CHANNELS || g->k * g->groups > STAGE / 16) no = "more than 256 taps, 64 channels a group or 512 in all";
+  else if (g->taps > MAX_TAPS || g->k > MAX_CHANNELS || g->k * g->groups > STAGE / 16)
+    no = "more than 256 taps, 64 channels a group or 512 in all";
   else {
     const int parts = hk_small_split(k->isa, g->k, g->groups, part);
     if (part[parts - 1].mr != k->mr) no = "another tile divides the channels better";
@@ -169,7 +176,8 @@ static int32_t aim(const hk_geom *g, const own *o, const float *x, const int64_t
       for (int64_t s2 = 0; s2 < g->win[2]; s2++) {
         if (o->first[s2] > t || o->last[s2] <= t) continue;
         tap[count] = (s0 * g->win[1] + s1) * g->win[2] + s2;
-        seg[count++] = (hk_small_seg){x + i0 * g->x.at[0] + i1 * g->x.at[1] + t + s2 * g->dil[2] - g->lo[2], NULL, g->c, g->x.channel, g->x.group};
+        seg[count++] = (hk_small_seg){x + i0 * g->x.at[0] + i1 * g->x.at[1] + t + s2 * g->dil[2] - g->lo[2], NULL, g->c,
+                                      g->x.channel, g->x.group};
       }
     }
   }
@@ -177,7 +185,8 @@ static int32_t aim(const hk_geom *g, const own *o, const float *x, const int64_t
 }
 
 /* One kernel over n positions, into y (rows y_stride apart): all groups, or one of them. */
-static void run_part(const hk_plan *plan, int i, hk_small_args *a, hk_small_seg *seg, const int64_t *tap, const float *bias, float *y) {
+static void run_part(const hk_plan *plan, int i, hk_small_args *a, hk_small_seg *seg, const int64_t *tap,
+                     const float *bias, float *y) {
   const hk_geom *g = &plan->task.geom;
   const own *o = plan->own;
   const hk_small_part *p = &o->part[i];
@@ -253,5 +262,11 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-const hk_algo hk_algo_small = {.name = "small", .family = HK_FAMILY_SMALL, .device = HK_CPU, .offer = offer, .check = offer,
-                               .build = build, .run = run, .destroy = destroy};
+const hk_algo hk_algo_small = {.name = "small",
+                               .family = HK_FAMILY_SMALL,
+                               .device = HK_CPU,
+                               .offer = offer,
+                               .check = offer,
+                               .build = build,
+                               .run = run,
+                               .destroy = destroy};

@@ -9,13 +9,15 @@ static size_t aligned(size_t bytes) { return (bytes + HK_ALIGN - 1) / HK_ALIGN *
 /* Room for the passes; ops per step: split, mix, convolution, residual, activation. */
 static hk_status graph_make(hk_graph *g, const hk_chain_desc *desc) {
   *g = (hk_graph){.desc = desc};
-  if (!desc || desc->size != sizeof *desc) return hk_fail(HK_INVALID, "desc is NULL or its size is not sizeof(hk_chain_desc)");
+  if (!desc || desc->size != sizeof *desc)
+    return hk_fail(HK_INVALID, "desc is NULL or its size is not sizeof(hk_chain_desc)");
   const int32_t count = desc->count > 0 && desc->count <= 1 << 16 ? desc->count : 1;
   g->signal = hk_alloc_zero((size_t)(count + 2) * sizeof *g->signal);
   g->op = hk_alloc_zero((size_t)count * 5 * sizeof *g->op);
   g->buffer = hk_alloc_zero((size_t)(count * 5 + 1) * sizeof *g->buffer);
   g->domain = hk_alloc_zero((size_t)(count + 1) * sizeof *g->domain);
-  if (!g->signal || !g->op || !g->buffer || !g->domain) return hk_fail(HK_NO_MEMORY, "no memory for a chain of %d steps", count);
+  if (!g->signal || !g->op || !g->buffer || !g->domain)
+    return hk_fail(HK_NO_MEMORY, "no memory for a chain of %d steps", count);
   hk_status e = hk_graph_check(g);
   return e ? e : hk_graph_lower(g);
 }
@@ -44,11 +46,21 @@ static void fill_header(hk_chain *c, const hk_graph *g) {
   const hk_chain_desc *d = g->desc;
   const hk_net_signal *out = &g->signal[g->output];
   const bool planar = d->layout == HK_CHANNELS_FIRST;
-  *c = (hk_chain){.isa = chain_isa(d), .ops = g->ops, .buffers = g->buffers, .domains = g->domains,
-                  .x_channels = d->channels, .y_channels = out->channels, .max_block = d->max_block,
-                  .max_out = most_frames(g, out->domain, d->max_block), .reach = out->reach, .recurrent = g->recurrent,
-                  .flops = g->flops, .segs = g->segs, .lstm_floats = hk_round_up(g->lstm_floats, 16),
-                  .ring_floats = g->ring_floats, .scratch_floats = g->scratch_floats};
+  *c = (hk_chain){.isa = chain_isa(d),
+                  .ops = g->ops,
+                  .buffers = g->buffers,
+                  .domains = g->domains,
+                  .x_channels = d->channels,
+                  .y_channels = out->channels,
+                  .max_block = d->max_block,
+                  .max_out = most_frames(g, out->domain, d->max_block),
+                  .reach = out->reach,
+                  .recurrent = g->recurrent,
+                  .flops = g->flops,
+                  .segs = g->segs,
+                  .lstm_floats = hk_round_up(g->lstm_floats, 16),
+                  .ring_floats = g->ring_floats,
+                  .scratch_floats = g->scratch_floats};
   c->in = g->signal[1].buffer;
   c->out_domain = out->domain;
   c->out = g->signal[g->output].buffer;
@@ -165,11 +177,18 @@ HK_API void hk_chain_destroy(hk_chain *chain) {
 }
 
 HK_API hk_status hk_chain_info(const hk_chain *c, hk_chain_facts *f) {
-  if (!c || !f || f->size != sizeof *f) return hk_fail(HK_INVALID, "chain or facts is NULL, or facts.size is not sizeof(hk_chain_facts)");
+  if (!c || !f || f->size != sizeof *f)
+    return hk_fail(HK_INVALID, "chain or facts is NULL, or facts.size is not sizeof(hk_chain_facts)");
   hk_stream s;
-  *f = (hk_chain_facts){.size = sizeof *f, .x_channels = c->x_channels, .y_channels = c->y_channels,
-                        .max_block = c->max_block, .max_out = c->max_out, .receptive_field = c->reach,
-                        .recurrent = c->recurrent, .flops = c->flops, .chain_bytes = c->bytes,
+  *f = (hk_chain_facts){.size = sizeof *f,
+                        .x_channels = c->x_channels,
+                        .y_channels = c->y_channels,
+                        .max_block = c->max_block,
+                        .max_out = c->max_out,
+                        .receptive_field = c->reach,
+                        .recurrent = c->recurrent,
+                        .flops = c->flops,
+                        .chain_bytes = c->bytes,
                         .isa = hk_isa_name(c->isa)};
   f->stream_bytes = hk_stream_layout(c, &s, NULL);
   f->state_bytes = s.state_bytes;

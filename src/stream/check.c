@@ -44,7 +44,8 @@ static hk_status check_mix(const hk_graph *g, int32_t i, const hk_step *s, const
   const hk_net_signal *m = &g->signal[s->mix];
   const int64_t groups = or_one(s->mix_groups);
   if (m->domain != out->domain) return bad(i, "mix has another rate than the result");
-  if (groups < 1 || m->channels % groups || s->k % groups) return bad(i, "mix_groups does not divide the channels of mix and k");
+  if (groups < 1 || m->channels % groups || s->k % groups)
+    return bad(i, "mix_groups does not divide the channels of mix and k");
   if (!s->mix_f) return bad(i, "mix without mix_f");
   return HK_OK;
 }
@@ -59,7 +60,8 @@ static hk_status check_conv(hk_graph *g, int32_t i, const hk_step *s, hk_net_sig
   }
   if (groups < 1 || x->channels % groups || s->k % groups) return bad(i, "groups does not divide the channels and k");
   const double history = (double)dilation * (double)(window - 1);
-  if (history > MAX_TIME || history * (double)x->channels > MAX_FLOATS || (double)stride * (double)x->channels > MAX_CHANNELS) {
+  if (history > MAX_TIME || history * (double)x->channels > MAX_FLOATS ||
+      (double)stride * (double)x->channels > MAX_CHANNELS) {
     return bad(i, "the history is too long");
   }
   if ((double)window * (double)s->k * (double)(x->channels / groups) > MAX_FLOATS) return bad(i, "too many weights");
@@ -84,7 +86,8 @@ static hk_status check_tail(const hk_graph *g, int32_t i, const hk_step *s, hk_n
     return bad(i, "gate is none of hk_gate");
   }
   if (s->residual == HK_RESIDUAL_NONE) return HK_OK;
-  if (s->residual != HK_RESIDUAL_AFTER && s->residual != HK_RESIDUAL_BEFORE) return bad(i, "residual is none of hk_residual");
+  if (s->residual != HK_RESIDUAL_AFTER && s->residual != HK_RESIDUAL_BEFORE)
+    return bad(i, "residual is none of hk_residual");
   if ((e = check_signal(g, i, s->add, "add"))) return e;
   const hk_net_signal *a = &g->signal[s->add];
   const int64_t want = s->residual == HK_RESIDUAL_BEFORE ? before : out->channels;
@@ -120,10 +123,10 @@ static hk_status check_step(hk_graph *g, int32_t i) {
   *out = g->signal[s->x];
   out->share = i + 2;
   switch (s->kind) {
-    case HK_STEP_CONV: e = check_conv(g, i, s, out); return e ? e : check_tail(g, i, s, out);
-    case HK_STEP_MAP: return check_tail(g, i, s, out);
-    case HK_STEP_SCALE: return check_scale(g, i, s, out);
-    case HK_STEP_LSTM: return check_lstm(g, i, s, out);
+  case HK_STEP_CONV: e = check_conv(g, i, s, out); return e ? e : check_tail(g, i, s, out);
+  case HK_STEP_MAP: return check_tail(g, i, s, out);
+  case HK_STEP_SCALE: return check_scale(g, i, s, out);
+  case HK_STEP_LSTM: return check_lstm(g, i, s, out);
   }
   return bad(i, "kind is none of hk_step_kind");
 }
@@ -160,11 +163,16 @@ static void mark_live(hk_graph *g) {
 
 hk_status hk_graph_check(hk_graph *g) {
   const hk_chain_desc *d = g->desc;
-  if (d->channels < 1 || d->channels > MAX_CHANNELS) return hk_fail(HK_INVALID, "channels is %lld, not in 1..65536", (long long)d->channels);
-  if (d->max_block < 1 || d->max_block > MAX_TIME) return hk_fail(HK_INVALID, "max_block is %lld, not in 1..2^26", (long long)d->max_block);
-  if (d->count < 1 || d->count > MAX_STEPS || !d->steps) return hk_fail(HK_INVALID, "count is %d, not in 1..65536, or steps is NULL", d->count);
-  if (d->output < 0 || d->output > d->count + 1) return hk_fail(HK_INVALID, "output is signal %d of %d", d->output, d->count + 1);
-  if (d->layout != HK_CHANNELS_FIRST && d->layout != HK_CHANNELS_LAST) return hk_fail(HK_INVALID, "layout is none of hk_layout");
+  if (d->channels < 1 || d->channels > MAX_CHANNELS)
+    return hk_fail(HK_INVALID, "channels is %lld, not in 1..65536", (long long)d->channels);
+  if (d->max_block < 1 || d->max_block > MAX_TIME)
+    return hk_fail(HK_INVALID, "max_block is %lld, not in 1..2^26", (long long)d->max_block);
+  if (d->count < 1 || d->count > MAX_STEPS || !d->steps)
+    return hk_fail(HK_INVALID, "count is %d, not in 1..65536, or steps is NULL", d->count);
+  if (d->output < 0 || d->output > d->count + 1)
+    return hk_fail(HK_INVALID, "output is signal %d of %d", d->output, d->count + 1);
+  if (d->layout != HK_CHANNELS_FIRST && d->layout != HK_CHANNELS_LAST)
+    return hk_fail(HK_INVALID, "layout is none of hk_layout");
   g->domain[0] = (hk_net_domain){0, 1, 1.0};
   g->domains = 1;
   g->signals = d->count + 1;

@@ -11,8 +11,10 @@ static hk_status check_problem(const hk_geom *g, const hk_epi *epi, const hk_opt
     return hk_fail(HK_UNSUPPORTED, "x, f and y of a stream are f32, not %s, %s, %s", hk_type_name(g->x_type),
                    hk_type_name(g->f_type), hk_type_name(g->y_type));
   }
-  if (g->batch_grouped || g->n != 1) return hk_fail(HK_UNSUPPORTED, "a stream has a batch of 1, not %lld", (long long)g->n);
-  if (g->in_dil[2] != 1) return hk_fail(HK_UNSUPPORTED, "in_dilation is %lld; a stream takes 1", (long long)g->in_dil[2]);
+  if (g->batch_grouped || g->n != 1)
+    return hk_fail(HK_UNSUPPORTED, "a stream has a batch of 1, not %lld", (long long)g->n);
+  if (g->in_dil[2] != 1)
+    return hk_fail(HK_UNSUPPORTED, "in_dilation is %lld; a stream takes 1", (long long)g->in_dil[2]);
   if (g->lo[2] != g->dil[2] * (g->win[2] - 1) || g->hi[2] != 0) {
     return hk_fail(HK_UNSUPPORTED, "padding is %lld, %lld; a stream is causal: dilation*(window-1) = %lld, 0",
                    (long long)g->lo[2], (long long)g->hi[2], (long long)(g->dil[2] * (g->win[2] - 1)));
@@ -45,12 +47,19 @@ static void gather_weights(const hk_geom *g, const hk_epi *epi, const hk_weights
   }
 }
 
-static hk_status create(hk_chain **chain, const hk_geom *g, const hk_epi *epi, const hk_options *o, const hk_weights *w) {
+static hk_status create(hk_chain **chain, const hk_geom *g, const hk_epi *epi, const hk_options *o,
+                        const hk_weights *w) {
   const hk_epilogue *e = &epi->e;
   if (!w || !w->f) return hk_fail(HK_INVALID, "weights.f is missing; a stream takes its weights at creation");
-  if ((e->scale && !w->scale) || (e->bias && !w->bias)) return hk_fail(HK_INVALID, "weights.scale or weights.bias is missing");
-  hk_chain_desc d = {.size = sizeof d, .channels = g->c * g->groups, .max_block = g->in[2], .count = 1,
-                     .isa = o ? o->isa : HK_ISA_BEST, .x_time = g->x.at[2], .y_time = g->y.at[2]};
+  if ((e->scale && !w->scale) || (e->bias && !w->bias))
+    return hk_fail(HK_INVALID, "weights.scale or weights.bias is missing");
+  hk_chain_desc d = {.size = sizeof d,
+                     .channels = g->c * g->groups,
+                     .max_block = g->in[2],
+                     .count = 1,
+                     .isa = o ? o->isa : HK_ISA_BEST,
+                     .x_time = g->x.at[2],
+                     .y_time = g->y.at[2]};
   const bool halved = g->y_channels != g->k * g->groups;
   if (!channel_distance(&g->x, g->groups, g->c, &d.x_channel) ||
       !channel_distance(&g->y, halved ? 1 : g->groups, halved ? g->y_channels : g->k, &d.y_channel)) {
@@ -59,11 +68,22 @@ static hk_status create(hk_chain **chain, const hk_geom *g, const hk_epi *epi, c
   float *f = hk_alloc((size_t)(g->k * g->groups * g->c * g->win[2]) * sizeof(float));
   if (!f) return hk_fail(HK_NO_MEMORY, "no memory to gather the weights");
   gather_weights(g, epi, w, f);
-  const hk_step step = {.size = sizeof step, .kind = HK_STEP_CONV, .x = 1, .k = g->k * g->groups, .window = g->win[2],
-                        .dilation = g->dil[2], .stride = g->stride[2], .groups = g->groups, .f = f,
-                        .bias = e->bias ? w->bias : NULL, .act = {.act = e->act, .a = e->a, .b = e->b, .slopes = w->slopes},
-                        .act2 = {.act = e->act2, .a = e->a2, .b = e->b2, .slopes = w->slopes}, .gate = e->gate,
-                        .residual = e->residual, .add = e->residual ? 1 : 0, .beta = e->beta};
+  const hk_step step = {.size = sizeof step,
+                        .kind = HK_STEP_CONV,
+                        .x = 1,
+                        .k = g->k * g->groups,
+                        .window = g->win[2],
+                        .dilation = g->dil[2],
+                        .stride = g->stride[2],
+                        .groups = g->groups,
+                        .f = f,
+                        .bias = e->bias ? w->bias : NULL,
+                        .act = {.act = e->act, .a = e->a, .b = e->b, .slopes = w->slopes},
+                        .act2 = {.act = e->act2, .a = e->a2, .b = e->b2, .slopes = w->slopes},
+                        .gate = e->gate,
+                        .residual = e->residual,
+                        .add = e->residual ? 1 : 0,
+                        .beta = e->beta};
   d.steps = &step;
   hk_status status = hk_chain_create(chain, &d, NULL, 0);
   hk_free(f);

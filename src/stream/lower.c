@@ -14,7 +14,8 @@ static int32_t root_of(const hk_graph *g, int32_t id) {
 }
 
 static bool is_plain_sum(const hk_step *s) {
-  return s->kind == HK_STEP_MAP && s->act.act == HK_ACT_NONE && s->gate == HK_GATE_NONE && s->residual && s->beta == 1.0f;
+  return s->kind == HK_STEP_MAP && s->act.act == HK_ACT_NONE && s->gate == HK_GATE_NONE && s->residual &&
+         s->beta == 1.0f;
 }
 
 static bool reads(const hk_graph *g, int32_t step, int32_t root) {
@@ -58,7 +59,8 @@ static int32_t buffer_new(hk_graph *g, int64_t rows, int32_t domain, int64_t his
       return b;
     }
   }
-  g->buffer[g->buffers] = (hk_net_buffer){.domain = domain, .rows = rows, .history = history, .whole = whole, .used = true};
+  g->buffer[g->buffers] =
+      (hk_net_buffer){.domain = domain, .rows = rows, .history = history, .whole = whole, .used = true};
   return g->buffers++;
 }
 
@@ -74,8 +76,19 @@ static int32_t signal_buffer(hk_graph *g, int32_t id) {
 
 static hk_net_op *op_new(hk_graph *g, hk_op_kind kind, const hk_step *s, int32_t domain) {
   hk_net_op *op = &g->op[g->ops++];
-  *op = (hk_net_op){.kind = kind, .step = s, .domain = domain, .x = -1, .x2 = -1, .mix = -1, .add = -1, .y = -1, .sum = -1,
-                    .phases = 1, .x3_row = -1, .beta = 1.0f, .map = HK_MAP_ACT};
+  *op = (hk_net_op){.kind = kind,
+                    .step = s,
+                    .domain = domain,
+                    .x = -1,
+                    .x2 = -1,
+                    .mix = -1,
+                    .add = -1,
+                    .y = -1,
+                    .sum = -1,
+                    .phases = 1,
+                    .x3_row = -1,
+                    .beta = 1.0f,
+                    .map = HK_MAP_ACT};
   return op;
 }
 
@@ -85,21 +98,30 @@ static bool simple_act(const hk_step_act *a, int32_t *act, float *lo, float *hi)
   *lo = a->a;
   *hi = a->b;
   switch (a->act) {
-    case HK_ACT_NONE: *act = HK_SMALL_NONE; return true;
-    case HK_ACT_RELU: *lo = 0.0f; *hi = INFINITY; return true;
-    case HK_ACT_CLIP: return true;
-    case HK_ACT_HARDTANH:
-      if (a->a == 0.0f && a->b == 0.0f) { *lo = -1.0f; *hi = 1.0f; }
-      return a->slope_lo == 0.0f && a->slope_hi == 0.0f;
-    case HK_ACT_LEAKY: *act = HK_SMALL_LEAKY; return true;
-    default: return false;
+  case HK_ACT_NONE: *act = HK_SMALL_NONE; return true;
+  case HK_ACT_RELU:
+    *lo = 0.0f;
+    *hi = INFINITY;
+    return true;
+  case HK_ACT_CLIP: return true;
+  case HK_ACT_HARDTANH:
+    if (a->a == 0.0f && a->b == 0.0f) {
+      *lo = -1.0f;
+      *hi = 1.0f;
+    }
+    return a->slope_lo == 0.0f && a->slope_hi == 0.0f;
+  case HK_ACT_LEAKY: *act = HK_SMALL_LEAKY; return true;
+  default: return false;
   }
 }
 
 static hk_map_act map_act(const hk_step_act *a) {
   hk_map_act m = {a->act, a->a, a->b, a->slope_lo, a->slope_hi, a->slopes, a->rational};
   const bool leaky = a->act == HK_ACT_HARDTANH && (a->slope_lo != 0.0f || a->slope_hi != 0.0f);
-  if (leaky && a->a == 0.0f && a->b == 0.0f) { m.a = -1.0f; m.b = 1.0f; }
+  if (leaky && a->a == 0.0f && a->b == 0.0f) {
+    m.a = -1.0f;
+    m.b = 1.0f;
+  }
   return m;
 }
 
@@ -176,7 +198,8 @@ static void lower_conv(hk_graph *g, int32_t i, const hk_step *s) {
   const bool linear = s->act.act == HK_ACT_NONE && s->gate == HK_GATE_NONE;
   const bool added = s->residual && s->beta == 1.0f && (s->residual == HK_RESIDUAL_BEFORE || linear);
   const bool whole = simple && (added || !s->residual); /* one op is enough */
-  const int32_t source = or_one(s->stride) > 1 ? lower_split(g, s, x->channels, out->domain)->y : signal_buffer(g, s->x);
+  const int32_t source =
+      or_one(s->stride) > 1 ? lower_split(g, s, x->channels, out->domain)->y : signal_buffer(g, s->x);
   int32_t add = added ? signal_buffer(g, s->add) : -1, temporary = -1;
   const bool mix_fits = s->mix && (mix_groups == 1 || mix_groups == groups);
   if (s->mix && !mix_fits) add = temporary = lower_mix(g, s, out->domain, add);
@@ -217,7 +240,8 @@ static void lower_conv(hk_graph *g, int32_t i, const hk_step *s) {
 static bool sum_into_last(hk_graph *g, int32_t i, int32_t term, int32_t root) {
   if (!g->ops || term != i + 1 || root_of(g, term) != term || reads(g, i - 1, root)) return false;
   hk_net_op *op = &g->op[g->ops - 1];
-  if ((op->kind != HK_OP_CONV && op->kind != HK_OP_MAP) || op->y != g->signal[term].buffer || op->sum >= 0) return false;
+  if ((op->kind != HK_OP_CONV && op->kind != HK_OP_MAP) || op->y != g->signal[term].buffer || op->sum >= 0)
+    return false;
   op->sum = g->signal[root].buffer;
   return true;
 }
@@ -296,10 +320,10 @@ hk_status hk_graph_lower(hk_graph *g) {
     const hk_step *s = &g->desc->steps[i];
     if (!g->signal[i + 2].live) continue;
     switch (s->kind) {
-      case HK_STEP_CONV: lower_conv(g, i, s); break;
-      case HK_STEP_MAP: lower_map(g, i, s); break;
-      case HK_STEP_SCALE: lower_scale(g, i, s); break;
-      case HK_STEP_LSTM: lower_lstm(g, i, s); break;
+    case HK_STEP_CONV: lower_conv(g, i, s); break;
+    case HK_STEP_MAP: lower_map(g, i, s); break;
+    case HK_STEP_SCALE: lower_scale(g, i, s); break;
+    case HK_STEP_LSTM: lower_lstm(g, i, s); break;
     }
     drop_dead(g, i, s);
   }

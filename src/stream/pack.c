@@ -33,7 +33,8 @@ void hk_op_calls(hk_graph *g, hk_net_op *op, hk_isa isa) {
   }
 }
 
-/* f[k][c][w] of one tap (or all taps as channels) into [group/mg][tile][channel][mg][mr]; returns where the next goes */
+/* f[k][c][w] of one tap (or all taps as channels) into [group/mg][tile][channel][mg][mr]; returns where the next goes
+ */
 static float *pack_segment(const hk_net_op *op, const hk_net_call *call, const float *f, int64_t channels, int64_t step,
                            int64_t k_step, float *to) {
   const int64_t kg = op->k / op->groups;
@@ -59,7 +60,8 @@ static void pack_conv(const hk_net_op *op, float *data) {
     if (op->taps_inside) {
       to = pack_segment(op, call, op->f, op->window, 1, op->window, to);
     } else {
-      for (int64_t s = 0; s < op->window; s++) to = pack_segment(op, call, op->f + s, cg, op->window, cg * op->window, to);
+      for (int64_t s = 0; s < op->window; s++)
+        to = pack_segment(op, call, op->f + s, cg, op->window, cg * op->window, to);
     }
     if (op->mix >= 0) {
       const int64_t mc = op->mix_c / op->mix_groups;
@@ -68,8 +70,8 @@ static void pack_conv(const hk_net_op *op, float *data) {
   }
 }
 
-/* Transposed, so that the gates are one row and the inputs its reduction. sigmoid(v) is (tanh(v/2) + 1)/2: with the rows
- * of i, f and o halved, which is exact, one tanh over the row serves all four. */
+/* Transposed, so that the gates are one row and the inputs its reduction. sigmoid(v) is (tanh(v/2) + 1)/2: with the
+ * rows of i, f and o halved, which is exact, one tanh over the row serves all four. */
 static void pack_lstm(const hk_net_op *op, float *data) {
   const hk_step *s = op->step;
   const int64_t in = op->c + op->k;

@@ -24,13 +24,15 @@ void hk_ring_store(const hk_stream *s, int32_t buffer, int64_t n, bool steady) {
   float *rows = s->ring + b->offset;
   if (steady && b->history) {
     const int64_t at = b->length ? s->at[buffer] : b->before;
-    for (int64_t r = 0; r < b->rows; r++, rows += b->stride) fill(rows, rows[at], b->length ? b->length + b->guard : b->before);
+    for (int64_t r = 0; r < b->rows; r++, rows += b->stride)
+      fill(rows, rows[at], b->length ? b->length + b->guard : b->before);
   }
   if (steady || !b->length) return;
   const int64_t at = s->at[buffer], end = at + n, length = b->length, guard = b->guard;
   if (at < guard) {
     const int64_t count = (end < guard ? end : guard) - at;
-    for (int64_t r = 0; r < b->rows; r++) copy_lines(rows + r * b->stride + length + at, rows + r * b->stride + at, count);
+    for (int64_t r = 0; r < b->rows; r++)
+      copy_lines(rows + r * b->stride + length + at, rows + r * b->stride + at, count);
   }
   if (end > length) {
     for (int64_t r = 0; r < b->rows; r++) copy_lines(rows + r * b->stride, rows + r * b->stride + length, end - length);
@@ -63,8 +65,14 @@ static void aim_segments(const hk_stream *s, const hk_net_op *op, hk_small_seg *
 
 static void run_conv(const hk_stream *s, const hk_net_op *op, int64_t n) {
   const hk_chain *c = s->chain;
-  hk_small_args a = {.n = n, .groups = op->groups, .y_group = op->k / op->groups, .segs = op->segs, .act = op->act,
-                     .lo = op->lo, .hi = op->hi, .y_stride = c->buffer[op->y].stride};
+  hk_small_args a = {.n = n,
+                     .groups = op->groups,
+                     .y_group = op->k / op->groups,
+                     .segs = op->segs,
+                     .act = op->act,
+                     .lo = op->lo,
+                     .hi = op->hi,
+                     .y_stride = c->buffer[op->y].stride};
   float *y = hk_stream_rows(s, op->y);
   const float *add = op->add >= 0 ? hk_stream_rows(s, op->add) : NULL;
   float *sum = op->sum >= 0 ? hk_stream_rows(s, op->sum) : NULL;
@@ -140,11 +148,18 @@ static void run_lstm(const hk_stream *s, const hk_net_op *op, int64_t n) {
   const int64_t in = op->c + op->k, k = op->k, x_row = c->buffer[op->x].stride, y_row = c->buffer[op->y].stride;
   const float *w = c->data + op->call[0].f, *x = hk_stream_rows(s, op->x);
   float *v = s->lstm + op->state, *cell = v + hk_round_up(in, 16), *y = hk_stream_rows(s, op->y);
-  float *z = s->scratch + c->scratch_floats - op->row - op->pad, *t = z + op->row; /* the scratch ends with lstm_work floats */
+  float *z = s->scratch + c->scratch_floats - op->row - op->pad,
+        *t = z + op->row; /* the scratch ends with lstm_work floats */
   hk_small_seg *seg = s->seg + op->call[0].seg;
   *seg = (hk_small_seg){w, v, in, op->row, 0};
-  const hk_small_args a = {.seg = seg, .segs = 1, .bias = zero, .add = w + in * op->row, .y = z,
-                           .n = hk_round_up(4 * k, c->width), .groups = 1, .tiles = 1};
+  const hk_small_args a = {.seg = seg,
+                           .segs = 1,
+                           .bias = zero,
+                           .add = w + in * op->row,
+                           .y = z,
+                           .n = hk_round_up(4 * k, c->width),
+                           .groups = 1,
+                           .tiles = 1};
   const hk_map_act tanh_of = {.act = HK_ACT_TANH, .rational = op->map_act.rational};
   const hk_map_args gates = {.x = z, .y = z, .rows = 1, .n = a.n, .op = HK_MAP_ACT, .act = tanh_of};
   const hk_map_args out = {.x = t, .y = t, .rows = 1, .n = hk_round_up(k, c->width), .op = HK_MAP_ACT, .act = tanh_of};
@@ -171,9 +186,9 @@ void hk_stream_piece(hk_stream *s, bool steady) {
     }
     if (!n) continue;
     switch (op->kind) {
-      case HK_OP_CONV: run_conv(s, op, wide); break;
-      case HK_OP_MAP: run_map(s, op, wide); break;
-      default: run_lstm(s, op, n); break;
+    case HK_OP_CONV: run_conv(s, op, wide); break;
+    case HK_OP_MAP: run_map(s, op, wide); break;
+    default: run_lstm(s, op, n); break;
     }
     if (op->ring_y) hk_ring_store(s, op->y, n, steady);
     if (op->ring_sum) hk_ring_store(s, op->sum, n, steady);

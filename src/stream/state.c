@@ -133,7 +133,8 @@ HK_API hk_status hk_stream_prewarm(hk_stream *s, int64_t frames) {
 
 HK_API hk_status hk_stream_save(const hk_stream *s, void *state, size_t bytes) {
   if (!s || !state) return hk_fail(HK_INVALID, "stream or state is NULL");
-  if (bytes != s->state_bytes) return hk_fail(HK_INVALID, "a state of this stream has %zu bytes, not %zu", s->state_bytes, bytes);
+  if (bytes != s->state_bytes)
+    return hk_fail(HK_INVALID, "a state of this stream has %zu bytes, not %zu", s->state_bytes, bytes);
   const state_head head = {MAGIC, s->chain->print, s->state_bytes, 0};
   memcpy(state, &head, sizeof head);
   memcpy((char *)state + sizeof head, s->state, bytes - sizeof head);

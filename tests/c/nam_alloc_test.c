@@ -1,6 +1,6 @@
-/* What a real-time thread may rely on: process, reset and set_size make no allocation and take no lock, and process makes
- * no system call at all: a child under strict seccomp, which the kernel kills for any, plays a model. A loaded model is
- * one allocation; loading with the n-th allocation failing leaves nothing behind. */
+/* What a real-time thread may rely on: process, reset and set_size make no allocation and take no lock, and process
+ * makes no system call at all: a child under strict seccomp, which the kernel kills for any, plays a model. A loaded
+ * model is one allocation; loading with the n-th allocation failing leaves nothing behind. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,7 +36,10 @@ void *__wrap_malloc(size_t n) { return refuse() ? NULL : (live++, __real_malloc(
 void *__wrap_calloc(size_t n, size_t m) { return refuse() ? NULL : (live++, __real_calloc(n, m)); }
 void *__wrap_realloc(void *p, size_t n) { return refuse() ? NULL : (live += !p, __real_realloc(p, n)); }
 void *__wrap_aligned_alloc(size_t a, size_t n) { return refuse() ? NULL : (live++, __real_aligned_alloc(a, n)); }
-void __wrap_free(void *p) { live -= p != NULL; __real_free(p); }
+void __wrap_free(void *p) {
+  live -= p != NULL;
+  __real_free(p);
+}
 
 /* Stands before libc's for the whole program. */
 int pthread_mutex_lock(pthread_mutex_t *m) {
@@ -54,16 +57,22 @@ static char json[1 << 18];
 /* A container of a WaveNet with most features and an LSTM. */
 static void make_json(void) {
   size_t n = (size_t)snprintf(json, sizeof json,
-    "{\"version\":\"0.7.0\",\"architecture\":\"SlimmableContainer\",\"weights\":[],\"config\":{\"submodels\":[{\"max_value\":0.5,\"model\":"
-    "{\"version\":\"0.5.4\",\"architecture\":\"LSTM\",\"sample_rate\":48000,\"config\":{\"num_layers\":1,\"input_size\":1,\"hidden_size\":3},\"weights\":[");
-  for (int i = 0; i < 70; i++) n += (size_t)snprintf(json + n, sizeof json - n, "%s%g", i ? "," : "", (i % 13 - 6) * 0.1);
+                              "{\"version\":\"0.7.0\",\"architecture\":\"SlimmableContainer\",\"weights\":[],"
+                              "\"config\":{\"submodels\":[{\"max_value\":0.5,\"model\":"
+                              "{\"version\":\"0.5.4\",\"architecture\":\"LSTM\",\"sample_rate\":48000,\"config\":{"
+                              "\"num_layers\":1,\"input_size\":1,\"hidden_size\":3},\"weights\":[");
+  for (int i = 0; i < 70; i++)
+    n += (size_t)snprintf(json + n, sizeof json - n, "%s%g", i ? "," : "", (i % 13 - 6) * 0.1);
   n += (size_t)snprintf(json + n, sizeof json - n,
-    "]}},{\"max_value\":1.0,\"model\":{\"version\":\"0.6.0\",\"architecture\":\"WaveNet\",\"sample_rate\":48000,\"config\":{\"head_scale\":1,\"layers\":[{"
-    "\"input_size\":1,\"condition_size\":1,\"channels\":6,\"kernel_size\":3,\"dilations\":[1,7,300],\"activation\":\"Tanh\",\"gating_mode\":\"gated\","
-    "\"conv_pre_film\":{},\"head_size\":1,\"head_bias\":true}]},\"weights\":[");
+                        "]}},{\"max_value\":1.0,\"model\":{\"version\":\"0.6.0\",\"architecture\":\"WaveNet\",\"sample_"
+                        "rate\":48000,\"config\":{\"head_scale\":1,\"layers\":[{"
+                        "\"input_size\":1,\"condition_size\":1,\"channels\":6,\"kernel_size\":3,\"dilations\":[1,7,300]"
+                        ",\"activation\":\"Tanh\",\"gating_mode\":\"gated\","
+                        "\"conv_pre_film\":{},\"head_size\":1,\"head_bias\":true}]},\"weights\":[");
   /* rechannel 6; per layer conv 12*6*3+12, mixin 12, layer1x1 36+6, film 12+12; head 6+1; scale */
   const int count = 6 + 3 * (12 * 6 * 3 + 12 + 12 + 42 + 24) + 7 + 1;
-  for (int i = 0; i < count; i++) n += (size_t)snprintf(json + n, sizeof json - n, "%s%g", i ? "," : "", (i * 7 % 13 - 6) * 0.05);
+  for (int i = 0; i < count; i++)
+    n += (size_t)snprintf(json + n, sizeof json - n, "%s%g", i ? "," : "", (i * 7 % 13 - 6) * 0.05);
   snprintf(json + n, sizeof json - n, "]}}]}}");
 }
 
@@ -102,7 +111,8 @@ static void test_no_system_call(hk_nam *m) {
   int status = 0;
   waitpid(child, &status, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 3) return; /* the kernel has no seccomp */
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x: a system call in process", (unsigned)status);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ended with %x: a system call in process",
+        (unsigned)status);
 #else
   (void)m;
 #endif
@@ -124,7 +134,8 @@ static void test_failing_loads(void) {
       CHECK(n > 5, "only %ld allocations were seen", n);
       return;
     }
-    CHECK(e && !m && live == before, "allocation %ld failed: status %s, %ld blocks left", n, hk_status_name(e), live - before);
+    CHECK(e && !m && live == before, "allocation %ld failed: status %s, %ld blocks left", n, hk_status_name(e),
+          live - before);
   }
 }
 

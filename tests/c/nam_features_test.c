@@ -1,8 +1,8 @@
 /* Amp models made here, one for every feature of the format, against an engine in double written from the format alone:
- * the generator draws a configuration, writes it as JSON with its weights in the order of the file, and evaluates it over
- * the whole signal as it goes. Covers WaveNet (groups, bottleneck, gating, all activations, FiLM at all eight places,
- * head1x1, head kernels, post-stack head, condition models, several arrays, slimming), LSTM, ConvNet, Linear and
- * containers, in random block lengths on every ISA. */
+ * the generator draws a configuration, writes it as JSON with its weights in the order of the file, and evaluates it
+ * over the whole signal as it goes. Covers WaveNet (groups, bottleneck, gating, all activations, FiLM at all eight
+ * places, head1x1, head kernels, post-stack head, condition models, several arrays, slimming), LSTM, ConvNet, Linear
+ * and containers, in random block lengths on every ISA. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -109,7 +109,8 @@ typedef struct act {
   int kind;
   double slope[64], lo, hi, below, above;
 } act;
-static const char *const act_names[] = {"Tanh", "Hardtanh", "ReLU", "LeakyReLU", "PReLU", "Sigmoid", "SiLU", "Hardswish", "LeakyHardtanh", "Softsign", "PReLU"};
+static const char *const act_names[] = {"Tanh", "Hardtanh",  "ReLU",          "LeakyReLU", "PReLU", "Sigmoid",
+                                        "SiLU", "Hardswish", "LeakyHardtanh", "Softsign",  "PReLU"};
 
 static act draw_act(text *t, int channels) {
   act a = {.kind = below(11)};
@@ -127,7 +128,8 @@ static act draw_act(text *t, int channels) {
     say(t, "]}");
   } else if (a.kind == 8) {
     a.lo = -0.25 * from_to(1, 4), a.hi = 0.25 * from_to(1, 4), a.below = 0.0625, a.above = 0.125;
-    say(t, "{\"type\":\"LeakyHardtanh\",\"min_val\":%g,\"max_val\":%g,\"min_slope\":%g,\"max_slope\":%g}", a.lo, a.hi, a.below, a.above);
+    say(t, "{\"type\":\"LeakyHardtanh\",\"min_val\":%g,\"max_val\":%g,\"min_slope\":%g,\"max_slope\":%g}", a.lo, a.hi,
+        a.below, a.above);
   } else {
     say(t, maybe() ? "\"%s\"" : "{\"type\":\"%s\"}", act_names[a.kind]);
   }
@@ -136,15 +138,17 @@ static act draw_act(text *t, int channels) {
 
 static double eval(const act *a, int channel, double v) {
   switch (a->kind) {
-    case 0: return tanh(v);
-    case 1: return v < -1 ? -1 : v > 1 ? 1 : v;
-    case 2: return v > 0 ? v : 0;
-    case 3: case 4: case 10: return v < 0 ? a->slope[channel] * v : v;
-    case 5: return 1 / (1 + exp(-v));
-    case 6: return v / (1 + exp(-v));
-    case 7: return v <= -3 ? 0 : v >= 3 ? v : v * (v + 3) / 6;
-    case 8: return v < a->lo ? (v - a->lo) * a->below + a->lo : v > a->hi ? (v - a->hi) * a->above + a->hi : v;
-    default: return v / (1 + fabs(v));
+  case 0: return tanh(v);
+  case 1: return v < -1 ? -1 : v > 1 ? 1 : v;
+  case 2: return v > 0 ? v : 0;
+  case 3:
+  case 4:
+  case 10: return v < 0 ? a->slope[channel] * v : v;
+  case 5: return 1 / (1 + exp(-v));
+  case 6: return v / (1 + exp(-v));
+  case 7: return v <= -3 ? 0 : v >= 3 ? v : v * (v + 3) / 6;
+  case 8: return v < a->lo ? (v - a->lo) * a->below + a->lo : v > a->hi ? (v - a->hi) * a->above + a->hi : v;
+  default: return v / (1 + fabs(v));
   }
 }
 
@@ -154,8 +158,9 @@ typedef struct film {
   conv c;
   int groups;
 } film;
-static const char *const film_names[8] = {"conv_pre_film", "conv_post_film", "input_mixin_pre_film", "input_mixin_post_film",
-  "activation_pre_film", "activation_post_film", "layer1x1_post_film", "head1x1_post_film"};
+static const char *const film_names[8] = {"conv_pre_film",         "conv_post_film",      "input_mixin_pre_film",
+                                          "input_mixin_post_film", "activation_pre_film", "activation_post_film",
+                                          "layer1x1_post_film",    "head1x1_post_film"};
 
 static sig apply_film(const film *f, sig x, sig c) {
   if (!f->active) return x;
@@ -199,7 +204,8 @@ typedef struct layer_spec {
 } layer_spec;
 
 /* Draws the weights of one layer in the order of the file, then plays it. */
-static void layer(file *f, const shape *s, const film films[8], const layer_spec *l, sig *x, sig c, sig *head, bool *has_head) {
+static void layer(file *f, const shape *s, const film films[8], const layer_spec *l, sig *x, sig c, sig *head,
+                  bool *has_head) {
   const int z = (l->mode ? 2 : 1) * s->bottleneck, keep_z = (l->mode ? 2 : 1) * s->keep_bottleneck;
   const int dims[8] = {s->channels, z, s->condition, z, z, s->bottleneck, s->channels, s->head1x1_out};
   const conv main_conv = draw_conv(f, s->channels, z, s->groups, l->kernel, l->dilation, true);
@@ -210,7 +216,8 @@ static void layer(file *f, const shape *s, const film films[8], const layer_spec
   film mine[8];
   for (int i = 0; i < 8; i++) {
     mine[i] = films[i];
-    if (films[i].active) mine[i].c = draw_conv(f, s->condition, dims[i] * (films[i].shift ? 2 : 1), films[i].groups, 1, 1, true);
+    if (films[i].active)
+      mine[i].c = draw_conv(f, s->condition, dims[i] * (films[i].shift ? 2 : 1), films[i].groups, 1, 1, true);
   }
   sig u = apply(&main_conv, apply_film(&mine[0], *x, c), keep_z);
   u = apply_film(&mine[1], u, c);
@@ -229,8 +236,19 @@ typedef struct choices { /* what a model of this test is about; the rest is draw
 } choices;
 
 static void draw_shape(shape *s, const choices *k, int in, int condition, int width, int out, bool last) {
-  *s = (shape){.in = in, .condition = condition, .channels = width, .layers = from_to(1, 3), .head_out = out, .layer1x1 = true,
-               .head_kernel = 1, .head_dilation = 1, .groups = 1, .mix_groups = 1, .g1 = 1, .gh = 1, .head_bias = maybe()};
+  *s = (shape){.in = in,
+               .condition = condition,
+               .channels = width,
+               .layers = from_to(1, 3),
+               .head_out = out,
+               .layer1x1 = true,
+               .head_kernel = 1,
+               .head_dilation = 1,
+               .groups = 1,
+               .mix_groups = 1,
+               .g1 = 1,
+               .gh = 1,
+               .head_bias = maybe()};
   s->bottleneck = k->slim ? width : from_to(1, 8);
   if (k->heads) {
     s->layer1x1 = below(4) > 0;
@@ -255,15 +273,21 @@ static void array(file *f, shape *s, const choices *k, sig *x, sig c, sig *head,
   s->head_width = s->head1x1 ? s->head1x1_out : s->bottleneck;
   const int same_mode = k->gates ? below(3) : NONE;
   for (int i = 0; i < s->layers; i++) {
-    l[i] = (layer_spec){.kernel = !i || kernels ? from_to(1, 5) : l[0].kernel, .dilation = from_to(1, 40), .mode = per_layer && k->gates ? below(3) : same_mode};
+    l[i] = (layer_spec){.kernel = !i || kernels ? from_to(1, 5) : l[0].kernel,
+                        .dilation = from_to(1, 40),
+                        .mode = per_layer && k->gates ? below(3) : same_mode};
   }
-  say(t, "%s{\"input_size\":%d,\"condition_size\":%d,\"channels\":%d,\"bottleneck\":%d,\"dilations\":[", first ? "" : ",", s->in, s->condition, s->channels, s->bottleneck);
+  say(t, "%s{\"input_size\":%d,\"condition_size\":%d,\"channels\":%d,\"bottleneck\":%d,\"dilations\":[",
+      first ? "" : ",", s->in, s->condition, s->channels, s->bottleneck);
   for (int i = 0; i < s->layers; i++) say(t, "%s%d", i ? "," : "", l[i].dilation);
   say(t, kernels ? "],\"kernel_sizes\":[" : "],\"kernel_size\":%d", l[0].kernel);
   for (int i = 0; kernels && i < s->layers; i++) say(t, "%s%d", i ? "," : "", l[i].kernel);
   say(t, "%s,\"activation\":%s", kernels ? "]" : "", per_layer ? "[" : "");
   for (int i = 0; i < s->layers; i++) {
-    if (i && !per_layer) { l[i].a = l[0].a; continue; }
+    if (i && !per_layer) {
+      l[i].a = l[0].a;
+      continue;
+    }
     if (i) say(t, ",");
     l[i].a = draw_act(t, s->bottleneck);
   }
@@ -278,27 +302,35 @@ static void array(file *f, shape *s, const choices *k, sig *x, sig c, sig *head,
   } else {
     say(t, ",\"gated\":false");
   }
-  say(t, ",\"groups_input\":%d,\"groups_input_mixin\":%d,\"layer1x1\":{\"active\":%s,\"groups\":%d},\"head1x1\":{\"active\":%s,\"out_channels\":%d,\"groups\":%d}",
-      s->groups, s->mix_groups, s->layer1x1 ? "true" : "false", s->g1, s->head1x1 ? "true" : "false", s->head1x1_out, s->gh);
+  say(t,
+      ",\"groups_input\":%d,\"groups_input_mixin\":%d,\"layer1x1\":{\"active\":%s,\"groups\":%d},\"head1x1\":{"
+      "\"active\":%s,\"out_channels\":%d,\"groups\":%d}",
+      s->groups, s->mix_groups, s->layer1x1 ? "true" : "false", s->g1, s->head1x1 ? "true" : "false", s->head1x1_out,
+      s->gh);
   if (s->head_kernel > 1 || s->head_dilation > 1) {
-    say(t, ",\"head\":{\"out_channels\":%d,\"kernel_size\":%d,\"bias\":%s,\"head_dilation\":%d}", s->head_out, s->head_kernel, s->head_bias ? "true" : "false", s->head_dilation);
+    say(t, ",\"head\":{\"out_channels\":%d,\"kernel_size\":%d,\"bias\":%s,\"head_dilation\":%d}", s->head_out,
+        s->head_kernel, s->head_bias ? "true" : "false", s->head_dilation);
   } else {
     say(t, ",\"head_size\":%d,\"head_bias\":%s", s->head_out, s->head_bias ? "true" : "false");
   }
   film films[8] = {0};
   for (int i = 0; k->films && i < 8; i++) {
-    films[i] = (film){.active = maybe() && (i != 6 || s->layer1x1) && (i != 7 || s->head1x1), .shift = maybe(), .groups = 1};
+    films[i] =
+        (film){.active = maybe() && (i != 6 || s->layer1x1) && (i != 7 || s->head1x1), .shift = maybe(), .groups = 1};
     /* a gate doubles some of the dimensions: what divides the half divides the whole */
-    const int dims[8] = {s->channels, s->bottleneck, s->condition, s->bottleneck, s->bottleneck, s->bottleneck, s->channels, s->head1x1_out};
+    const int dims[8] = {s->channels,   s->bottleneck, s->condition, s->bottleneck,
+                         s->bottleneck, s->bottleneck, s->channels,  s->head1x1_out};
     if (k->groups) films[i].groups = divisor_of(s->condition, dims[i]);
     if (films[i].active || maybe()) {
-      say(t, ",\"%s\":{\"active\":%s,\"shift\":%s,\"groups\":%d}", film_names[i], films[i].active ? "true" : "false", films[i].shift ? "true" : "false", films[i].groups);
+      say(t, ",\"%s\":{\"active\":%s,\"shift\":%s,\"groups\":%d}", film_names[i], films[i].active ? "true" : "false",
+          films[i].shift ? "true" : "false", films[i].groups);
     } else {
       say(t, ",\"%s\":false", film_names[i]);
     }
   }
   if (k->slim && s->channels > 2) {
-    say(t, ",\"slimmable\":{\"method\":\"slice_channels_uniform\",\"kwargs\":{\"allowed_channels\":[1,2,%d]}}", s->channels);
+    say(t, ",\"slimmable\":{\"method\":\"slice_channels_uniform\",\"kwargs\":{\"allowed_channels\":[1,2,%d]}}",
+        s->channels);
   }
   say(t, "}");
   const conv rechannel = draw_conv(f, s->in, s->channels, 1, 1, 1, false);
@@ -315,7 +347,8 @@ static void keep_all(shape *s) {
 static sig wavenet(file *f, sig x, int out, const choices *k, int depth);
 
 static void finish(text *json, file *f, const char *architecture) {
-  say(json, "{\"version\":\"0.7.0\",\"architecture\":\"%s\",\"sample_rate\":48000,\"config\":%s,\"weights\":[", architecture, f->config.at);
+  say(json, "{\"version\":\"0.7.0\",\"architecture\":\"%s\",\"sample_rate\":48000,\"config\":%s,\"weights\":[",
+      architecture, f->config.at);
   for (int i = 0; i < f->count; i++) say(json, "%s%.9g", i ? "," : "", (double)f->weight[i]);
   say(json, "]}");
 }
@@ -392,10 +425,12 @@ static sig wavenet(file *f, sig x, int out, const choices *k, int depth) {
 /* ---- the other architectures */
 static sig lstm(file *f, sig x, int out) {
   const int layers = from_to(1, 3), hidden = from_to(1, 9);
-  say(&f->config, "{\"num_layers\":%d,\"input_size\":%d,\"hidden_size\":%d,\"in_channels\":%d,\"out_channels\":%d}", layers, x.n, hidden, x.n, out);
+  say(&f->config, "{\"num_layers\":%d,\"input_size\":%d,\"hidden_size\":%d,\"in_channels\":%d,\"out_channels\":%d}",
+      layers, x.n, hidden, x.n, out);
   for (int i = 0; i < layers; i++) {
     const int in = x.n;
-    const float *w = draw(f, 4 * hidden * (in + hidden), 0.6), *b = draw(f, 4 * hidden, 0.3), *h0 = draw(f, hidden, 0.5), *c0 = draw(f, hidden, 0.5);
+    const float *w = draw(f, 4 * hidden * (in + hidden), 0.6), *b = draw(f, 4 * hidden, 0.3),
+                *h0 = draw(f, hidden, 0.5), *c0 = draw(f, hidden, 0.5);
     sig y = new_sig(hidden);
     double h[16], c[16], z[64];
     for (int j = 0; j < hidden; j++) h[j] = h0[j], c[j] = c0[j];
@@ -421,7 +456,9 @@ static sig convnet(file *f, sig x, int out) {
   const int layers = from_to(1, 4), channels = from_to(1, 8), groups = x.n == 1 ? 1 : divisor_of(x.n, channels);
   const bool norm = maybe();
   int dilations[4];
-  say(&f->config, "{\"channels\":%d,\"in_channels\":%d,\"out_channels\":%d,\"groups\":%d,\"batchnorm\":%s,\"dilations\":[", channels, x.n, out, groups, norm ? "true" : "false");
+  say(&f->config,
+      "{\"channels\":%d,\"in_channels\":%d,\"out_channels\":%d,\"groups\":%d,\"batchnorm\":%s,\"dilations\":[",
+      channels, x.n, out, groups, norm ? "true" : "false");
   for (int i = 0; i < layers; i++) say(&f->config, "%s%d", i ? "," : "", dilations[i] = from_to(1, 90));
   say(&f->config, "],\"activation\":");
   const act a = draw_act(&f->config, channels);
@@ -430,11 +467,13 @@ static sig convnet(file *f, sig x, int out) {
     const conv c = draw_conv(f, x.n, channels, groups, 2, dilations[i], !norm);
     sig v = apply(&c, x, channels);
     if (norm) {
-      const float *mean = draw(f, channels, 0.5), *variance = draw(f, channels, 0.5), *w = draw(f, channels, 1), *b = draw(f, channels, 0.5);
+      const float *mean = draw(f, channels, 0.5), *variance = draw(f, channels, 0.5), *w = draw(f, channels, 1),
+                  *b = draw(f, channels, 0.5);
       float *eps = f->weight + f->count++;
       *eps = 1.0f; /* keeps epsilon plus variance positive */
       for (int ch = 0; ch < channels; ch++) {
-        for (int t = 0; t < T; t++) v.v[ch * T + t] = (v.v[ch * T + t] - mean[ch]) * w[ch] / sqrt((double)*eps + variance[ch]) + b[ch];
+        for (int t = 0; t < T; t++)
+          v.v[ch * T + t] = (v.v[ch * T + t] - mean[ch]) * w[ch] / sqrt((double)*eps + variance[ch]) + b[ch];
       }
     }
     x = gate(NONE, &a, NULL, v);
@@ -492,20 +531,36 @@ static void listen(const char *what, const char *json, sig x, sig y, double valu
       if (!(error <= worst)) worst = error;
     }
   }
-  CHECK(worst <= 1e-5 * peak, "%s on %s: off by %.2e of a peak of %.3g\n%.3000s", what, hk_isa_name(isa), worst, peak, json);
+  CHECK(worst <= 1e-5 * peak, "%s on %s: off by %.2e of a peak of %.3g\n%.3000s", what, hk_isa_name(isa), worst, peak,
+        json);
   hk_nam_free(m);
 }
 
 typedef sig (*maker)(file *f, sig x, int out, int variant);
-static const choices kinds[] = {{0}, {.gates = true}, {.groups = true}, {.heads = true}, {.films = true}, {.films = true, .gates = true, .groups = true, .heads = true}};
+static const choices kinds[] = {{0},
+                                {.gates = true},
+                                {.groups = true},
+                                {.heads = true},
+                                {.films = true},
+                                {.films = true, .gates = true, .groups = true, .heads = true}};
 static sig make_wavenet(file *f, sig x, int out, int variant) { return wavenet(f, x, out, &kinds[variant % 6], 0); }
 static sig make_slim(file *f, sig x, int out, int variant) {
   const choices k = {.slim = true, .gates = variant / 3 % 2, .ratio_numerator = variant % 3};
   return wavenet(f, x, out, &k, 0);
 }
-static sig make_lstm(file *f, sig x, int out, int variant) { (void)variant; return lstm(f, x, out); }
-static sig make_convnet(file *f, sig x, int out, int variant) { (void)variant; return convnet(f, x, out); }
-static sig make_linear(file *f, sig x, int out, int variant) { (void)variant; (void)out; return linear(f, x); }
+static sig make_lstm(file *f, sig x, int out, int variant) {
+  (void)variant;
+  return lstm(f, x, out);
+}
+static sig make_convnet(file *f, sig x, int out, int variant) {
+  (void)variant;
+  return convnet(f, x, out);
+}
+static sig make_linear(file *f, sig x, int out, int variant) {
+  (void)variant;
+  (void)out;
+  return linear(f, x);
+}
 
 static void trial(const char *name, const char *architecture, maker make, int count, int channels) {
   const hk_isa isas[] = {HK_ISA_SCALAR, HK_ISA_NEON, HK_ISA_AVX2, HK_ISA_AVX512};
@@ -531,7 +586,8 @@ static void test_container(void) {
   const sig x = draw_input(1);
   sig y[3];
   text all = {0};
-  say(&all, "{\"version\":\"0.7.0\",\"architecture\":\"SlimmableContainer\",\"weights\":[],\"config\":{\"submodels\":[");
+  say(&all,
+      "{\"version\":\"0.7.0\",\"architecture\":\"SlimmableContainer\",\"weights\":[],\"config\":{\"submodels\":[");
   for (int i = 0; i < 3; i++) {
     file *f = calloc(1, sizeof *f);
     y[i] = i == 1 ? lstm(f, x, 1) : wavenet(f, x, 1, &kinds[i], 0);
@@ -554,7 +610,8 @@ static void test_container(void) {
   for (int i = 0; i < 7; i++) {
     hk_nam_set_size(m, values[i]);
     hk_nam_info(m, &facts);
-    CHECK(facts.at_size == picks[i] && facts.sizes == 3, "value %g gives size %d of %d", values[i], facts.at_size, facts.sizes);
+    CHECK(facts.at_size == picks[i] && facts.sizes == 3, "value %g gives size %d of %d", values[i], facts.at_size,
+          facts.sizes);
   }
   size_t bytes = 0;
   CHECK(!hk_nam_measure(all.at, all.length, NULL, &bytes) && bytes == facts.bytes, "%zu, %zu", bytes, facts.bytes);

@@ -1,6 +1,7 @@
-/* The example models of the amp-model ecosystem, where they are present (../shared/nam beside the repository): each must
- * render input.wav within 5e-6 of the peak and -110 dB of a float64 engine's rendering, for every block size and ISA,
- * and its output must not depend on how the signal is cut into blocks. Skipped (77) where the models are not there. */
+/* The example models of the amp-model ecosystem, where they are present (../shared/nam beside the repository): each
+ * must render input.wav within 5e-6 of the peak and -110 dB of a float64 engine's rendering, for every block size and
+ * ISA, and its output must not depend on how the signal is cut into blocks. Skipped (77) where the models are not
+ * there. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -52,7 +53,8 @@ static void render(hk_nam *m, const float *x, float *y, int64_t block) {
   }
 }
 
-static void compare(const char *what, int64_t block, const float *y, const float *want, double limit_peak, double limit_db) {
+static void compare(const char *what, int64_t block, const float *y, const float *want, double limit_peak,
+                    double limit_db) {
   double peak = 0, worst = 0, error = 0, power = 0;
   for (int i = 0; i < FRAMES; i++) {
     const double e = fabs((double)y[i] - want[i]);
@@ -62,7 +64,8 @@ static void compare(const char *what, int64_t block, const float *y, const float
     power += (double)want[i] * want[i];
   }
   const double db = 10 * log10(error / power + 1e-300);
-  CHECK(worst <= limit_peak * peak && db <= limit_db, "%s, blocks of %lld: worst %.2e of peak %.3g, %.1f dB", what, (long long)block, worst, peak, db);
+  CHECK(worst <= limit_peak * peak && db <= limit_db, "%s, blocks of %lld: worst %.2e of peak %.3g, %.1f dB", what,
+        (long long)block, worst, peak, db);
   printf("%-40s blocks of %3lld: worst %.1e of the peak, %.1f dB\n", what, (long long)block, worst / peak, db);
 }
 
@@ -95,11 +98,17 @@ static void test_model(const char *file, const char *expected, double size, cons
 }
 
 int main(void) {
-  static const struct { const char *file, *expected; double size; } models[] = {
-    {"wavenet.nam", "wavenet.expected.f32", 1}, {"wavenet_a1_standard.nam", "wavenet_a1_standard.expected.f32", 1},
-    {"A2.nam", "A2-full.expected.f32", 1}, {"A2.nam", "A2-lite.expected.f32", 0}, {"lstm.nam", "lstm.expected.f32", 1},
-    {"slimmable_container.nam", "slimmable_container.expected.f32", 1}, {"wavenet_a2_max.nam", "wavenet_a2_max.expected.f32", 1},
-    {"wavenet_condition_dsp.nam", "wavenet_condition_dsp.expected.f32", 1}};
+  static const struct {
+    const char *file, *expected;
+    double size;
+  } models[] = {{"wavenet.nam", "wavenet.expected.f32", 1},
+                {"wavenet_a1_standard.nam", "wavenet_a1_standard.expected.f32", 1},
+                {"A2.nam", "A2-full.expected.f32", 1},
+                {"A2.nam", "A2-lite.expected.f32", 0},
+                {"lstm.nam", "lstm.expected.f32", 1},
+                {"slimmable_container.nam", "slimmable_container.expected.f32", 1},
+                {"wavenet_a2_max.nam", "wavenet_a2_max.expected.f32", 1},
+                {"wavenet_condition_dsp.nam", "wavenet_condition_dsp.expected.f32", 1}};
   float *x = read_input();
   if (!x) return 77;
   const hk_isa isas[] = {HK_ISA_SCALAR, HK_ISA_NEON, HK_ISA_AVX2, HK_ISA_AVX512};

@@ -128,7 +128,8 @@ static void draw_conv(int i, signal *out) {
         }
       }
       const int64_t mc = s->mix ? m->channels / s->mix_groups : 0;
-      for (int64_t c = 0; c < mc; c++) v += (double)s->mix_f[k * mc + c] * m->v[(k / (s->k / s->mix_groups) * mc + c) * FRAMES + t];
+      for (int64_t c = 0; c < mc; c++)
+        v += (double)s->mix_f[k * mc + c] * m->v[(k / (s->k / s->mix_groups) * mc + c) * FRAMES + t];
       out->v[k * FRAMES + t] = v;
     }
   }
@@ -218,8 +219,14 @@ static void play(int count, int64_t channels, hk_isa isa) {
   const int last = count + 1;
   const int output = below(3) ? 0 : 2 + below(count); /* sometimes an earlier signal: the rest is dead */
   const signal *want = &sig[output ? output : last];
-  const hk_chain_desc d = {.size = sizeof d, .channels = channels, .max_block = BLOCK, .steps = steps, .count = count,
-                           .output = output, .layout = HK_CHANNELS_LAST, .isa = isa};
+  const hk_chain_desc d = {.size = sizeof d,
+                           .channels = channels,
+                           .max_block = BLOCK,
+                           .steps = steps,
+                           .count = count,
+                           .output = output,
+                           .layout = HK_CHANNELS_LAST,
+                           .isa = isa};
   hk_chain *chain = NULL;
   hk_stream *stream = NULL;
   CHECK_STATUS(HK_OK, "", hk_chain_create(&chain, &d, NULL, 0));
@@ -290,9 +297,11 @@ static void test_sum_of_source(void) {
   static float f[16 * 16], x[64 * 16], y[64 * 16];
   for (int i = 0; i < 16 * 16; i++) f[i] = (float)(i % 7 - 3);
   for (int i = 0; i < 64 * 16; i++) x[i] = (float)(i % 11 - 5);
-  const hk_step s[2] = {{.size = sizeof s[0], .kind = HK_STEP_CONV, .x = 1, .k = 16, .f = f},
-                        {.size = sizeof s[0], .kind = HK_STEP_MAP, .x = 1, .residual = HK_RESIDUAL_AFTER, .add = 2, .beta = 1.0f}};
-  const hk_chain_desc d = {.size = sizeof d, .channels = 16, .max_block = 64, .steps = s, .count = 2, .layout = HK_CHANNELS_LAST};
+  const hk_step s[2] = {
+      {.size = sizeof s[0], .kind = HK_STEP_CONV, .x = 1, .k = 16, .f = f},
+      {.size = sizeof s[0], .kind = HK_STEP_MAP, .x = 1, .residual = HK_RESIDUAL_AFTER, .add = 2, .beta = 1.0f}};
+  const hk_chain_desc d = {
+      .size = sizeof d, .channels = 16, .max_block = 64, .steps = s, .count = 2, .layout = HK_CHANNELS_LAST};
   hk_chain *chain;
   hk_stream *stream;
   if (hk_chain_create(&chain, &d, NULL, 0) || hk_stream_create(&stream, chain, NULL, 0)) return;
@@ -315,7 +324,8 @@ static void test_denormals(void) {
   static float f[8 * 8 * 3], x[64 * 8], y[64 * 8];
   for (int i = 0; i < 8 * 8 * 3; i++) f[i] = 0.01f;
   const hk_step s = {.size = sizeof s, .kind = HK_STEP_CONV, .x = 1, .k = 8, .window = 3, .f = f};
-  const hk_chain_desc d = {.size = sizeof d, .channels = 8, .max_block = 64, .steps = &s, .count = 1, .layout = HK_CHANNELS_LAST};
+  const hk_chain_desc d = {
+      .size = sizeof d, .channels = 8, .max_block = 64, .steps = &s, .count = 1, .layout = HK_CHANNELS_LAST};
   hk_chain *chain;
   hk_stream *stream;
   if (hk_chain_create(&chain, &d, NULL, 0) || hk_stream_create(&stream, chain, NULL, 0)) return;

@@ -23,7 +23,9 @@ static int64_t below(int64_t n) {
   seed = seed * 6364136223846793005u + 1442695040888963407u;
   return (int64_t)((seed >> 33) % (uint64_t)n);
 }
-static float value(bool integers) { return integers ? (float)(below(7) - 3) : (float)(below(2000001) - 1000000) * 1e-6f; }
+static float value(bool integers) {
+  return integers ? (float)(below(7) - 3) : (float)(below(2000001) - 1000000) * 1e-6f;
+}
 
 typedef struct data {
   float x[16 * FRAMES], f[32 * 16 * 16], bias[32], slopes[32]; /* x planar: [c][FRAMES] */
@@ -74,8 +76,17 @@ static void reference(const shape *s) {
 }
 
 static hk_chain *make(const shape *s, hk_isa isa) {
-  hk_conv_desc desc = {.size = sizeof desc, .rank = 1, .layout = s->layout, .n = 1, .c = s->c, .k = s->k, .groups = s->groups,
-                       .in = {MAX_BLOCK}, .window = {s->window}, .stride = {s->stride}, .dilation = {s->dilation},
+  hk_conv_desc desc = {.size = sizeof desc,
+                       .rank = 1,
+                       .layout = s->layout,
+                       .n = 1,
+                       .c = s->c,
+                       .k = s->k,
+                       .groups = s->groups,
+                       .in = {MAX_BLOCK},
+                       .window = {s->window},
+                       .stride = {s->stride},
+                       .dilation = {s->dilation},
                        .padding = HK_PAD_CAUSAL};
   hk_problem p;
   CHECK_STATUS(HK_OK, "", hk_problem_conv(&p, &desc));
@@ -85,7 +96,8 @@ static hk_chain *make(const shape *s, hk_isa isa) {
   }
   /* f in the order of this test, [k][c][s], whatever the layout of x and y */
   const int64_t cg = s->c / s->groups;
-  p.f = (hk_strides){.group = s->k / s->groups * cg * s->window, .outer = cg * s->window, .channel = s->window, .at = {1}};
+  p.f = (hk_strides){
+      .group = s->k / s->groups * cg * s->window, .outer = cg * s->window, .channel = s->window, .at = {1}};
   const hk_weights w = {.size = sizeof w, .f = d.f, .bias = d.bias, .slopes = d.slopes};
   const hk_options o = {.size = sizeof o, .isa = isa};
   hk_chain *chain = NULL;
@@ -107,7 +119,8 @@ static void play(const shape *s, hk_stream *stream, int64_t block, float *y) {
     }
     memset(out, 0xff, sizeof out);
     CHECK_STATUS(HK_OK, "", hk_stream_process(stream, in, n, out, &got));
-    CHECK(got == (at + n + s->stride - 1) / s->stride - (at + s->stride - 1) / s->stride, "%lld frames", (long long)got);
+    CHECK(got == (at + n + s->stride - 1) / s->stride - (at + s->stride - 1) / s->stride, "%lld frames",
+          (long long)got);
     for (int64_t k = 0; k < rows; k++) {
       for (int64_t t = 0; t < got; t++) y[k * FRAMES + made + t] = out[planar ? k * most + t : t * rows + k];
       if (planar && got < most) CHECK(isnan(out[k * most + got]), "wrote past the block");
@@ -130,9 +143,11 @@ static void compare(const shape *s, const float *y, const char *what, int64_t bl
       if (!(over <= worst)) worst = over, at = i;
     }
   }
-  CHECK(worst <= (s->integers ? 0 : 1), "%s block %lld: c %lld k %lld g %lld w %lld d %lld s %lld act %d gate %d: y[%lld] = %g, not %g",
-        what, (long long)block, (long long)s->c, (long long)s->k, (long long)s->groups, (long long)s->window,
-        (long long)s->dilation, (long long)s->stride, (int)s->e.act, (int)s->e.gate, (long long)at, (double)y[at], d.y[at]);
+  CHECK(worst <= (s->integers ? 0 : 1),
+        "%s block %lld: c %lld k %lld g %lld w %lld d %lld s %lld act %d gate %d: y[%lld] = %g, not %g", what,
+        (long long)block, (long long)s->c, (long long)s->k, (long long)s->groups, (long long)s->window,
+        (long long)s->dilation, (long long)s->stride, (int)s->e.act, (int)s->e.gate, (long long)at, (double)y[at],
+        d.y[at]);
 }
 
 static void try_shape(const shape *s, hk_isa isa) {
@@ -174,7 +189,8 @@ static void test_all_channels(hk_isa isa) {
 static void test_epilogues(hk_isa isa) {
   for (int i = 0; i < 400; i++) {
     const int64_t g = 1 + below(4), stride = below(3) ? 1 : 1 + below(5);
-    shape s = {g * (1 + below(4)), g * (1 + below(4)), g, 1 + below(6), 1 + below(30), stride, (hk_layout)below(2), {.size = sizeof s.e}, false};
+    shape s = {g * (1 + below(4)),  g * (1 + below(4)),   g,    1 + below(6), 1 + below(30), stride,
+               (hk_layout)below(2), {.size = sizeof s.e}, false};
     s.e.bias = (int32_t)below(2);
     s.e.act = (hk_act)below(HK_ACT_USER);
     s.e.a = s.e.act == HK_ACT_LEAKY ? 0.01f : -0.5f;
@@ -197,7 +213,8 @@ static void test_epilogues(hk_isa isa) {
 static void test_state(void) {
   for (int i = 0; i < 40; i++) {
     static float a[32 * FRAMES], b[32 * FRAMES];
-    shape s = {1 + below(5), 1 + below(5), 1, 1 + below(8), 1 + below(40), 1 + below(3), HK_CHANNELS_LAST, {.size = sizeof s.e}, false};
+    shape s = {1 + below(5),     1 + below(5),         1,    1 + below(8), 1 + below(40), 1 + below(3),
+               HK_CHANNELS_LAST, {.size = sizeof s.e}, false};
     s.e.bias = 1;
     s.e.act = HK_ACT_TANH;
     for (int64_t j = 0; j < s.c * FRAMES; j++) d.x[j] = value(false);
@@ -225,7 +242,8 @@ static void test_state(void) {
     hk_stream_process(one, in, 200, a, &n1);
     hk_stream_process(two, in, 200, b, &n2);
     CHECK(n1 == n2 && n1 == (warm + 200 + s.stride - 1) / s.stride - made, "%lld, %lld", (long long)n1, (long long)n2);
-    CHECK(!memcmp(a, b, (size_t)(n1 * s.k) * sizeof(float)), "prewarm differs from zeros, stride %lld", (long long)s.stride);
+    CHECK(!memcmp(a, b, (size_t)(n1 * s.k) * sizeof(float)), "prewarm differs from zeros, stride %lld",
+          (long long)s.stride);
     CHECK_STATUS(HK_OK, "", hk_stream_restore(two, state, facts.state_bytes));
     memset(b, 0, sizeof b);
     hk_stream_process(two, in, 200, b, &n2);
