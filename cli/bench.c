@@ -284,6 +284,7 @@ int cli_bench(const cli_verb *verb, int argc, char **argv) {
   if ((code = cli_planning_options(&options)) || (code = cli_planning_epilogue(&e)) ||
       (code = cli_layout_read(o.layout, &layout)))
     return code;
+  if (!cli_on_cpu(&options, "bench")) return CLI_UNSUPPORTED;
   if (o.stream && !words && !o.batch && !o.json && o.block >= 1 && o.block <= 65536) return bench_stream(o.block, options.isa, o.csv);
   if (words + (o.batch != NULL) != 1 || o.rounds < 0 || o.rounds > BENCH_ROUNDS || (o.csv && o.json)) {
     cli_error("one of PROBLEM, --batch and --stream, rounds of 1 to %d, one of --csv and --json; usage: hankel %s", BENCH_ROUNDS,

@@ -192,7 +192,7 @@ static bool state_agrees(const check_session *c, const call *k, char *why) {
 
 static bool execute(check_session *c, const hk_plan *plan, check_place place, char *result, char *why) {
   call k = call_make(c, plan, place);
-  hk_status status = hk_plan_execute(plan, &k.args);
+  hk_status status = cli_execute(c->options, plan, &c->t->p, &c->t->e, &k.args);
   if (status) {
     snprintf(why, CHECK_WHY, "execute: %s (%s)", hk_last_error(), hk_status_name(status));
     return false;

@@ -139,6 +139,10 @@ hk_status cli_operands_workspace(cli_operands *o, const hk_plan *plan);
 void cli_operands_free(cli_operands *o);
 hk_args cli_operands_args(const cli_operands *o, const hk_plan *plan);
 hk_weights cli_operands_weights(const cli_operands *o);
+/* device.c: executes on the options' device from tensors in host memory. */
+hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem *p, const hk_epilogue *e, const hk_args *host);
+/* For verbs that time: false, with a message, when the options ask for CUDA. */
+bool cli_on_cpu(const hk_options *o, const char *verb);
 bool cli_problem_is_double(const hk_problem *p); /* scale, bias and user values are double */
 bool cli_problem_is_int8(const hk_problem *p);
 bool cli_type_read(const char *text, hk_type *type);

@@ -302,7 +302,7 @@ static int compute(const hk_problem *p, const hk_epilogue *e, const hk_options *
                     .workspace_bytes = hk_plan_workspace(plan)};
     int64_t shape[HK_MAX_RANK + 2];
     int rank = shape_of_y(p, e->gate, ey.elements, shape);
-    if ((s = hk_plan_execute(plan, &args))) code = cli_refused(s, "execution");
+    if ((s = cli_execute(options, plan, p, e, &args))) code = cli_refused(s, "execution");
     else if (cli_npy_write(o.out, p->y_type, rank, shape, y, why)) cli_error("--out %s: %s", o.out, why);
     else code = CLI_OK;
   }

@@ -212,6 +212,7 @@ int cli_tune(const cli_verb *verb, int argc, char **argv) {
   if (!cli_options_read(verb, tables, argc, argv, word, &words, &code)) return code;
   if ((code = cli_planning_options(&options)) || (code = cli_planning_epilogue(&e)) || (code = cli_layout_read(o.layout, &layout)))
     return code;
+  if (!cli_on_cpu(&options, "tune")) return CLI_UNSUPPORTED;
   if (words + (o.batch != NULL) + (o.random != 0) != 1 || o.random < 0 || o.random > 1000000) {
     cli_error("one of PROBLEM, --batch and --random; usage: hankel %s", verb->usage);
     return CLI_USAGE;
