@@ -16,6 +16,7 @@ typedef enum hk_family {
   HK_FAMILY_GATHER = 6, /* pixels of planes copied into a panel */
   HK_FAMILY_WINOIN = 7, /* Winograd: pixels of a tile to the transformed domain; MR is the tile's side */
   HK_FAMILY_WINOOUT = 8, /* and back; MR is the side of the output tile */
+  HK_FAMILY_DOT = 9,    /* rows of pixels x few output channels, vectors along input channels; igemm's arguments */
   HK_FAMILY_DWP = 10,   /* depthwise, lanes are neighbours along the last dimension */
   HK_FAMILY_DWC = 11,   /* depthwise and grouped, lanes are channels */
   HK_FAMILY_STAGE = 12, /* rows of a plane into a padded buffer */

@@ -156,7 +156,7 @@ static double predict(const hk_task *t, const hk_grouped *p) {
   const double groups = (double)g->n * (double)g->groups, bands = (double)p->bands;
   const double flat = staged ? (double)((p->band_p - 1) * p->pitch + p->band_q) : (double)p->band_q;
   double cycles = groups * bands * (ceil(flat / 8.0) * (double)g->gk * choose_tiles(t, &tiles) * 1.08 + 40.0);
-  if (staged) cycles += groups * bands * ((double)p->used * 0.25 + (double)g->k * (double)p->band_p * (20.0 + 0.3 * (double)p->band_q));
+  if (staged) cycles += groups * bands * ((double)p->used * (g->x.at[2] == 1 ? 0.25 : 3.0) + (double)g->k * (double)p->band_p * (20.0 + 0.3 * (double)p->band_q));
   if (staged && !p->fused) cycles += groups * (double)g->k * (double)g->pixels * 5.0;
   const double seconds = cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 5e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);

@@ -89,7 +89,8 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const int64_t step = g->stride[2] * g->x.at[2];
   const double each = step == 1 ? 2.5 : step == 2 ? 5 : 2.0 * (double)lanes;
   const bool one = g->gk <= HK_PLANES_PANEL / d->kernel->nr;
-  cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
+  const bool ready = g->taps == 1 && g->k <= 64 && step == 1 && !g->lo[2];
+  if (!ready) cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
   cycles += vectors * (double)g->taps * 10 / 3e9;
   /* the weights are read again for every strip */
   const double strips = vectors / (double)(d->kernel->nr / lanes);

@@ -54,6 +54,8 @@ static double predict(const hk_task *t, const hk_decision *d, int64_t m) {
   double s = 2.0 * tiles * rows * (double)(side * side) * (double)g->c * kp / (0.9 * hk_cost_peak(d->kernel->isa));
   /* per vector of a tile: loads, stores and about as many additions; measured 5 and 4 cycles a point */
   s += tiles * (double)(side * side) * (5.0 * cp + 4.0 * kp) / (double)p.lanes / 3e9;
+  /* register tiles of the products, each begun and stored */
+  s += tiles / 6 * (double)(side * side * p.count) * 60 / 3e9;
   const double u = (double)(p.group_size * g->groups) * sizeof(float);
   s += hk_cost_move(u * (double)hk_ceil_div(tile_count(g, m), bt), u) * 0.7;
   return 1e-6 + hk_cost_spread(s, slot_count(t, m, bt), t->threads);

@@ -4,11 +4,13 @@
 #include "plan/plan.h"
 
 /* ---- dense_pack.c: output channels of a group cut into panels of whole vectors, nearly equal.
- * Packed f: [group][panel][block of bk channels][tap][channel in block][lanes*vectors], zeros beyond the last channel. */
+ * Packed f: [group][panel][block of bk channels][tap][channel in block][lanes*vectors], zeros beyond the last channel;
+ * for dot kernels lanes = 1 and the two last axes change places. */
 typedef struct hk_panels {
   int64_t lanes, vectors, count; /* vectors of a group; panels */
   int64_t k, taps, c, bk;
   int64_t group_size;            /* packed elements of a group */
+  bool dot;                      /* channels innermost */
 } hk_panels;
 typedef struct hk_panel {
   int64_t first, columns; /* output channels, in the group */

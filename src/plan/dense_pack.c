@@ -4,11 +4,12 @@
 #include "plan/dense.h"
 
 hk_panels hk_panels_make(const hk_geom *g, const hk_kernel *kernel, int64_t bk) {
-  hk_panels s = {.lanes = hk_isa_lanes(kernel->isa), .k = g->k, .taps = g->taps, .c = g->c, .bk = bk};
+  const bool dot = kernel->family == HK_FAMILY_DOT;
+  hk_panels s = {.lanes = dot ? 1 : hk_isa_lanes(kernel->isa), .dot = dot, .k = g->k, .taps = g->taps, .c = g->c, .bk = bk};
   s.vectors = hk_ceil_div(g->k, s.lanes);
   const int64_t most = kernel->nr / s.lanes;
   /* AVX2 runs best two vectors wide (6x16); three serve an odd number of vectors without a lone one */
-  const int64_t best = kernel->isa == HK_ISA_AVX2 ? 2 : most;
+  const int64_t best = kernel->isa == HK_ISA_AVX2 && !dot ? 2 : most;
   s.count = hk_max64(hk_ceil_div(s.vectors, most), s.vectors / best);
   s.group_size = s.vectors * s.lanes * s.taps * s.c;
   return s;
@@ -29,7 +30,10 @@ void hk_panel_pack(const hk_geom *g, const hk_panels *s, const hk_panel *p, int6
   for (int64_t t = t0; t < t1; t++) {
     const int64_t s2 = t % g->win[2], s1 = t / g->win[2] % g->win[1], s0 = t / g->win[2] / g->win[1];
     const float *from = f + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
-    for (int64_t c = 0; c < cl; c++, from += g->f.channel, to += width) {
+    for (int64_t j = 0; s->dot && j < width; j++) {
+      for (int64_t c = 0; c < cl; c++) *to++ = from[j * g->f.outer + c * g->f.channel];
+    }
+    for (int64_t c = 0; !s->dot && c < cl; c++, from += g->f.channel, to += width) {
       for (int64_t j = 0; j < p->columns; j++) to[j] = from[j * g->f.outer];
       for (int64_t j = p->columns; j < width; j++) to[j] = 0.0f;
     }

@@ -1,4 +1,4 @@
-/* Every igemm, pgemm and gather row of every ISA the host has, against loops written here: small integers, so that
+/* Every igemm, dot, pgemm and gather row of every ISA the host has, against loops written here: small integers, so that
  * results are exact; every number of vectors, rows and columns with their tails; all parts of the epilogue; buffers
  * between guard pages on both sides, outputs poisoned. Kernels broken on purpose must be caught by the same
  * comparison. */
@@ -37,7 +37,7 @@ typedef struct shape {
 } shape;
 
 /* ---- igemm: rows at random places of one buffer, in any order */
-static bool igemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes) {
+static bool igemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes, bool dot) {
   enum { MOST = 32 };
   const int64_t nr = s->vectors * lanes, row = s->channels, places = s->count * s->segments;
   guarded x = guarded_make((size_t)(places * row), s->high), f = guarded_make((size_t)(s->segments * row * nr), s->high);
@@ -57,7 +57,7 @@ static bool igemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes) {
     for (int64_t j = 0; j < nr; j++) {
       float sum = s->flags & HK_IGEMM_RESUME ? part.at[m * nr + j] : 0;
       for (int64_t t = 0; t < s->segments; t++)
-        for (int64_t i = 0; i < row; i++) sum += rows[t * s->count + m][i] * f.at[(seg[t] + i) * nr + j];
+        for (int64_t i = 0; i < row; i++) sum += rows[t * s->count + m][i] * f.at[dot ? seg[t] * nr + j * row + i : (seg[t] + i) * nr + j];
       want[m * nr + j] = s->flags & HK_IGEMM_SUSPEND || j >= s->columns
                              ? sum : finish(s->flags, sum, affine.at[j], affine.at[nr + j], c_rows[m][j], 2, -9, 11);
     }
@@ -172,7 +172,7 @@ static int broken_are_caught(const hk_kernel *k) {
   for (int i = 0; i < HK_COUNT(broken); i++) {
     bool caught = false;
     /* a scale of 0 hides everything; eight draws do not */
-    for (int round = 0; round < 8; round++) caught |= !igemm_agrees(broken[i], &s, hk_isa_lanes(k->isa));
+    for (int round = 0; round < 8; round++) caught |= !igemm_agrees(broken[i], &s, hk_isa_lanes(k->isa), false);
     if (!caught) missed++, printf("%s: broken kernel %d passed\n", k->name, i);
   }
   return missed;
@@ -182,14 +182,15 @@ static int visit(const hk_kernel *k) {
   static const uint32_t flags[] = {0, HK_IGEMM_SUSPEND, HK_IGEMM_RESUME, HK_IGEMM_RESUME | HK_IGEMM_SUSPEND, HK_IGEMM_AFFINE,
                                    HK_IGEMM_BEFORE | HK_IGEMM_CLAMP, HK_IGEMM_AFFINE | HK_IGEMM_CLAMP | HK_IGEMM_AFTER,
                                    HK_IGEMM_RESUME | HK_IGEMM_AFFINE | HK_IGEMM_BEFORE | HK_IGEMM_CLAMP};
-  const int64_t lanes = hk_isa_lanes(k->isa);
+  const bool dot = k->family == HK_FAMILY_DOT;
+  const int64_t lanes = dot ? 1 : hk_isa_lanes(k->isa);
   int bad = 0;
   for (int64_t v = 1; v <= k->nr / lanes; v++)
     for (int64_t count = 1; count <= 27; count += count < 14 ? 1 : 5)
       for (int64_t tail = 1; tail <= lanes; tail += lanes > 4 ? 3 : 1)
         for (int round = 0; round < 4; round++) {
-          const shape s = {count, draw(4), 1 + draw(9), v, (v - 1) * lanes + tail, flags[draw(HK_COUNT(flags))], round & 1};
-          const bool ok = k->family == HK_FAMILY_IGEMM ? igemm_agrees(k->fn, &s, lanes) : pgemm_agrees(k->fn, &s, lanes, k->mr);
+          const shape s = {count, draw(4), 1 + draw(dot ? 40 : 9), v, (v - 1) * lanes + tail, flags[draw(HK_COUNT(flags))], round & 1};
+          const bool ok = k->family != HK_FAMILY_PGEMM ? igemm_agrees(k->fn, &s, lanes, dot) : pgemm_agrees(k->fn, &s, lanes, k->mr);
           if (!ok && bad++ < 5)
             printf("%s: count %lld segments %lld channels %lld vectors %lld columns %lld flags %u\n", k->name,
                    (long long)s.count, (long long)s.segments, (long long)s.channels, (long long)v, (long long)s.columns,
@@ -214,7 +215,7 @@ int main(void) {
     const hk_kernel *k = &hk_kernels[i];
     if (!hk_cpu_has(k->isa)) continue;
     if (k->family == HK_FAMILY_GATHER) bad += visit_gather(k);
-    else if (k->family == HK_FAMILY_IGEMM || k->family == HK_FAMILY_PGEMM) bad += visit(k);
+    else if (k->family == HK_FAMILY_IGEMM || k->family == HK_FAMILY_PGEMM || k->family == HK_FAMILY_DOT) bad += visit(k);
     else continue;
     if (k->family == HK_FAMILY_IGEMM) bad += broken_are_caught(k);
     rows++;
