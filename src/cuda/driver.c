@@ -72,10 +72,3 @@ hk_status hk_cu_here(hk_cu_device *d) {
   if (!s) s = hk_cu_check(cu->driver_version(&d->driver), "asking for the driver's version");
   return s;
 }
-
-bool hk_cu_is_device_pointer(const void *p) {
-  enum { MEMORY_TYPE = 2, HOST = 1 };
-  const hk_cu_driver *cu = hk_cu();
-  unsigned type = 0;
-  return cu && !cu->pointer_attribute(&type, MEMORY_TYPE, (hk_cu_ptr)(uintptr_t)p) && type != HOST;
-}

@@ -27,7 +27,6 @@ typedef struct hk_cu_config {
 #define HK_CU_ENTRIES(ENTRY)                                                                                          \
   ENTRY(init, "cuInit", (unsigned flags))                                                                             \
   ENTRY(device_get, "cuDeviceGet", (hk_cu_dev *device, int ordinal))                                                  \
-  ENTRY(device_count, "cuDeviceGetCount", (int *count))                                                               \
   ENTRY(device_name, "cuDeviceGetName", (char *name, int size, hk_cu_dev device))                                     \
   ENTRY(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, hk_cu_dev device))                      \
   ENTRY(driver_version, "cuDriverGetVersion", (int *version))                                                         \
@@ -39,9 +38,6 @@ typedef struct hk_cu_config {
   ENTRY(alloc, "cuMemAlloc_v2", (hk_cu_ptr *p, size_t bytes))                                                         \
   ENTRY(free, "cuMemFree_v2", (hk_cu_ptr p))                                                                          \
   ENTRY(copy, "cuMemcpy", (hk_cu_ptr dst, hk_cu_ptr src, size_t bytes))                                               \
-  ENTRY(copy_async, "cuMemcpyAsync", (hk_cu_ptr dst, hk_cu_ptr src, size_t bytes, hk_cu_stream stream))               \
-  ENTRY(fill, "cuMemsetD8_v2", (hk_cu_ptr p, unsigned char value, size_t bytes))                                      \
-  ENTRY(pointer_attribute, "cuPointerGetAttribute", (void *data, int attribute, hk_cu_ptr p))                         \
   ENTRY(stream_sync, "cuStreamSynchronize", (hk_cu_stream stream))                                                    \
   ENTRY(event_create, "cuEventCreate", (hk_cu_event *event, unsigned flags))                                          \
   ENTRY(event_record, "cuEventRecord", (hk_cu_event event, hk_cu_stream stream))                                      \
@@ -85,8 +81,6 @@ const hk_cu_driver *hk_cu(void);
 hk_status hk_cu_here(hk_cu_device *device);
 /* HK_DEVICE with the driver's name of the error, or HK_OK. */
 hk_status hk_cu_check(hk_cu_result result, const char *doing);
-/* True when p is memory that the device can read directly. */
-bool hk_cu_is_device_pointer(const void *p);
 
 /* module.c: kernels of the embedded fatbins by name; loaded once. shared_bytes: dynamic shared memory it may use. */
 hk_status hk_cu_kernel_find(const char *image, const char *name, int shared_bytes, hk_cu_kernel *kernel);
