@@ -219,7 +219,7 @@ int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed) {
     ran += run_decision(&s, c, decision, text);
   }
   names n = {.count = 0};
-  const hk_options o = {.size = sizeof o, .device = HK_CUDA, .math = c->math};
+  const hk_options o = {.size = sizeof o, .device = HK_CUDA, .math = c->math, .rigor = HK_PATIENT};
   CHECK(hk_plan_candidates(&s.p, &s.e, &o, collect, &n) == HK_OK, "%s", hk_last_error());
   for (int i = 0; i < n.count; ++i) ran += run_decision(&s, c, n.text[i], text);
   CHECK(n.count > 0, "%s: no general decision", text);

@@ -1,0 +1,55 @@
+/* The depthwise, grouped and stem kernels as the planner sees them: whether one takes a problem, how it is tiled, how long it
+ * should take. Pure host code. */
+#ifndef HK_CUDA_DW_H
+#define HK_CUDA_DW_H
+#include "cuda/cuda.h"
+#include "cuda/dw_params.h"
+
+#define HK_DW_REASON 160
+
+typedef enum hk_cu_dw_kind {
+  HK_DW_LAST = 0,     /* FMA, channels-last */
+  HK_DW_FIRST = 1,    /* FMA, channels-first */
+  HK_DW_TOEPLITZ = 2, /* tensor cores, channels-first */
+  HK_DW_WALK = 3,     /* tensor cores, channels-last, any filter; groups */
+  HK_DW_ROLL = 4,     /* tensor cores, channels-last, 3x3, 5x5, 7x7 */
+  HK_DW_STEM = 5,     /* tensor cores, one group of few input channels */
+  HK_DW_KINDS = 6
+} hk_cu_dw_kind;
+
+/* Knobs, 0 = chosen here. first: run (outputs a thread: 8 or 16). toeplitz: run (B: 8, 32, 64).
+ * walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
+typedef struct hk_cu_dw_knobs { int run, slabs, rows; } hk_cu_dw_knobs;
+
+typedef struct hk_cu_dw_tiling {
+  const char *image, *kernel;
+  hk_cu_dw params;          /* pointers are filled in at execute; the geometry's device form by the caller */
+  hk_cu_dw_knobs knobs;        /* as chosen */
+  int64_t blocks;
+  int threads, shared_bytes;
+  size_t packed_bytes;      /* weights in the form params.pack, see dw_params.h */
+  bool aligned;             /* x, y and c must be 16-byte aligned */
+  double seconds;           /* predicted on an H200 */
+} hk_cu_dw_tiling;
+
+/* dw_tiles.c, dw_tiles_mma.c: false with the reason. */
+bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_toeplitz(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool roll, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+
+bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+
+/* dw.c: kernels and device parameters of s->tiling; filters (raw, on the device) into tiling.packed_bytes; one call, whose f
+ * is the raw filters. */
+typedef struct hk_cu_dw_state {
+  hk_cu_dw_tiling tiling;
+  hk_cu_kernel kernel, pack;
+} hk_cu_dw_state;
+hk_status hk_cu_dw_build(hk_cu_dw_state *s, const hk_geom *g, const hk_epi *e);
+hk_status hk_cu_dw_pack(const hk_cu_dw_state *s, const void *f, void *to, void *stream);
+hk_status hk_cu_dw_run(const hk_cu_dw_state *s, const hk_cu_call *call, const void *packed, const void *slopes);
+
+hk_cu_div hk_cu_dw_divisor(int64_t d);
+/* Seconds that the bytes and the given arithmetic clocks (summed over processors) take on an H200: bench/results. */
+double hk_cu_dw_seconds(const hk_geom *g, double clocks, double bytes_factor);
+#endif

@@ -1,0 +1,187 @@
+/* Depthwise convolution of channels-last tensors on the FMA units: any rank, stride, dilation, padding, multiplier.
+ *
+ * A thread owns V channels (16 bytes, or one) and computes TQ outputs of one class of one output row. Filters of 3, 4, 5 or 7
+ * taps a row have loops of their own, with all pixels of the row in registers; others slide a window of TQ pixels along the
+ * taps. Eight threads side by side make 128-byte accesses, and 4 groups of them share each read of the weights. Tap
+ * rows of one block hit L1. One channel a thread takes any strides at all. f32 sums; input dilation is refused by the host.
+ * Registers: TQ*V sums, TQ*V window or TQ+U-1 pixels. */
+#include "dw_common.cuh"
+
+#define THREADS 256
+
+typedef struct last_tile { int type, v, tq, lanes; } last_tile;
+
+/* One pixel's channels; nothing is read where the column lies outside x. */
+HK_DEV uint4 last_load(last_tile t, const char *p, int in) {
+  uint4 u = make_uint4(0, 0, 0, 0);
+  if (in) {
+    if (t.v > 1) u = __ldg((const uint4 *)p);
+    else if (t.type == HK_CU_F32) u.x = __ldg((const unsigned *)p);
+    else u.x = __ldg((const unsigned short *)p);
+  }
+  return u;
+}
+HK_DEV void last_unpack(last_tile t, uint4 u, float *v) {
+  if (t.v > 1) dw_unpack(t.type, u, v);
+  else v[0] = t.type == HK_CU_F32 ? __uint_as_float(u.x) : dw_half(t.type, (hk_cu_u16)u.x);
+}
+HK_DEV void last_weight(last_tile t, const float *from, float *w) {
+  if (t.v > 1) {
+    *(float4 *)w = __ldg((const float4 *)from);
+    if (t.v > 4) *(float4 *)(w + 4) = __ldg((const float4 *)(from + 4));
+  } else {
+    w[0] = __ldg(from);
+  }
+}
+
+/* us taps and stride 1 or 2, constants, dilation 1. p, col: of window index `first`; step, col_step: to the next. */
+HK_DEV void last_few(last_tile t, const char *p, hk_cu_i64 step, int col, int col_step, int width, const int us,
+                     const int stride, const float *weights, int pitch, float (*acc)[8]) {
+  uint4 x[24];
+  const int columns = (t.tq - 1) * stride + us;
+#pragma unroll
+  for (int j = 0; j < columns; ++j, p += step, col += col_step) x[j] = last_load(t, p, (unsigned)col < (unsigned)width);
+  float w[8][8];
+#pragma unroll
+  for (int s = 0; s < us; ++s) last_weight(t, weights + s * pitch, w[s]);
+#pragma unroll
+  for (int j = 0; j < columns; ++j) {
+    float v[8];
+    last_unpack(t, x[j], v);
+#pragma unroll
+    for (int s = 0; s < us; ++s)
+      if (j >= s && (j - s) % stride == 0 && (j - s) / stride < t.tq) {
+#pragma unroll
+        for (int c = 0; c < t.v; ++c) acc[(j - s) / stride][c] = fmaf(v[c], w[s][c], acc[(j - s) / stride][c]);
+      }
+  }
+}
+
+HK_DEV void last_tap(last_tile t, int j, uint4 x, const float *weight, float (*window)[8], float (*acc)[8]) {
+  float w[8];
+  last_weight(t, weight, w);
+  last_unpack(t, x, window[(t.tq - 1 + j) % t.tq]);
+#pragma unroll
+  for (int i = 0; i < t.tq; ++i)
+#pragma unroll
+    for (int v = 0; v < t.v; ++v) acc[i][v] = fmaf(window[(i + j) % t.tq][v], w[v], acc[i][v]);
+}
+
+HK_DEV void last_many(last_tile t, const char *p, hk_cu_i64 step, int col, int col_step, int width, int us, const float *weights,
+                      int pitch, float (*acc)[8]) {
+  float window[8][8];
+  uint4 ahead[8];
+#pragma unroll
+  for (int j = 0; j < t.tq - 1; ++j, p += step, col += col_step) ahead[j] = last_load(t, p, (unsigned)col < (unsigned)width);
+#pragma unroll
+  for (int j = 0; j < t.tq - 1; ++j) last_unpack(t, ahead[j], window[j]);
+#pragma unroll 1
+  for (; us >= t.tq; us -= t.tq) {
+#pragma unroll
+    for (int j = 0; j < t.tq; ++j, p += step, col += col_step) ahead[j] = last_load(t, p, (unsigned)col < (unsigned)width);
+#pragma unroll
+    for (int j = 0; j < t.tq; ++j) last_tap(t, j, ahead[j], weights + j * pitch, window, acc);
+    weights += t.tq * pitch;
+  }
+#pragma unroll
+  for (int j = 0; j < t.tq - 1; ++j, p += step, col += col_step)
+    if (j < us) last_tap(t, j, last_load(t, p, (unsigned)col < (unsigned)width), weights + j * pitch, window, acc);
+}
+
+HK_DEV void last_store(const hk_cu_dw *P, last_tile t, hk_cu_i64 at, hk_cu_i64 c_at, int k, float *v) {
+  const hk_cu_geom *g = &P->g;
+  float cv[8];
+  const int vector = t.v > 1;
+  if (!P->plain) {
+    if (P->e.residual) {
+      if (vector) dw_unpack(t.type, *(const uint4 *)((const char *)P->e.c + c_at * dw_type_bytes(t.type)), cv);
+      else cv[0] = load_f32(P->e.c, c_at, g->y_type);
+    }
+    dw_finish(&P->e, t.v, t.v, k, 1, cv, v);
+  }
+  if (vector) *(uint4 *)((char *)P->e.y + at * dw_type_bytes(t.type)) = dw_pack(t.type, v);
+  else store_f32(P->e.y, at, g->y_type, v[0]);
+}
+
+HK_DEV void last_row(const hk_cu_dw *P, last_tile t, const char *line, int first, int col0, int us, const float *weights,
+                     float (*acc)[8]) {
+  const int col_step = (int)P->g.stride[2] * P->classes, width = (int)P->g.in[2], pitch = P->padded;
+  const hk_cu_i64 step = P->g.x.at[2] * dw_type_bytes(t.type) * col_step;
+  const char *p = line + first * step;
+  const int col = col0 + first * col_step;
+  switch (us) {
+    case 3: last_few(t, p, step, col, col_step, width, 3, 1, weights, pitch, acc); break;
+    case 4: last_few(t, p, step, col, col_step, width, 4, 1, weights, pitch, acc); break;
+    default:
+      if (t.v < 8 && us == 5) last_few(t, p, step, col, col_step, width, 5, 1, weights, pitch, acc);
+      else if (t.v < 8 && us == 7) last_few(t, p, step, col, col_step, width, 7, 1, weights, pitch, acc);
+      else last_many(t, p, step, col, col_step, width, us, weights, pitch, acc);
+  }
+}
+
+HK_DEV void last_body(const hk_cu_dw *P, last_tile t) {
+  const hk_cu_geom *g = &P->g;
+  const int lane = threadIdx.x % t.lanes, sub = threadIdx.x / t.lanes, per = THREADS / t.lanes;
+  const int cb = blockIdx.x % (unsigned)P->channel_blocks, sb = blockIdx.x / (unsigned)P->channel_blocks;
+  const int k = (cb * t.lanes + lane) * t.v, group = sb * per + sub;
+  if (group >= P->groups || k >= P->channels) return;
+  const int channel = g->kg == 1 ? k : k / (int)g->kg;
+  int rest = dw_div(P->div_row_groups, group);
+  const int in_row = group - rest * P->row_groups, block = dw_div(P->div_classes, in_row);
+  const int cls = in_row - block * P->classes, first = block * t.tq;
+  const int np0 = dw_div(P->div_out1, rest), p1 = rest - np0 * (int)g->out[1];
+  const int n = dw_div(P->div_out0, np0), p0 = np0 - n * (int)g->out[0];
+  const char *image = (const char *)P->x + (n * g->x.outer + channel * g->x.group) * dw_type_bytes(t.type);
+  const float *weights = (const float *)P->packed + k;
+  float acc[8][8];
+#pragma unroll
+  for (int i = 0; i < t.tq; ++i)
+#pragma unroll
+    for (int v = 0; v < t.v; ++v) acc[i][v] = 0.0f;
+#pragma unroll 1
+  for (int d = 0; d < (int)g->win[0]; ++d) {
+    const int i0 = p0 * (int)g->stride[0] + d * (int)g->dil[0] - (int)g->lo[0];
+#pragma unroll 1
+    for (int r = 0; r < (int)g->win[1]; ++r) {
+      const int i1 = p1 * (int)g->stride[1] + r * (int)g->dil[1] - (int)g->lo[1];
+      const int in = (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
+      if (P->pairs) {
+        /* stride 2, 3 taps: all columns at once; the host leaves the phases out */
+        const int col = 2 * first - (int)g->lo[2];
+        const hk_cu_i64 step = g->x.at[2] * dw_type_bytes(t.type);
+        if (in)
+          last_few(t, image + (i0 * g->x.at[0] + i1 * g->x.at[1]) * dw_type_bytes(t.type) + col * step, step, col, 1, (int)g->in[2], 3,
+                   2, weights, P->padded, acc);
+        weights += (hk_cu_i64)3 * P->padded;
+        continue;
+      }
+#pragma unroll 1
+      for (int f = 0; f < P->phases; ++f, weights += (hk_cu_i64)P->taps_u * P->padded) {
+        if (!in) continue;
+        const int us = P->phases == 1 ? P->taps_u : ((int)g->win[2] - f + P->phases - 1) / P->phases;
+        const int col0 = (int)g->stride[2] * cls + f * (int)g->dil[2] - (int)g->lo[2];
+        const char *line = image + (i0 * g->x.at[0] + i1 * g->x.at[1] + col0 * g->x.at[2]) * dw_type_bytes(t.type);
+        last_row(P, t, line, first, col0, us, weights, acc);
+      }
+    }
+  }
+  const int p[3] = {p0, p1, cls + P->classes * first};
+  hk_cu_i64 yo = pixel_offset(&g->y, n, p) + dw_channel(g, &g->y, k);
+  hk_cu_i64 co = P->e.residual ? pixel_offset(&g->c, n, p) + dw_channel(g, &g->c, k) : 0;
+  int q = p[2];
+#pragma unroll
+  for (int i = 0; i < t.tq; ++i, q += P->classes, yo += P->classes * g->y.at[2], co += P->classes * g->c.at[2])
+    if (q < g->out[2]) last_store(P, t, yo, co, k, acc[i]);
+}
+
+#define KERNEL(name, type, v, tq, lanes, blocks)                                                           \
+  extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const __grid_constant__ hk_cu_dw P) { \
+    const last_tile t = {type, v, tq, lanes};                                                              \
+    last_body(&P, t);                                                                                      \
+  }
+KERNEL(hk_dw_last_f32_4x8, HK_CU_F32, 4, 8, 8, 2)
+KERNEL(hk_dw_last_f32_1x8, HK_CU_F32, 1, 8, 32, 4)
+KERNEL(hk_dw_last_bf16_8x4, HK_CU_BF16, 8, 4, 8, 2)
+KERNEL(hk_dw_last_bf16_1x8, HK_CU_BF16, 1, 8, 32, 4)
+KERNEL(hk_dw_last_f16_8x4, HK_CU_F16, 8, 4, 8, 2)
+KERNEL(hk_dw_last_f16_1x8, HK_CU_F16, 1, 8, 32, 4)

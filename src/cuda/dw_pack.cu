@@ -1,0 +1,66 @@
+/* Weights into the forms that the depthwise and grouped kernels read; see dw_params.h. One thread an element or word. */
+#include "dw_common.cuh"
+
+typedef struct pack_tap { int d, r, s; } pack_tap;
+
+HK_DEV pack_tap pack_decode(const hk_cu_dw *P, int tap) {
+  const int u = tap % P->taps_u, row = tap / P->taps_u, f = row % P->phases, dr = row / P->phases;
+  pack_tap t = {dr / (int)P->g.win[1], dr % (int)P->g.win[1], f + P->phases * u};
+  return t;
+}
+HK_DEV hk_cu_i64 pack_offset(const hk_cu_geom *g, pack_tap t) { return t.d * g->f.at[0] + t.r * g->f.at[1] + t.s * g->f.at[2]; }
+
+/* Weight of output channel k for input channel c (over all groups) in bits; 0 where they do not meet. */
+HK_DEV hk_cu_u32 pack_bits(const hk_cu_dw *P, int k, int c, pack_tap t) {
+  const hk_cu_geom *g = &P->g;
+  const int group = k / (int)g->kg, in = c - group * (int)g->cg;
+  if (k >= P->channels || in < 0 || in >= g->cg || t.s >= g->win[2]) return 0;
+  return ((const hk_cu_u16 *)P->f)[dw_filter(g, k) + g->f.channel * in + pack_offset(g, t)];
+}
+
+/* Word i of the stem's fragments. Output channels are dealt so that a lane's 16 sums of a pixel are neighbours. */
+HK_DEV hk_cu_u32 pack_stem(const hk_cu_dw *P, hk_cu_i64 i) {
+  const int half = (int)(i & 1), lane = (int)(i >> 1 & 31), j = (int)(i >> 6 & 7);
+  hk_cu_i64 rest = i >> 9;
+  const int step = (int)(rest % P->k_steps);
+  rest /= P->k_steps;
+  const int r = (int)(rest % P->g.win[1]), tile = (int)(rest / P->g.win[1]), n = lane / 4;
+  const int k = tile * 64 + n / 2 * 16 + j * 2 + n % 2, at = step * 16 + half * 8 + lane % 4 * 2;
+  hk_cu_u32 w = 0;
+  for (int e = 0; e < 2; ++e) {
+    const int s = (at + e) / P->pixel, c = (at + e) % P->pixel;
+    const pack_tap t = {0, r, s};
+    if (c < P->g.cg) w |= pack_bits(P, k, c, t) << (16 * e);
+  }
+  return w;
+}
+
+extern "C" __global__ void __launch_bounds__(256) hk_dw_pack(const __grid_constant__ hk_cu_dw P) {
+  const hk_cu_geom *g = &P.g;
+  const hk_cu_i64 step = (hk_cu_i64)gridDim.x * blockDim.x, start = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (P.pack == HK_DW_PACK_STEM) {
+    const hk_cu_i64 count = (hk_cu_i64)((P.channels + 63) / 64) * g->win[1] * P.k_steps * 512;
+    for (hk_cu_i64 i = start; i < count; i += step) ((hk_cu_u32 *)P.packed)[i] = pack_stem(&P, i);
+    return;
+  }
+  if (P.pack != HK_DW_PACK_TABLE) {
+    const int by_tap = P.pack == HK_DW_PACK_TAPS, inner = by_tap ? P.padded : P.taps;
+    const hk_cu_i64 count = (hk_cu_i64)P.taps * (by_tap ? P.padded : P.channels);
+    for (hk_cu_i64 i = start; i < count; i += step) {
+      const int a = (int)(i / inner), b = (int)(i - (hk_cu_i64)a * inner), tap = by_tap ? a : b, k = by_tap ? b : a;
+      const pack_tap t = pack_decode(&P, tap);
+      ((float *)P.packed)[i] =
+          k < P.channels && t.s < g->win[2] ? load_f32(P.f, dw_filter(g, k) + pack_offset(g, t), g->f_type) : 0.0f;
+    }
+    return;
+  }
+  const int words = P.compact ? 4 : 32;
+  const hk_cu_i64 count = (hk_cu_i64)P.table_runs * P.taps * P.reach * words;
+  for (hk_cu_i64 i = start; i < count; i += step) {
+    const int word = (int)(i % words), j = (int)(i / words % P.reach), tap = (int)(i / words / P.reach % P.taps);
+    const int kb = (int)(i / words / P.reach / P.taps);
+    const int k = kb * 8 + (P.compact ? word * 2 : word / 4), c = (kb * 8 / (int)g->kg * (int)g->cg / 8 + j) * 8 + word % 4 * 2;
+    const pack_tap t = pack_decode(&P, tap);
+    ((hk_cu_u32 *)P.packed)[i] = pack_bits(&P, k, c, t) | pack_bits(&P, P.compact ? k + 1 : k, c + 1, t) << 16;
+  }
+}

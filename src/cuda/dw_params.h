@@ -1,0 +1,70 @@
+/* What the host hands to the depthwise and grouped kernels; read by C, nvcc and NVRTC.
+ *
+ * The width is walked in window indices, which make every stride and dilation look like stride 1, dilation 1. With
+ * g = gcd(stride, dilation), phases = stride/g and classes = dilation/g: output q = r + classes*i (class r, index i) and
+ * tap s = f + phases*u (phase f, index u) read column stride*(r + classes*(i + u)) + f*dilation - lo. Within one (r, f)
+ * neighbouring outputs and neighbouring taps both move the column by stride*classes, so a register window slides. */
+#ifndef HK_CUDA_DW_PARAMS_H
+#define HK_CUDA_DW_PARAMS_H
+#include "params.h"
+
+/* Division of 0 <= n < 2^31 by a constant: (n * m >> 32) >> s; d = 1 has m = 0 and gives n. */
+typedef struct hk_cu_div { unsigned d, m, s; } hk_cu_div;
+
+/* Forms of packed weights, tap = ((t*win1 + r)*phases + f)*taps_u + u:
+ *   taps      f32 [tap][channels rounded up to 8]
+ *   channels  f32 [channel][tap]
+ *   stem      [64 channels][row tap][16 of gk][8 blocks][lane][2] fragments of mma; gk = s*pixel + c, see stem.cuh
+ *   table     [run of 8 channels][tap][reach] fragments of mma: 8x8 16-bit weights [k][c], or 8 [c] when groups are single channels */
+enum { HK_DW_PACK_NONE = 0, HK_DW_PACK_TAPS = 1, HK_DW_PACK_CHANNELS = 2, HK_DW_PACK_TABLE = 3, HK_DW_PACK_STEM = 4 };
+
+typedef struct hk_cu_dw {
+  hk_cu_geom g;
+  hk_cu_epi e;
+  const void *x, *f, *packed;
+  int pack, plain;                   /* HK_DW_PACK_*; no epilogue but conversion */
+  int taps;                          /* win0*win1*phases*taps_u */
+  hk_cu_div div_out0, div_out1, div_channels, div_classes, div_row_groups, div_patch, div_phases;
+  int phases, classes, class_length; /* class_length: outputs of the longest class, ceil(out[2]/classes) */
+  int taps_u;                        /* ceil(win[2]/phases) */
+  int channels;                      /* of y, over all groups */
+  int y_vector, x_vector, c_vector;  /* 16-byte accesses along the contiguous dimension are legal */
+
+  /* dw_last: a group is TQ outputs of one class of one output row */
+  int row_groups, groups, steps;     /* groups of an output row; in all; that one thread computes in turn */
+  int pairs;                         /* stride 2, 3 taps, dilation 1: weights packed as with one phase */
+  int channel_blocks, padded;        /* padded: channels rounded up to 8 */
+  int chunk_u;                       /* dw_first, dw_toeplitz: taps staged at a time */
+
+  /* dw_first: a block is planes x rows x lanes threads, each TQ outputs of one class */
+  int planes, rows, lanes;           /* of a block */
+  int plane_count;                   /* n * channels * out[0] */
+  int row_blocks, lane_blocks;
+  int class_run, class_lanes;        /* classes side by side in a block; lanes / class_run */
+  int slots, slot_rows, slot_taps, slot_step; /* input row of slot z is first + z*slot_step; slot of (row, tap) = row*slot_rows + tap*slot_taps */
+  int slot_length;                   /* window indices held a slot, times class_run, padding counted */
+  int weight_pitch;                  /* floats of one row of taps, a multiple of 4 */
+  int weights_at;                    /* floats before the weights in shared memory */
+
+  /* dw_toeplitz: a block is `planes` output rows, `lanes` warps each of 16*B outputs; lane_blocks tile a row */
+  int line_bytes, plane_pitch;       /* staged x of a row; of one plane of its 16-byte pieces */
+  int taps_at, taps_bytes;           /* two copies of the weights of a row, the second one element on */
+  int sums_at, sums_pitch;           /* f32 sums of a row: floats */
+
+  /* stem: a block is tile_rows output rows of tile_length outputs (16 at a time), 64 output channels */
+  int pixel, k_steps;                /* channels of a staged pixel (2, 4, 8); 16-element steps of a filter row */
+  int patch_pixels, patch_pitch;     /* pixels of a staged row; its bytes */
+
+  /* grouped_mma: a block is `slabs` runs of 8 output channels, a warp each, times `teams` that share the pixels */
+  int slabs, teams, slab_blocks;
+  int table_runs;                    /* runs of 8 output channels in the packed table */
+  int in_slabs, reach;               /* runs of 8 input channels in the patch; that one run of outputs reads */
+  int tile_rows, tile_length;        /* output rows and window indices of a block */
+  int row_tiles, tiles, class_count; /* of the image; of a class; = classes */
+  int depth_slots;                   /* slots of one depth tap */
+  int patch_length;                  /* window indices of a slot and phase */
+  int plane_bytes, table_at, stage_at, stage_pitch, stage_bytes; /* shared memory, bytes */
+  int compact;                       /* table holds 8 weights a tap (one channel a group), else 8x8 */
+  int leaks;                         /* zeros of the table meet foreign channels: results that are NaN are recomputed */
+} hk_cu_dw;
+#endif

@@ -1,0 +1,194 @@
+/* Which depthwise kernel takes a problem and how it is cut into blocks: checks common to all, and the two FMA kernels. */
+#include "cuda/dw.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PROCESSORS 132
+#define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
+
+double hk_cu_dw_seconds(const hk_geom *g, double clocks, double bytes_factor) {
+  const double moved = g->bytes * bytes_factor / 4.0e12, worked = clocks / (PROCESSORS * 1.7e9);
+  const double longer = moved > worked ? moved : worked, shorter = moved > worked ? worked : moved;
+  return 3e-6 + longer + 0.3 * shorter;
+}
+
+static int64_t gcd(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t r = a % b;
+    a = b;
+    b = r;
+  }
+  return a;
+}
+
+static bool float_type(hk_type t) { return t == HK_F32 || t == HK_F16 || t == HK_BF16; }
+
+static bool common(const hk_geom *g, const hk_epi *e, char *why) {
+  if (g->x_type != g->f_type || !float_type(g->x_type) || !float_type(g->y_type))
+    REFUSE("takes f32, f16 or bf16 with x and f alike");
+  if (!g->gm || !g->y_channels || !g->gk) REFUSE("nothing to multiply");
+  if (g->batch_grouped) REFUSE("does not take batch groups");
+  if (e->e.gate) REFUSE("a gate pairs channels that lie in different blocks");
+  if (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store || e->e.user || e->e.user2 || e->e.store)
+    REFUSE("does not take user functions");
+  int64_t reach = g->n * g->k * g->groups;
+  for (int d = 0; d < 3; d++) {
+    if (g->in_dil[d] != 1) REFUSE("does not take input dilation");
+    reach *= g->out[d] > 0 ? g->out[d] : 1;
+    if (g->in[d] > 1 << 28 || g->win[d] > 1 << 24 || g->stride[d] > 1 << 20 || g->dil[d] > 1 << 20 || g->out[d] > 1 << 28 ||
+        hk_max64(g->lo[d], -g->lo[d]) > 1 << 28 || g->win[d] * g->dil[d] > 1 << 28 || g->out[d] * g->stride[d] > 1 << 29)
+      REFUSE("a size is above 2^28");
+  }
+  if (g->k * g->groups > 1 << 28 || reach / 8 > INT64_C(1) << 31) REFUSE("more outputs than 2^34");
+  return true;
+}
+
+static bool vector_view(const hk_strides *s, int64_t group, int v) {
+  return s->group == group && s->offset % v == 0 && s->outer % v == 0 && s->at[0] % v == 0 && s->at[1] % v == 0 && s->at[2] % v == 0;
+}
+
+hk_cu_div hk_cu_dw_divisor(int64_t d) {
+  hk_cu_div r = {(unsigned)d, 0, 0};
+  if (d <= 1) return r;
+  while ((INT64_C(1) << r.s) < d) r.s++;
+  r.m = (unsigned)(((UINT64_C(1) << (31 + r.s)) + (uint64_t)d - 1) / (uint64_t)d);
+  r.s--;
+  return r;
+}
+
+static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+  static const char *const names[4][2] = {{"hk_dw_last_f32_1x8", "hk_dw_last_f32_4x8"},
+                                          {"", ""},
+                                          {"hk_dw_last_f16_1x8", "hk_dw_last_f16_8x4"},
+                                          {"hk_dw_last_bf16_1x8", "hk_dw_last_bf16_8x4"}};
+  hk_cu_dw *p = &t->params;
+  const int wide = g->x_type == HK_F32 ? 4 : 8;
+  const bool vector = !unaligned && g->k == 1 && g->groups % wide == 0 && g->y_type == g->x_type && vector_view(&g->x, 1, wide) &&
+                      vector_view(&g->y, 1, wide) && (!e->e.residual || vector_view(&e->c, 1, wide));
+  const int v = vector ? wide : 1, tq = v == 8 ? 4 : 8, lanes = v > 1 ? 8 : 32, per = 256 / lanes;
+  const int64_t row_groups = (int64_t)p->classes * hk_ceil_div(p->class_length, tq);
+  const int64_t groups = g->n * g->out[0] * g->out[1] * row_groups;
+  const int64_t rows = g->win[0] * g->win[1] * p->phases;
+  (void)knobs;
+  if (groups > INT32_MAX / 2) REFUSE("more groups of outputs than 2^30");
+  p->row_groups = (int)row_groups;
+  p->groups = (int)groups;
+  p->div_row_groups = hk_cu_dw_divisor(row_groups);
+  p->channel_blocks = (int)hk_ceil_div(p->channels, lanes * v);
+  p->pack = HK_DW_PACK_TAPS;
+  t->packed_bytes = (size_t)p->taps * (size_t)p->padded * 4;
+  t->image = "dw_last";
+  t->kernel = names[g->x_type][vector];
+  t->aligned = vector;
+  t->threads = 256;
+  t->blocks = hk_ceil_div(groups, per) * p->channel_blocks;
+  /* an FMA of 32 lanes every quarter clock, and per pixel vector a load of 4 clocks at full width */
+  const double work = (double)groups * p->channel_blocks * lanes * (double)rows;
+  const double loads = work * (tq + p->taps_u - 1) * (vector ? 4.0 : 2.0) / 32;
+  const double fmas = work * p->taps_u * tq * v / 128;
+  /* factors fitted to bench/results/gpu-depthwise-2026-11-15.md */
+  const double fitted = !vector ? 3.5 : v == 8 ? 2.3 : 1.75;
+  t->seconds = hk_cu_dw_seconds(g, fitted * (fmas + 0.8 * loads), vector ? 1.1 : g->x.group == 1 ? 1.6 : 8);
+  return true;
+}
+
+static void first_slots(const hk_geom *g, hk_cu_dw *p, int rows) {
+  p->rows = rows;
+  p->slots = rows == 1 ? (int)g->win[1] : (int)((rows - 1) * g->stride[1] + (g->win[1] - 1) * g->dil[1] + 1);
+  p->slot_rows = rows == 1 ? 0 : (int)g->stride[1];
+  p->slot_taps = rows == 1 ? 1 : (int)g->dil[1];
+  p->slot_step = rows == 1 ? (int)g->dil[1] : 1;
+}
+
+/* Shared floats for the planes, rows and lanes set in p. */
+static int64_t first_shared(const hk_geom *g, hk_cu_dw *p, int tq) {
+  const int64_t length = ((int64_t)p->class_lanes * tq + p->chunk_u - 1) * p->class_run;
+  p->slot_length = (int)(length + length / tq + 1);
+  const int64_t sums = (int64_t)p->planes * p->rows * (p->lanes * (tq + tq / 8) + 10);
+  const int64_t tile = (hk_max64((int64_t)p->planes * p->slots * p->slot_length, sums) + 3) / 4 * 4;
+  p->weight_pitch = (p->chunk_u + 3) / 4 * 4;
+  p->weights_at = (int)hk_min64(tile, INT32_MAX / 8);
+  return tile + (int64_t)p->planes * g->win[1] * p->weight_pitch;
+}
+
+static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+  static const char *const names[4][2] = {{"hk_dw_first_f32_8", "hk_dw_first_f32_16"}, {"", ""},
+                                          {"hk_dw_first_f16_8", "hk_dw_first_f16_16"},
+                                          {"hk_dw_first_bf16_8", "hk_dw_first_bf16_16"}};
+  hk_cu_dw *p = &t->params;
+  const int64_t length = p->class_length, wide = hk_ceil_div(length, 16) * 16;
+  const int tq = knobs.run ? knobs.run : wide * 100 > length * 107 ? 8 : 16;
+  if (tq != 8 && tq != 16) REFUSE("run = %d must be 8 or 16", tq);
+  const int64_t need = hk_ceil_div(length, tq), planes = g->n * p->channels * g->out[0];
+  if (planes > INT32_MAX) REFUSE("more planes than 2^31");
+  p->plane_count = (int)planes;
+  p->class_run = (int)hk_min64(p->classes, 256);
+  const int64_t most = hk_max64(1, 256 / p->class_run), tiles = hk_ceil_div(need, most);
+  p->class_lanes = (int)hk_ceil_div(need, tiles);
+  int rows = (int)hk_max64(1, hk_min64(g->out[1], 256 / (p->class_run * p->class_lanes)));
+  p->chunk_u = (int)hk_min64(p->taps_u, 8192);
+  /* four blocks a processor where they fit, else whatever fits */
+  for (int64_t limit = 52 * 1024 / 4;;) {
+    p->lanes = p->class_run * p->class_lanes;
+    first_slots(g, p, rows);
+    p->planes = (int)hk_max64(1, hk_min64(planes, 256 / ((int64_t)p->lanes * rows)));
+    while (p->planes > 1 && first_shared(g, p, tq) > limit) p->planes--;
+    if (first_shared(g, p, tq) <= limit) break;
+    if (rows > 1) rows = (rows + 1) / 2;
+    else if (limit < 200 * 1024 / 4) limit = 200 * 1024 / 4;
+    else if (p->chunk_u > 64) p->chunk_u = (p->chunk_u + 1) / 2;
+    else if (p->class_lanes > 1) p->class_lanes = (p->class_lanes + 1) / 2;
+    else REFUSE("one row of the window does not fit in shared memory");
+  }
+  p->row_blocks = (int)hk_ceil_div(g->out[1], p->rows);
+  p->lane_blocks = (int)(hk_ceil_div(p->classes, p->class_run) * hk_ceil_div(need, p->class_lanes));
+  p->pack = HK_DW_PACK_CHANNELS;
+  t->packed_bytes = (size_t)p->taps * (size_t)p->channels * 4;
+  t->image = "dw_first";
+  t->kernel = names[g->x_type][tq == 16];
+  t->knobs.run = tq;
+  t->threads = (int)hk_max64(128, hk_ceil_div((int64_t)p->planes * p->rows * p->lanes, 32) * 32);
+  t->blocks = hk_ceil_div(planes, p->planes) * p->row_blocks * p->lane_blocks;
+  t->shared_bytes = (int)first_shared(g, p, tq) * 4;
+  const double per_row = (double)p->taps_u * (tq + 2) / 4 + 2 * tq;
+  const double warps = (double)t->blocks * hk_ceil_div((int64_t)p->planes * p->rows * p->lanes, 32);
+  const double stage = (double)t->blocks * p->planes * p->slots * p->slot_length / 32 * 3;
+  const bool contiguous = g->x.at[2] == 1 && g->y.at[2] == 1;
+  /* 400 clocks of set-up a warp: bench/results/gpu-depthwise-2026-11-15.md */
+  t->seconds = hk_cu_dw_seconds(g, warps * 400 + (warps * per_row * (double)g->win[1] + stage) * (double)g->win[0] * p->phases, contiguous ? 1.15 : 6);
+  return true;
+}
+
+bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+  memset(t, 0, sizeof *t);
+  if (!common(g, e, why)) return false;
+  hk_cu_dw *p = &t->params;
+  const int64_t common_step = gcd(g->stride[2], g->dil[2]);
+  t->knobs = knobs;
+  p->phases = (int)(g->stride[2] / common_step);
+  if (p->phases > g->win[2]) p->phases = (int)g->win[2]; /* later phases hold no tap; one tap a phase needs no window */
+  p->classes = g->win[2] == 1 ? 1 : (int)(g->dil[2] / common_step);
+  if (p->phases == g->win[2]) p->classes = 1;
+  p->pairs = kind == HK_DW_LAST && g->stride[2] == 2 && g->win[2] == 3 && g->dil[2] == 1;
+  if (p->pairs) p->phases = 1;
+  p->class_length = (int)hk_ceil_div(g->out[2], p->classes);
+  p->taps_u = (int)hk_ceil_div(g->win[2], p->phases);
+  p->channels = (int)(g->k * g->groups);
+  p->padded = (p->channels + 7) / 8 * 8;
+  p->plain = !e->any;
+  if (g->win[0] * g->win[1] * p->phases * p->taps_u > 1 << 24) REFUSE("more taps than 2^24");
+  p->taps = (int)(g->win[0] * g->win[1]) * p->phases * p->taps_u;
+  p->div_out0 = hk_cu_dw_divisor(g->out[0]);
+  p->div_out1 = hk_cu_dw_divisor(g->out[1]);
+  p->div_channels = hk_cu_dw_divisor(p->channels);
+  p->div_classes = hk_cu_dw_divisor(p->classes);
+  if (kind < HK_DW_WALK && g->c != 1) REFUSE("takes one channel a group, not %lld", (long long)g->c);
+  switch (kind) {
+    case HK_DW_LAST: return tile_last(g, e, unaligned, knobs, t, why);
+    case HK_DW_FIRST: return tile_first(g, knobs, t, why);
+    case HK_DW_TOEPLITZ: return hk_cu_dw_tile_toeplitz(g, knobs, t, why);
+    case HK_DW_STEM: return hk_cu_dw_tile_stem(g, e, unaligned, knobs, t, why);
+    default: return hk_cu_dw_tile_mma(g, e, unaligned, kind == HK_DW_ROLL, knobs, t, why);
+  }
+}

@@ -1,0 +1,7 @@
+/* Long depthwise filters for bf16; see dw_toeplitz.cuh. */
+#define TYPE HK_CU_BF16
+#define MMA_TYPE "bf16"
+#include "dw_toeplitz.cuh"
+KERNEL(hk_dw_toeplitz_bf16_8, 8, 4)
+KERNEL(hk_dw_toeplitz_bf16_32, 32, 3)
+KERNEL(hk_dw_toeplitz_bf16_64, 64, 3)

@@ -1,0 +1,121 @@
+/* Depthwise, grouped and few-channel convolution on the GPU as algorithms: the kernels of src/cuda/dw*.cu and grouped*.cu and stem*.cu, see
+ * docs/cuda-depthwise.md. Filters are kept as given (results that are NaN are recomputed from them) and, behind them, packed;
+ * filters given at execute are packed into the workspace. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/dw.h"
+#include "plan/cuda.h"
+
+enum { RUN, SLABS, ROWS };
+
+static hk_cu_dw_kind kind_of(const hk_algo *algo);
+
+static bool tile(const hk_task *t, const hk_decision *d, hk_cu_dw_tiling *tiling, char *why) {
+  const hk_cu_dw_knobs k = {(int)d->knob[RUN], (int)d->knob[SLABS], (int)d->knob[ROWS]};
+  return hk_cu_dw_tile(kind_of(d->algo), &t->geom, &t->epi, t->options.unaligned, k, tiling, why);
+}
+
+static void fill(const hk_task *t, const hk_cu_dw_tiling *tiling, hk_decision *d) {
+  d->knob[RUN] = tiling->knobs.run, d->knob[SLABS] = tiling->knobs.slabs, d->knob[ROWS] = tiling->knobs.rows;
+  d->predicted_s = tiling->seconds;
+  d->workspace_bytes = t->f_now ? 0 : tiling->packed_bytes;
+}
+
+/* Knobs as they stand in *d; zeros are chosen. */
+static bool check(const hk_task *t, hk_decision *d, char *why) {
+  hk_cu_device here;
+  hk_cu_dw_tiling tiling;
+  for (int i = 0; i < 3; i++)
+    if (d->knob[i] < 0 || d->knob[i] > 1 << 20) return snprintf(why, HK_REASON, "a knob is out of range"), false;
+  if (!hk_plan_cuda_takes(t, &here, why) || !tile(t, d, &tiling, why)) return false;
+  fill(t, &tiling, d);
+  return true;
+}
+
+static bool offer(const hk_task *t, hk_decision *d, char *why) {
+  memset(d->knob, 0, sizeof d->knob);
+  return check(t, d, why);
+}
+
+static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
+  static const int first[][3] = {{8, 0, 0}, {16, 0, 0}}, toeplitz[][3] = {{8, 0, 0}, {32, 0, 0}, {64, 0, 0}};
+  static const int mma[][3] = {{0, 1, 0}, {0, 2, 0}, {0, 3, 0}, {0, 4, 0}, {0, 6, 0}, {0, 8, 0}, {64, 2, 0}, {64, 4, 0}, {0, 2, 2}, {0, 4, 4}};
+  const hk_cu_dw_kind kind = kind_of(base->algo);
+  const int (*rows)[3] = kind == HK_DW_FIRST ? first : kind == HK_DW_TOEPLITZ ? toeplitz : mma;
+  const int count = kind == HK_DW_LAST || kind == HK_DW_STEM ? 0 : kind == HK_DW_FIRST ? HK_COUNT(first) : kind == HK_DW_TOEPLITZ ? HK_COUNT(toeplitz) : HK_COUNT(mma);
+  char why[HK_REASON];
+  for (int i = 0; i < count; i++) {
+    *d = *base;
+    for (int j = 0; j < 3; j++) d->knob[j] = rows[i][j];
+    if (!check(t, d, why) || !memcmp(d->knob, base->knob, sizeof d->knob) || index-- > 0) continue;
+    return true;
+  }
+  return false;
+}
+
+static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/* Raw filters, then the packed ones at the end of the same buffer. */
+static hk_status pack(hk_plan *plan, const hk_cu_dw_state *own, hk_cu_weights *w) {
+  const hk_geom *g = &plan->task.geom;
+  hk_cu_buffer raw = {0};
+  hk_status s = hk_cu_filters_make(&raw, g, plan->raw_f, &w->f_shift);
+  const size_t at = padded(raw.bytes);
+  if (!s) s = hk_cu_buffer_make(&w->f, NULL, at + padded(own->tiling.packed_bytes));
+  if (!s) s = hk_cu_copy(w->f.data, raw.data, raw.bytes);
+  hk_cu_buffer_free(&raw);
+  if (!s) s = hk_cu_dw_pack(own, (const char *)w->f.data + w->f_shift * (int64_t)hk_type_bytes(g->f_type), (char *)w->f.data + at, NULL);
+  if (!s) s = hk_cu_check(hk_cu()->ctx_sync(), "packing filters");
+  plan->packed->f_bytes = w->f.bytes;
+  return s;
+}
+
+static hk_status build(hk_plan *plan) {
+  const hk_task *t = &plan->task;
+  char why[HK_REASON];
+  hk_cu_weights *w;
+  hk_cu_dw_state *own = plan->own = hk_alloc_zero(sizeof *own);
+  if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  if (!tile(t, &plan->decision, &own->tiling, why)) return hk_fail(HK_UNSUPPORTED, "%s: %s", plan->decision.algo->name, why);
+  hk_status s = hk_cu_dw_build(own, &t->geom, &t->epi);
+  if (!s) s = hk_plan_cuda_weights(plan, &w);
+  if (!s && t->f_now && !hk_plan_shares(plan)) s = pack(plan, own, w);
+  return s;
+}
+
+static hk_status run(const hk_plan *plan, const hk_call *call) {
+  const hk_cu_dw_state *own = plan->own;
+  const hk_cu_weights *w = plan->packed->f;
+  hk_cu_call c = hk_plan_cuda_call(plan, call);
+  const void *packed = call->workspace;
+  if (plan->task.f_now) {
+    c.f = (const char *)w->f.data + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
+    packed = (const char *)w->f.data + w->f.bytes - padded(own->tiling.packed_bytes);
+  } else {
+    const hk_status s = hk_cu_dw_pack(own, call->f, call->workspace, call->stream);
+    if (s) return s;
+  }
+  return hk_cu_dw_run(own, &c, packed, w->slopes.data);
+}
+
+static void destroy(hk_plan *plan) { hk_free(plan->own); }
+
+#define ALGO(variable, text)                                                                                             \
+  const hk_algo variable = {.name = text, .knobs = {"run", "slabs", "rows"}, .family = HK_FAMILY_NONE, .device = HK_CUDA, \
+                            .offer = offer, .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy}
+ALGO(hk_algo_cuda_dw_last, "cuda_dw_last");
+ALGO(hk_algo_cuda_dw_first, "cuda_dw_first");
+ALGO(hk_algo_cuda_toeplitz, "cuda_toeplitz");
+ALGO(hk_algo_cuda_grouped, "cuda_grouped");
+ALGO(hk_algo_cuda_roll, "cuda_roll");
+ALGO(hk_algo_cuda_stem, "cuda_stem");
+
+static hk_cu_dw_kind kind_of(const hk_algo *algo) {
+  return algo == &hk_algo_cuda_dw_last    ? HK_DW_LAST
+         : algo == &hk_algo_cuda_dw_first ? HK_DW_FIRST
+         : algo == &hk_algo_cuda_toeplitz ? HK_DW_TOEPLITZ
+         : algo == &hk_algo_cuda_grouped  ? HK_DW_WALK
+         : algo == &hk_algo_cuda_stem     ? HK_DW_STEM
+                                          : HK_DW_ROLL;
+}
