@@ -31,6 +31,7 @@ HK_INLINE void dwc_run(const int pixels, const int taps, const int kind, const b
         if (kind == DWC_BROADCAST) v = v_bcast(x);
         else v = (inside && !HK_MASKS_FREE) || b->whole ? v_load(x) : v_load_m(x, b->mask);
         if (kind == DWC_PERMUTE) v = v_permute(v, index);
+        else if (taps > 1) HK_HOLD(v);
         HK_UNROLL for (int t = 0; t < taps; t++) {
           if (m - t >= 0 && m - t < pixels) acc[m - t] = v_fma(v, w[t], acc[m - t]);
         }

@@ -12,6 +12,15 @@
 /* Keeps gcc from computing the addresses of all cases of a switch before it, and from spilling them. */
 #define HK_OPAQUE(pointer) __asm__("" : "+r"(pointer))
 
+/* Keeps a loaded vector in its register: gcc would rather load it again inside each multiply-add. */
+#if defined(__x86_64__)
+#define HK_HOLD(v) __asm__("" : "+v"(v))
+#elif defined(__aarch64__)
+#define HK_HOLD(v) __asm__("" : "+w"(v))
+#else
+#define HK_HOLD(v) ((void)0)
+#endif
+
 /* v is one vector of sums, r the residual there; flags are known to be nonzero */
 HK_INLINE v_f32 fuse_vector(const hk_dw_fuse *e, v_f32 v, v_f32 scale, v_f32 bias, v_f32 r) {
   if (e->flags & HK_DW_AFFINE) v = v_fma(v, scale, bias);

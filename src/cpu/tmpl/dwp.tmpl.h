@@ -10,7 +10,8 @@ HK_INLINE void dwp_run(const int vectors, const int taps, v_f32 *acc, const floa
   v_f32 w[HK_RUN_TAPS];
   HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_bcast(f + t);
   HK_UNROLL for (int m = 0; m < vectors + taps - 1; m++) {
-    const v_f32 v = v_load(x);
+    v_f32 v = v_load(x);
+    if (taps > 1) HK_HOLD(v);
     x += step;
     HK_UNROLL for (int t = 0; t < taps; t++) {
       if (m - t >= 0 && m - t < vectors) acc[m - t] = v_fma(v, w[t], acc[m - t]);
@@ -103,7 +104,8 @@ HK_INLINE void dwp_run_masked(const int vectors, const int taps, const bool insi
     HK_OPAQUE(x);
     const bool in = inside || (m >= r->first && m < r->last);
     if (in || HK_VW > 8) {
-      const v_f32 v = v_load_m(in ? x : zero_vector, lanes);
+      v_f32 v = v_load_m(in ? x : zero_vector, lanes);
+      if (taps > 1) HK_HOLD(v);
       HK_UNROLL for (int t = 0; t < taps; t++) {
         if (m - t >= 0 && m - t < vectors) acc[m - t] = v_fma(v, w[t], acc[m - t]);
       }
