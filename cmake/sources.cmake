@@ -6,6 +6,9 @@ set(HK_DEFINITIONS "")
 # Kernels are vectorised by hand; gcc 12's own vectoriser reads beyond the end of what the plain C tiles load
 # (tests/c/dense_kernels_test.c faults at the guard pages).
 set(kernel_flags -fno-math-errno -fno-trapping-math -fno-tree-vectorize)
+if(HK_SANITIZE)
+  list(APPEND kernel_flags -O1 -g1) # unrolled tiles with a check at every load take gcc minutes a file otherwise
+endif()
 
 # hk_isa_sources(<ISA> <glob> <flag>...): compiles the files of one ISA with its flags, if the compiler knows them all.
 function(hk_isa_sources isa pattern)
@@ -29,11 +32,13 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
   set(avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
   hk_isa_sources(AVX2 "src/cpu/x86/*_avx2.c" ${avx2})
   hk_isa_sources(AVXVNNI "src/cpu/x86/*_avxvnni.c" ${avx2} -mavxvnni)
-  hk_isa_sources(AVX512 "src/cpu/x86/*_avx512.c" ${avx512})
-  hk_isa_sources(AVX512VNNI "src/cpu/x86/*_avx512vnni.c" ${avx512} -mavx512vnni)
-  hk_isa_sources(AVX512BF16 "src/cpu/x86/*_avx512bf16.c" ${avx512} -mavx512bf16)
-  hk_isa_sources(AVX512FP16 "src/cpu/x86/*_avx512fp16.c" ${avx512} -mavx512fp16)
-  hk_isa_sources(AMX "src/cpu/x86/*_amx.c" ${avx512} -mamx-tile -mamx-int8 -mamx-bf16)
+  if(HK_AVX512)
+    hk_isa_sources(AVX512 "src/cpu/x86/*_avx512.c" ${avx512})
+    hk_isa_sources(AVX512VNNI "src/cpu/x86/*_avx512vnni.c" ${avx512} -mavx512vnni)
+    hk_isa_sources(AVX512BF16 "src/cpu/x86/*_avx512bf16.c" ${avx512} -mavx512bf16)
+    hk_isa_sources(AVX512FP16 "src/cpu/x86/*_avx512fp16.c" ${avx512} -mavx512fp16)
+    hk_isa_sources(AMX "src/cpu/x86/*_amx.c" ${avx512} -mamx-tile -mamx-int8 -mamx-bf16)
+  endif()
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
   hk_isa_sources(NEON "src/cpu/arm/*_neon.c")
 endif()
