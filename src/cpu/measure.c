@@ -5,22 +5,29 @@
 
 /* peak_<isa>.c: runs n rounds of independent FMAs and returns the flops done; the result is kept observable */
 double hk_peak_scalar(int64_t rounds, volatile float *sink);
-#if defined(__x86_64__)
+#if HK_HAVE_AVX2
 double hk_peak_avx2(int64_t rounds, volatile float *sink);
+#endif
+#if HK_HAVE_AVX512
 double hk_peak_avx512(int64_t rounds, volatile float *sink);
-#elif defined(__aarch64__)
+#endif
+#if HK_HAVE_NEON
 double hk_peak_neon(int64_t rounds, volatile float *sink);
 #endif
 
 typedef double (*peak_fn)(int64_t rounds, volatile float *sink);
 
 static peak_fn peak_of(hk_isa isa) {
-#if defined(__x86_64__)
+#if HK_HAVE_AVX512
   if (isa >= HK_ISA_AVX512) return hk_peak_avx512;
-  if (isa == HK_ISA_AVX2) return hk_peak_avx2;
-#elif defined(__aarch64__)
+#endif
+#if HK_HAVE_AVX2
+  if (isa >= HK_ISA_AVX2) return hk_peak_avx2;
+#endif
+#if HK_HAVE_NEON
   if (isa == HK_ISA_NEON) return hk_peak_neon;
 #endif
+  (void)isa;
   return hk_peak_scalar;
 }
 
