@@ -1,6 +1,6 @@
 /* winograd2, winograd4: F(2x2, 3x3) and F(4x4, 3x3) for windows of 3 x 3, stride 1, no dilation, over adjacent channels.
  * 2.25 and 4 times fewer multiplications than direct; allowed by HK_MATH_FAST_ALGORITHMS only. The error of a sum stays
- * under error_factor * gk * eps * sum |x||f| (tests/c/winograd_test.c measures it). Needs workspace (a slot a thread),
+ * (where the sums of a tile are alike in size, hence 16 channels or more) under error_factor * gk * eps * sum |x||f| (tests/c/winograd_test.c measures it). Needs workspace (a slot a thread),
  * and the weights at creation. The products of the transformed domain run on igemm's kernels. */
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +19,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (g->stride[1] != 1 || g->stride[2] != 1) no = "the stride is not 1";
   else if (g->dil[1] != 1 || g->dil[2] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is dilation";
   else if (g->x.channel != 1 && g->c > 1) no = "the channels of x are not adjacent";
+  else if (g->c < 16) no = "fewer than 16 channels: the transforms cost more than they save, and their error stands out";
   else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
   else if (t->options.stateful) no = "streaming state lies channel by channel";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
