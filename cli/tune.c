@@ -101,7 +101,8 @@ static void note(void *context, const hk_candidate *c) {
 
 static double time_once(const hk_plan *plan, const hk_args *args, int reps) {
   const double start = cli_now();
-  for (int i = 0; i < reps; i++) hk_plan_execute(plan, args);
+  for (int i = 0; i < reps; i++)
+    if (hk_plan_execute(plan, args)) return INFINITY; /* never the best */
   return (cli_now() - start) / reps;
 }
 
@@ -112,11 +113,15 @@ static hk_status audit_time(audit *a, const cli_item *item, const hk_epilogue *e
   int reps[MOST];
   const hk_weights w = cli_operands_weights(m);
   hk_status s = HK_OK;
+  int widest = 0; /* the plan whose workspace serves all */
   for (int i = 0; i < a->count && !s; i++) {
     hk_options forced = *options;
     forced.decision = a->decision[i];
-    if ((s = hk_plan_create(&plan[i], &item->problem, e, &forced, &w))) break;
-    if ((s = cli_operands_workspace(m, plan[i]))) break;
+    s = hk_plan_create(&plan[i], &item->problem, e, &forced, &w);
+    if (!s && hk_plan_workspace(plan[i]) > hk_plan_workspace(plan[widest])) widest = i;
+  }
+  if (!s && a->count) s = cli_operands_workspace(m, plan[widest]);
+  for (int i = 0; i < a->count && !s; i++) {
     const hk_args args = cli_operands_args(m, plan[i]);
     const double cold = time_once(plan[i], &args, 1), warm = cold > 0.05 ? cold : time_once(plan[i], &args, 1);
     const int many = (int)(2e-4 / (warm + 1e-9));
