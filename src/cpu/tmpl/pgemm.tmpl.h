@@ -7,34 +7,7 @@
 #define HK_TILE "pgemm_tile.tmpl.h"
 typedef void (*tile_fn)(const hk_pgemm_args *r, int64_t m0);
 
-#if HK_ROWS_1 > 0
-#define HK_NV 1
-#define HK_ROWS HK_ROWS_1
-#include "tile_rows.tmpl.h"
-#undef HK_NV
-#undef HK_ROWS
-#endif
-#if HK_ROWS_2 > 0
-#define HK_NV 2
-#define HK_ROWS HK_ROWS_2
-#include "tile_rows.tmpl.h"
-#undef HK_NV
-#undef HK_ROWS
-#endif
-#if HK_ROWS_3 > 0
-#define HK_NV 3
-#define HK_ROWS HK_ROWS_3
-#include "tile_rows.tmpl.h"
-#undef HK_NV
-#undef HK_ROWS
-#endif
-#if HK_ROWS_4 > 0
-#define HK_NV 4
-#define HK_ROWS HK_ROWS_4
-#include "tile_rows.tmpl.h"
-#undef HK_NV
-#undef HK_ROWS
-#endif
+#include "tiles.tmpl.h"
 
 static void run(const hk_pgemm_args *r, const tile_fn *tiles, int64_t most) {
   int64_t left = r->count, m = 0;
@@ -46,21 +19,5 @@ static void run(const hk_pgemm_args *r, const tile_fn *tiles, int64_t most) {
   }
 }
 
-void HK_NAME(const void *args) {
-  const hk_pgemm_args *r = args;
-  switch (r->vectors) {
-#if HK_ROWS_1 > 0
-    case 1: run(r, tiles_1_rows, HK_ROWS_1); return;
-#endif
-#if HK_ROWS_2 > 0
-    case 2: run(r, tiles_2_rows, HK_ROWS_2); return;
-#endif
-#if HK_ROWS_3 > 0
-    case 3: run(r, tiles_3_rows, HK_ROWS_3); return;
-#endif
-#if HK_ROWS_4 > 0
-    case 4: run(r, tiles_4_rows, HK_ROWS_4); return;
-#endif
-    default: return;
-  }
-}
+#define HK_ARGS hk_pgemm_args
+#include "tiles_entry.tmpl.h"

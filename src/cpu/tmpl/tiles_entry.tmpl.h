@@ -1,0 +1,20 @@
+/* The kernel HK_NAME: picks the table of tiles by args->vectors and hands it to run(), which the family defines.
+ * Define HK_ARGS (the family's arguments) before. */
+void HK_NAME(const void *args) {
+  const HK_ARGS *r = args;
+  switch (r->vectors) {
+#if HK_ROWS_1 > 0
+    case 1: run(r, tiles_1_rows, HK_ROWS_1); return;
+#endif
+#if HK_ROWS_2 > 0
+    case 2: run(r, tiles_2_rows, HK_ROWS_2); return;
+#endif
+#if HK_ROWS_3 > 0
+    case 3: run(r, tiles_3_rows, HK_ROWS_3); return;
+#endif
+#if HK_ROWS_4 > 0
+    case 4: run(r, tiles_4_rows, HK_ROWS_4); return;
+#endif
+    default: return;
+  }
+}
