@@ -165,7 +165,10 @@ static double predict(const hk_task *t, const hk_grouped *p) {
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
   hk_grouped p = {0};
   if (!hk_grouped_layout(t, d, &p, why)) return false;
-  d->predicted_s = predict(t, &p);
+  /* tiles for few channels read their rows again and again: with many channels a group those leave L1, and it takes up
+   * to twice the count above; many outputs read the staged rows once a tile (bench/results/cost-audit-2026-11-15.txt) */
+  const double channels = (double)t->geom.c / 256;
+  d->predicted_s = predict(t, &p) * (1 + (channels < 1 ? channels : 1)) * (t->geom.k > 32 ? 1.5 : 1);
   d->workspace_bytes = 0;
   return true;
 }

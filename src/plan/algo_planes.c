@@ -92,8 +92,10 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const bool ready = g->taps == 1 && g->k <= 64 && step == 1 && !g->lo[2];
   if (!ready) cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
   cycles += vectors * (double)g->taps * 10 / 3e9;
+  if (step > 2) cycles *= 2.5; /* pixels apart: measured 2.2 to 3 times the count above (bench/results/cost-audit-2026-11-15.txt) */
   /* the weights are read again for every strip */
   const double strips = vectors / (double)(d->kernel->nr / lanes);
+  cycles += 1e-7 * strips; /* setting a strip up, same results */
   cycles += 0.6 * hk_cost_move((double)packed_bytes(g) / (double)g->groups * strips, (double)packed_bytes(g));
   const int64_t jobs = (int64_t)hk_max64(1, (int64_t)(vectors / (double)(d->kernel->nr / lanes))) *
                        hk_ceil_div(sets, d->knob[HK_PLANES_BS]);
