@@ -9,7 +9,7 @@
 
 typedef struct scene {
   const char *who, *problem, *epilogue;
-  bool stateful, print;
+  bool callback, print; /* callback: one thread, as in an audio callback */
 } scene;
 
 static const scene scenes[] = {
@@ -22,13 +22,12 @@ enum { SCENES = sizeof scenes / sizeof *scenes };
 
 static hk_status plan_make(hk_plan **plan, const scene *s, const hk_problem *p, const hk_epilogue *e,
                            const cli_operands *memory, const char *decision) {
-  hk_options options = {.size = sizeof options, .stateful = s->stateful, .decision = decision};
+  hk_options options = {.size = sizeof options, .threads = s->callback ? 1 : 0, .decision = decision};
   hk_weights w = cli_operands_weights(memory);
-  if (s->stateful) options.threads = 1; /* as in an audio callback */
   return hk_plan_create(plan, p, e, &options, &w);
 }
 
-/* The result as doubles; the state of a streaming plan is carried from block to block by the caller. */
+/* The result as doubles. */
 static hk_status compute(hk_plan *plan, cli_operands *memory, const hk_problem *p, double *out) {
   hk_status s = cli_operands_workspace(memory, plan);
   hk_args args = cli_operands_args(memory, plan);
