@@ -25,7 +25,7 @@ missing() { # prints those of "$@" that are not installed
 
 have_required_programs() { # on a system without dpkg, or with tools that apt did not install
   local p
-  for p in cc cmake ninja pkg-config python3; do command -v "$p" >/dev/null || return 1; done
+  for p in cc cmake ninja python3; do command -v "$p" >/dev/null || return 1; done
 }
 
 run_as_root=()
@@ -44,19 +44,18 @@ apt_install() {
 if command -v dpkg-query >/dev/null; then
   mapfile -t lack < <(missing "${required[@]}")
   if [ ${#lack[@]} -gt 0 ]; then
-    if may_install; then
-      echo "setup: installing ${lack[*]}"
-      apt_install "${lack[@]}"
+    if may_install && echo "setup: installing ${lack[*]}" && apt_install "${lack[@]}"; then
+      :
     elif have_required_programs; then
-      echo "setup: not installed by apt, going on without: ${lack[*]}" >&2
+      echo "setup: could not be installed, going on without: ${lack[*]}" >&2
     else
-      echo "setup: these packages are missing and may not be installed from here. Run:" >&2
+      echo "setup: these packages are missing and could not be installed from here. Run:" >&2
       echo "  sudo apt-get install -y ${lack[*]}" >&2
       exit 1
     fi
   fi
 elif ! have_required_programs; then
-  echo "setup: needs a C compiler, cmake >= 3.22, ninja, pkg-config and python3 (on Debian: ${required[*]})" >&2
+  echo "setup: needs a C compiler, cmake >= 3.22, ninja and python3 (on Debian: ${required[*]})" >&2
   exit 1
 fi
 
