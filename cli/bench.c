@@ -1,6 +1,7 @@
 /* `hankel bench`: times problems, warm (the same operands again and again) or cold (caches emptied before each call),
  * in rounds that alternate between hankel and its peers, so that a slow moment of the machine falls on all. The peak
  * that percentages refer to is measured in the same run. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -38,7 +39,7 @@ static const cli_option table[] = {
 /* ---- one contender */
 typedef struct contender {
   hk_plan *plan; /* NULL: a peer */
-  hk_args args;
+  cli_site site;
   const hk_peer *peer;
   void *state;
   int calls; /* in one sample */
@@ -50,7 +51,7 @@ static bool call(const contender *c) {
     c->peer->run(c->state);
     return true;
   }
-  return hk_plan_execute(c->plan, &c->args) == HK_OK;
+  return hk_plan_execute(c->plan, &c->site.args[0]) == HK_OK;
 }
 
 /* Twice the last cache, written and read: what was in it is gone. */
@@ -75,6 +76,7 @@ static double tick(void) {
 }
 
 static double sample(const contender *c) {
+  if (c->site.device == HK_CUDA) return cli_site_time(&c->site, c->plan, c->calls);
   if (o.cold) caches_empty();
   double start = tick();
   for (int i = 0; i < c->calls; i++) call(c);
@@ -84,6 +86,12 @@ static double sample(const contender *c) {
 /* Enough calls that the clock's own cost is under a percent, and no more. */
 static bool calibrate(contender *c) {
   c->calls = 1;
+  if (c->site.device == HK_CUDA) { /* a graph of launches: half a millisecond, at most 200 */
+    const double once = cli_site_time(&c->site, c->plan, 1);
+    c->calls = once > 0 && once < 5e-4 ? (int)(5e-4 / once) + 1 : 1;
+    if (c->calls > 200) c->calls = 200;
+    return isfinite(once);
+  }
   if (!call(c)) return false;
   double start = tick();
   call(c);
@@ -125,8 +133,9 @@ static int threads_of(const hk_options *options, const hk_plan *plan) {
   return options->threads > 0 ? options->threads : 1;
 }
 
-/* Measured anew every few seconds, because clocks move. */
-static double peak_now(const hk_problem *p) {
+/* On the CPU measured anew every few seconds, because clocks move; a GPU's is that of its clocks and units. */
+static double peak_now(const hk_problem *p, const hk_options *options) {
+  if (options->device == HK_CUDA) return cli_gpu_peak(p, options->math);
   static double peak[8], when[8];
   hk_type t = p->x_type;
   if (peak[t] == 0 || cli_now() - when[t] > 5) {
@@ -174,10 +183,11 @@ static int problem_time(bench_row *row, const bench_sheet *s, const cli_item *it
   if (!status) status = cli_operands_workspace(memory, plan);
   c[0] = (contender){.plan = plan};
   if (!status) {
-    c[0].args = cli_operands_args(memory, plan);
+    const hk_args args = cli_operands_args(memory, plan);
     row->decision = cli_decision_text(plan);
-    row->threads = threads_of(options, plan);
-    if (!calibrate(&c[0])) status = HK_INVALID;
+    row->threads = options->device == HK_CUDA ? 1 : threads_of(options, plan);
+    status = cli_site_make(&c[0].site, options->device, 0, &item->problem, e, &args);
+    if (!status && !calibrate(&c[0])) status = HK_INVALID;
   }
   int code = status ? cli_refused(status, row->problem) : CLI_OK, count = 1;
   if (!code) {
@@ -185,9 +195,10 @@ static int problem_time(bench_row *row, const bench_sheet *s, const cli_item *it
     rounds_run(c, count, row);
     row->ours = cli_spread_of(c[0].sample, row->rounds);
     for (int i = 1; i < count; i++) row->peer[which[i]] = cli_spread_of(c[i].sample, row->rounds);
-    row->peak = peak_now(&item->problem) * row->threads;
+    row->peak = peak_now(&item->problem, options) * row->threads;
   }
   for (int i = 1; i < count; i++) c[i].peer->destroy(c[i].state);
+  cli_site_free(&c[0].site);
   hk_plan_destroy(plan);
   return code;
 }
@@ -293,7 +304,11 @@ int cli_bench(const cli_verb *verb, int argc, char **argv) {
   if ((code = cli_planning_options(&options)) || (code = cli_planning_epilogue(&e)) ||
       (code = cli_layout_read(o.layout, &layout)))
     return code;
-  if (!cli_on_cpu(&options, "bench")) return CLI_UNSUPPORTED;
+  s.device = options.device;
+  if (options.device == HK_CUDA && (o.peers.count || o.stream || o.cold || o.own_time)) {
+    cli_error("--peer, --stream, --cold and --own-time are for the CPU; cuDNN is timed beside the device by make bench-gpu");
+    return CLI_UNSUPPORTED;
+  }
   if (o.stream && !words && !o.batch && !o.json && o.block >= 1 && o.block <= 65536) return bench_stream(o.block, options.isa, o.csv);
   if (words + (o.batch != NULL) != 1 || o.rounds < 0 || o.rounds > BENCH_ROUNDS || (o.csv && o.json)) {
     cli_error("one of PROBLEM, --batch and --stream, rounds of 1 to %d, one of --csv and --json; usage: hankel %s", BENCH_ROUNDS,

@@ -12,12 +12,13 @@ typedef struct bench_row {
   cli_spread ours; /* seconds a call */
   cli_spread peer[BENCH_PEERS];
   char refusal[BENCH_PEERS][200]; /* why a peer has no time */
-  double peak;                    /* flop/s of the threads, measured in this run */
+  double peak;                    /* flop/s of the threads, measured in this run; of a GPU by its clocks */
 } bench_row;
 
 typedef struct bench_sheet {
   const hk_peer *peer[BENCH_PEERS];
   int peers;
+  hk_device device;
   bool cold;
   FILE *file;
 } bench_sheet;

@@ -17,18 +17,19 @@ __asm__(".section .rodata\n"
         ".previous\n");
 extern const char cli_report_page[];
 
-static void put_context(cli_json *j, const bench_row *rows, int count) {
+static void put_context(cli_json *j, const bench_sheet *s, const bench_row *rows, int count) {
   hk_machine m = {.size = sizeof m};
+  hk_gpu gpu = {.size = sizeof gpu};
   char when[64] = "";
   time_t now = time(NULL);
   struct tm local;
   if (localtime_r(&now, &local)) strftime(when, sizeof when, "%Y-%m-%d %H:%M", &local);
-  const bool known = !hk_machine_info(&m);
+  const bool known = !hk_machine_info(&m), device = s->device == HK_CUDA && !hk_gpu_info(&gpu);
   cli_json_open(j, "context", '{');
-  cli_json_text(j, "cpu", known ? m.cpu : "unknown");
+  cli_json_text(j, "cpu", device ? gpu.name : known ? m.cpu : "unknown");
   cli_json_integer(j, "threads", count ? rows[0].threads : 1);
   cli_json_number(j, "peak", count ? rows[0].peak : hk_measure_peak(HK_ISA_BEST, HK_F32));
-  cli_json_number(j, "bandwidth", hk_measure_bandwidth((size_t)256 << 20));
+  cli_json_number(j, "bandwidth", device ? gpu.bytes_per_s : hk_measure_bandwidth((size_t)256 << 20));
   cli_json_text(j, "version", hk_version());
   cli_json_text(j, "commit", HK_COMMIT);
   cli_json_text(j, "date", when);
@@ -77,7 +78,7 @@ int bench_html(const bench_sheet *s, const bench_row *rows, int count, const cha
   }
   cli_json j = {.file = data};
   cli_json_open(&j, NULL, '{');
-  put_context(&j, rows, count);
+  put_context(&j, s, rows, count);
   cli_json_open(&j, "peers", '[');
   for (int i = 0; i < s->peers; i++) cli_json_text(&j, NULL, s->peer[i]->name);
   cli_json_close(&j, ']');

@@ -92,6 +92,11 @@ static void case_make(check_case *t, hk_options *made, int64_t index, tally *sum
   if (o.random >= 0) {
     check_random(t, made, cli_random_mix((uint64_t)o.seed, (uint64_t)index));
     made->math |= options.math;
+    if (options.device == HK_CUDA) {
+      check_case_leave_out(t);
+      made->device = HK_CUDA;
+      made->isa = HK_ISA_BEST;
+    }
     return;
   }
   *t = (check_case){.p = items.at[index].problem, .e = epilogue, .with = with, .seed = (uint64_t)o.seed};

@@ -42,6 +42,14 @@ static void residual_strides(check_case *t) {
   t->e.c_strided = 1;
 }
 
+void check_case_leave_out(check_case *t) {
+  t->with &= ~(unsigned)(WITH_STATE | WITH_USER | WITH_USER2 | WITH_STORE | WITH_C_STRIDES);
+  if (t->e.act == HK_ACT_USER) t->e.act = HK_ACT_RELU;
+  t->e.user = t->e.user2 = NULL;
+  t->e.store = NULL;
+  t->e.c_strided = 0;
+}
+
 void check_case_settle(check_case *t) {
   if (t->with & WITH_USER) {
     t->e.act = HK_ACT_USER;
@@ -68,10 +76,11 @@ char *check_line(const check_case *t, const hk_options *options, const char *dec
   bool named = decision && *decision;
   bool plain = !epilogue || !*epilogue || !strcmp(epilogue, "none");
   char *line = cli_text(
-      "hankel check '%s'%s%s%s%s%s%s --seed %llu%s%s%s%s%s", problem ? problem : "?", plain ? "" : " --epilogue '",
+      "hankel check '%s'%s%s%s%s%s%s --seed %llu%s%s%s%s%s%s", problem ? problem : "?", plain ? "" : " --epilogue '",
       plain ? "" : epilogue, plain ? "" : "'", named ? " --decision '" : "", named ? decision : "", named ? "'" : "",
       (unsigned long long)t->seed, with, options->math ? " --math fast" : "", options->isa ? " --isa " : "",
-      options->isa ? hk_isa_name(options->isa) : "", !named && options->rigor == HK_PATIENT ? " --rigor patient" : "");
+      options->isa ? hk_isa_name(options->isa) : "", !named && options->rigor == HK_PATIENT ? " --rigor patient" : "",
+      options->device == HK_CUDA && strcmp(named ? decision : "", "ref") ? " --device cuda" : "");
   free(problem);
   free(epilogue);
   return line;
@@ -228,6 +237,10 @@ check_verdict check_run(const check_case *t, const hk_options *options, check_re
       snprintf(report->reason, sizeof report->reason, "%s", hk_last_error());
       return CHECK_SKIPPED;
     }
+  }
+  if (!n.count) {
+    snprintf(report->reason, sizeof report->reason, "no algorithm of this device takes it");
+    return CHECK_SKIPPED;
   }
   for (int kind = KIND_INTEGERS; verdict == CHECK_PASSED && kind <= KIND_FLOATS; kind++) {
     verdict = kind_run(&c, &n, failed, (check_kind)kind);

@@ -78,6 +78,7 @@ static hk_status plan_make(check_session *c, hk_plan **plan, const char *decisio
   o.parallel_for = own_loop ? backwards : NULL;
   o.decision = *decision ? decision : NULL;
   o.stateful = (c->t->with & WITH_STATE) != 0;
+  if (!strcmp(decision, "ref")) o.device = HK_CPU; /* no device has a reference of its own */
   return hk_plan_create(plan, &c->t->p, &c->t->e, &o, &w);
 }
 
@@ -190,9 +191,9 @@ static bool state_agrees(const check_session *c, const call *k, char *why) {
   return true;
 }
 
-static bool execute(check_session *c, const hk_plan *plan, check_place place, char *result, char *why) {
+static bool execute(check_session *c, const hk_options *where, const hk_plan *plan, check_place place, char *result, char *why) {
   call k = call_make(c, plan, place);
-  hk_status status = cli_execute(c->options, plan, &c->t->p, &c->t->e, &k.args);
+  hk_status status = cli_execute(where, plan, &c->t->p, &c->t->e, &k.args);
   if (status) {
     snprintf(why, CHECK_WHY, "execute: %s (%s)", hk_last_error(), hk_status_name(status));
     return false;
@@ -277,14 +278,14 @@ check_verdict check_session_reference(check_session *c, char why[CHECK_WHY]) {
     return status == HK_UNSUPPORTED ? CHECK_SKIPPED : CHECK_FAILED;
   }
   comparison m = {.with_formula = true, .factor = 1};
-  bool ok = execute(c, plan, PLACE_HIGH, c->result, why) && result_agrees(c, &m, c->result, why);
+  bool ok = execute(c, NULL, plan, PLACE_HIGH, c->result, why) && result_agrees(c, &m, c->result, why);
   hk_plan_destroy(plan);
   for (int64_t j = 0; j < c->u.count; j++) c->reference[j] = result_at(c, c->result, j);
   return ok ? CHECK_PASSED : CHECK_FAILED;
 }
 
 static bool same_bits(check_session *c, const hk_plan *plan, check_place place, const char *what, char *why) {
-  if (!execute(c, plan, place, c->again, why)) return false;
+  if (!execute(c, c->options, plan, place, c->again, why)) return false;
   if (!memcmp(c->result, c->again, c->result_bytes)) return true;
   snprintf(why, CHECK_WHY, "%s gives other bits", what);
   return false;
@@ -315,7 +316,7 @@ bool check_session_decision(check_session *c, const char *decision, char why[CHE
   double factor = hk_plan_error_factor(plan);
   comparison m = {.exact = c->d.kind == KIND_INTEGERS && factor == 0 && check_epilogue_is_exact(c->t),
                   .factor = factor > 1 ? factor : 1};
-  bool ok = execute(c, plan, PLACE_HIGH, c->result, why) && result_agrees(c, &m, c->result, why);
+  bool ok = execute(c, c->options, plan, PLACE_HIGH, c->result, why) && result_agrees(c, &m, c->result, why);
   if (!c->u.sample) ok = ok && same_bits(c, plan, PLACE_LOW, "a second execution", why);
   char *chosen = cli_decision_text(plan); /* the planner may choose otherwise for other threads */
   hk_plan_destroy(plan);

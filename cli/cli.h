@@ -141,8 +141,19 @@ hk_args cli_operands_args(const cli_operands *o, const hk_plan *plan);
 hk_weights cli_operands_weights(const cli_operands *o);
 /* device.c: executes on the options' device from tensors in host memory. */
 hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem *p, const hk_epilogue *e, const hk_args *host);
-/* For verbs that time: false, with a message, when the options ask for CUDA. */
-bool cli_on_cpu(const hk_options *o, const char *verb);
+/* Tensors that stay on the device they are timed on: copies of host's, `sets` of them (0: more than the L2 holds). */
+enum { CLI_SITE_SETS = 12 };
+typedef struct cli_site {
+  hk_device device;
+  int sets, blocks;
+  hk_args args[CLI_SITE_SETS];
+  void *block[3 * CLI_SITE_SETS + 4];
+} cli_site;
+hk_status cli_site_make(cli_site *s, hk_device device, int sets, const hk_problem *p, const hk_epilogue *e, const hk_args *host);
+void cli_site_free(cli_site *s);
+/* The device's rate for a problem's types by its clocks and units, in flop/s; 0 where not known. */
+double cli_gpu_peak(const hk_problem *p, uint32_t math);
+double cli_site_time(const cli_site *s, const hk_plan *plan, int calls); /* mean seconds; infinite when it fails */
 bool cli_problem_is_double(const hk_problem *p); /* scale, bias and user values are double */
 bool cli_problem_is_int8(const hk_problem *p);
 bool cli_type_read(const char *text, hk_type *type);

@@ -1,56 +1,111 @@
-/* Executing a plan on the device that it was made for, from tensors in host memory: on the CPU a plain call; on CUDA the
- * tensors are copied over, the plan runs, y is copied back. For `run` and `check`; timing needs tensors that stay there
- * (bench/gpu). */
+/* Tensors where a plan wants them. On the CPU they are used as they lie; on CUDA they are copied to the device, in several
+ * sets when timing, so that more than the L2 is read. cli_execute does it for one call and brings y back. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
-enum { X, F, C, Y, SCALE, BIAS, WORKSPACE, COUNT };
-
-typedef struct part {
-  const char *host; /* lowest address */
-  size_t bytes, below;
-  void *device;
-} part;
-
-static part tensor(const void *p, hk_extent e, hk_type type) {
-  const size_t element = hk_type_bytes(type);
-  if (!p) return (part){0};
-  return (part){(const char *)p - (size_t)e.below * element, (size_t)e.elements * element, (size_t)e.below * element, NULL};
+static hk_status keep(cli_site *s, const void *from, size_t bytes, void **to) {
+  hk_status status = hk_gpu_alloc(to, bytes);
+  if (status) return status;
+  s->block[s->blocks++] = *to;
+  return from ? hk_gpu_copy(*to, from, bytes) : HK_OK;
 }
 
-static void *place(const part *p) { return p->device ? (char *)p->device + p->below : NULL; }
+/* A tensor `copies` times; to[i] gets the address of element 0 of copy i. */
+static hk_status tensor(cli_site *s, const void *p, hk_extent e, hk_type type, int copies, void **to) {
+  const size_t element = hk_type_bytes(type), below = (size_t)e.below * element;
+  hk_status status = HK_OK;
+  for (int i = 0; p && i < copies && !status; i++) {
+    status = keep(s, (const char *)p - below, (size_t)e.elements * element, &to[i]);
+    if (!status) to[i] = (char *)to[i] + below;
+  }
+  return status;
+}
+
+static hk_status vector(cli_site *s, const void *p, size_t count, size_t element, const void **to) {
+  void *made = NULL;
+  const hk_status status = p && count ? keep(s, p, count * element, &made) : HK_OK;
+  *to = made;
+  return status;
+}
+
+static int sets_for(size_t bytes) {
+  hk_gpu gpu = {.size = sizeof gpu};
+  if (hk_gpu_info(&gpu)) return 1;
+  const double sets = 3.0 * (double)gpu.l2_bytes / (double)(bytes + 1) + 1;
+  return sets > CLI_SITE_SETS ? CLI_SITE_SETS : (int)sets;
+}
+
+static hk_status site_on_gpu(cli_site *s, const hk_problem *p, const hk_epilogue *e, const hk_args *host) {
+  hk_extent x, f, y;
+  void *at[4][CLI_SITE_SETS] = {{NULL}}, *space = NULL;
+  const size_t real = cli_problem_is_double(p) ? 8 : 4;
+  hk_args a = {.size = sizeof a, .workspace_bytes = host->workspace_bytes};
+  hk_status status = hk_problem_extents(p, &x, &f, &y);
+  if (status) return status;
+  if (!s->sets) s->sets = sets_for((size_t)x.elements * hk_type_bytes(p->x_type) + (size_t)y.elements * hk_type_bytes(p->y_type));
+  status = tensor(s, host->x, x, p->x_type, s->sets, at[0]);
+  if (!status) status = tensor(s, host->y, y, p->y_type, s->sets, at[1]);
+  if (!status && host->c != host->y) status = tensor(s, host->c, y, p->y_type, s->sets, at[2]);
+  if (!status) status = tensor(s, host->f, f, p->f_type, 1, at[3]);
+  if (!status) status = vector(s, host->scale, e->scale == 1 ? 1 : (size_t)p->k * (e->scale != 0), real, &a.scale);
+  if (!status) status = vector(s, host->bias, (size_t)p->k * (e->bias != 0), real, &a.bias);
+  if (!status && a.workspace_bytes) status = keep(s, NULL, a.workspace_bytes, &space);
+  for (int i = 0; i < s->sets; i++) {
+    s->args[i] = a;
+    s->args[i].x = at[0][i], s->args[i].y = at[1][i], s->args[i].f = at[3][0], s->args[i].workspace = space;
+    s->args[i].c = host->c == host->y ? at[1][i] : at[2][i];
+  }
+  return status;
+}
+
+hk_status cli_site_make(cli_site *s, hk_device device, int sets, const hk_problem *p, const hk_epilogue *e, const hk_args *host) {
+  *s = (cli_site){.device = device, .sets = device == HK_CUDA ? sets : 1, .args = {*host}};
+  const hk_status status = device == HK_CUDA ? site_on_gpu(s, p, e, host) : HK_OK;
+  if (status) cli_site_free(s);
+  return status;
+}
+
+void cli_site_free(cli_site *s) {
+  for (int i = 0; i < s->blocks; i++) hk_gpu_free(s->block[i]);
+  s->blocks = 0;
+}
+
+double cli_site_time(const cli_site *s, const hk_plan *plan, int calls) {
+  double seconds = 0;
+  if (s->device == HK_CUDA) return hk_gpu_time(plan, s->args, s->sets, calls < s->sets ? s->sets : calls, &seconds) ? INFINITY : seconds;
+  const double start = cli_now();
+  for (int i = 0; i < calls; i++)
+    if (hk_plan_execute(plan, &s->args[0])) return INFINITY;
+  return (cli_now() - start) / calls;
+}
+
+double cli_gpu_peak(const hk_problem *p, uint32_t math) {
+  hk_gpu gpu = {.size = sizeof gpu};
+  if (hk_gpu_info(&gpu)) return 0;
+  switch (p->x_type) {
+  case HK_F16: case HK_BF16: return gpu.tensor_flops;
+  case HK_F8E4M3: return 2 * gpu.tensor_flops;
+  case HK_F32: return math & HK_MATH_TF32 ? gpu.tensor_flops / 2 : math & HK_MATH_SPLIT_F32 ? gpu.tensor_flops / 6 : gpu.fma_flops;
+  default: return 0;
+  }
+}
 
 hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem *p, const hk_epilogue *e, const hk_args *host) {
   hk_extent x, f, y;
+  cli_site site;
+  hk_args args = *host;
   if (!o || o->device == HK_CPU) return hk_plan_execute(plan, host);
-  hk_status s = hk_problem_extents(p, &x, &f, &y);
+  args.workspace_bytes = hk_plan_workspace(plan);
+  hk_status s = cli_site_make(&site, o->device, 1, p, e, &args);
   if (s) return s;
-  const size_t real = cli_problem_is_double(p) ? 8 : 4;
-  part parts[COUNT] = {tensor(host->x, x, p->x_type), tensor(host->f, f, p->f_type), tensor(host->c, y, p->y_type),
-                       tensor(host->y, y, p->y_type)};
-  if (host->scale && e->scale) parts[SCALE] = (part){host->scale, (e->scale == 1 ? 1 : (size_t)p->k) * real, 0, NULL};
-  if (host->bias && e->bias) parts[BIAS] = (part){host->bias, (size_t)p->k * real, 0, NULL};
-  const size_t workspace = hk_plan_workspace(plan);
-  for (int i = 0; i < COUNT && !s; i++) {
-    const size_t bytes = i == WORKSPACE ? workspace : parts[i].bytes;
-    if (!bytes) continue;
-    s = hk_gpu_alloc(&parts[i].device, bytes);
-    if (!s && i != WORKSPACE) s = hk_gpu_copy(parts[i].device, parts[i].host, bytes);
-  }
-  hk_args a = {.size = sizeof a, .x = place(&parts[X]), .f = place(&parts[F]), .c = place(&parts[C]), .y = place(&parts[Y]),
-               .scale = place(&parts[SCALE]), .bias = place(&parts[BIAS]), .workspace = parts[WORKSPACE].device,
-               .workspace_bytes = workspace};
-  if (host->c == host->y) a.c = a.y;
-  if (!s) s = hk_plan_execute(plan, &a);
+  s = hk_plan_execute(plan, &site.args[0]);
   if (!s) s = hk_gpu_sync(NULL);
-  if (!s && parts[Y].bytes) s = hk_gpu_copy((void *)(uintptr_t)parts[Y].host, parts[Y].device, parts[Y].bytes);
-  for (int i = 0; i < COUNT; i++) hk_gpu_free(parts[i].device);
+  if (!s) s = hk_problem_extents(p, &x, &f, &y);
+  const size_t element = hk_type_bytes(p->y_type), below = (size_t)y.below * element;
+  if (!s && host->y) s = hk_gpu_copy((char *)host->y - below, (char *)site.args[0].y - below, (size_t)y.elements * element);
+  cli_site_free(&site);
   return s;
-}
-
-bool cli_on_cpu(const hk_options *o, const char *verb) {
-  if (o->device == HK_CPU) return true;
-  cli_error("hankel %s times the CPU; the device is timed by make bench-gpu (bench/gpu/bench.py) or hk_gpu_time", verb);
-  return false;
 }

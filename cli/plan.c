@@ -38,10 +38,23 @@ static void candidate_note(void *context, const hk_candidate *c) {
   cli_table_add(l->rows, 4, strdup(c->refusal ? c->refusal : ""));
 }
 
+static void floors_gpu(const hk_problem *p, uint32_t math, double *flops_s, double *bytes_s) {
+  hk_gpu gpu = {.size = sizeof gpu};
+  double flops = 0, bytes = 0;
+  hk_problem_work(p, &flops, &bytes);
+  const double peak = cli_gpu_peak(p, math), bandwidth = hk_gpu_info(&gpu) ? 0 : gpu.bytes_per_s;
+  *flops_s = peak > 0 ? flops / peak : 0;
+  *bytes_s = bandwidth > 0 ? bytes / bandwidth : 0;
+}
+
 /* The two least times on this machine: arithmetic at the peak of the plan's threads, bytes at copy bandwidth. */
-static void floors(const hk_plan *plan, const hk_problem *p, double *flops_s, double *bytes_s) {
+static void floors(const hk_plan *plan, const hk_problem *p, const hk_options *options, double *flops_s, double *bytes_s) {
   double flops = 0, bytes = 0, threads = 1, value;
   const char *name;
+  if (options->device == HK_CUDA) {
+    floors_gpu(p, options->math, flops_s, bytes_s);
+    return;
+  }
   for (int i = 0; !hk_plan_symbol(plan, i, &name, &value); i++)
     if (!strcmp(name, "threads")) threads = value;
   hk_problem_work(p, &flops, &bytes);
@@ -71,7 +84,7 @@ static hk_status print_json(const hk_plan *plan, const cli_item *item, const hk_
   hk_status s = HK_OK;
   if (why) {
     double flops_s, bytes_s;
-    floors(plan, &item->problem, &flops_s, &bytes_s);
+    floors(plan, &item->problem, options, &flops_s, &bytes_s);
     cli_json_number(&j, "floor_flops_s", flops_s);
     cli_json_number(&j, "floor_bytes_s", bytes_s);
     lister l = {.json = &j};
@@ -97,8 +110,9 @@ static hk_status print_words(const hk_plan *plan, const cli_item *item, const hk
   for (int i = 0; !hk_plan_symbol(plan, i, &name, &value); i++) printf("  %-18s %.10g\n", name, value);
   if (!why) return HK_OK;
   double flops_s, bytes_s;
-  floors(plan, &item->problem, &flops_s, &bytes_s);
-  printf("\nfloors\n  arithmetic at the measured peak  %.4g us\n  bytes at the measured bandwidth  %.4g us\n", 1e6 * flops_s,
+  floors(plan, &item->problem, options, &flops_s, &bytes_s);
+  const char *how = options->device == HK_CUDA ? "nominal" : "measured";
+  printf("\nfloors\n  arithmetic at the %s peak  %.4g us\n  bytes at the %s bandwidth  %.4g us\n", how, 1e6 * flops_s, how,
          1e6 * bytes_s);
   static const char *const head[] = {"candidate", "predicted us", "workspace", "decision", "why not"};
   cli_table rows = {.columns = 5};

@@ -99,13 +99,6 @@ static void note(void *context, const hk_candidate *c) {
   a->predicted[a->count++] = c->predicted_s;
 }
 
-static double time_once(const hk_plan *plan, const hk_args *args, int reps) {
-  const double start = cli_now();
-  for (int i = 0; i < reps; i++)
-    if (hk_plan_execute(plan, args)) return INFINITY; /* never the best */
-  return (cli_now() - start) / reps;
-}
-
 /* Times every candidate that is not hopeless, rounds interleaved; medians in a->best, 0 where not timed. */
 static hk_status audit_time(audit *a, const cli_item *item, const hk_epilogue *e, const hk_options *options, cli_operands *m) {
   hk_plan *plan[MOST] = {0};
@@ -114,31 +107,34 @@ static hk_status audit_time(audit *a, const cli_item *item, const hk_epilogue *e
   const hk_weights w = cli_operands_weights(m);
   hk_status s = HK_OK;
   int widest = 0; /* the plan whose workspace serves all */
+  cli_site site = {0};
   for (int i = 0; i < a->count && !s; i++) {
     hk_options forced = *options;
     forced.decision = a->decision[i];
     s = hk_plan_create(&plan[i], &item->problem, e, &forced, &w);
     if (!s && hk_plan_workspace(plan[i]) > hk_plan_workspace(plan[widest])) widest = i;
   }
+  const int most = options->device == HK_CUDA ? 200 : 5000; /* there each call is a launch, recorded anew */
   if (!s && a->count) s = cli_operands_workspace(m, plan[widest]);
+  if (!s && a->count) {
+    const hk_args args = cli_operands_args(m, plan[widest]);
+    s = cli_site_make(&site, options->device, 0, &item->problem, e, &args);
+  }
   for (int i = 0; i < a->count && !s; i++) {
-    const hk_args args = cli_operands_args(m, plan[i]);
-    const double cold = time_once(plan[i], &args, 1), warm = cold > 0.05 ? cold : time_once(plan[i], &args, 1);
+    const double cold = cli_site_time(&site, plan[i], 1), warm = cold > 0.05 ? cold : cli_site_time(&site, plan[i], 1);
     const int many = (int)(2e-4 / (warm + 1e-9));
-    reps[i] = many < 1 ? 1 : many > 5000 ? 5000 : many;
+    reps[i] = many < 1 ? 1 : many > most ? most : many;
     if (fastest == 0 || warm < fastest) fastest = warm;
     if (i && warm > 4 * fastest) hk_plan_destroy(plan[i]), plan[i] = NULL;
   }
   for (int r = 0; r < ROUNDS && !s; r++)
     for (int i = 0; i < a->count; i++)
-      if (plan[i]) {
-        const hk_args args = cli_operands_args(m, plan[i]);
-        time[i][r] = time_once(plan[i], &args, reps[i]);
-      }
+      if (plan[i]) time[i][r] = cli_site_time(&site, plan[i], reps[i]);
   for (int i = 0; i < a->count; i++) {
     a->best[i] = plan[i] && !s ? cli_spread_of(time[i], ROUNDS).median : 0;
     hk_plan_destroy(plan[i]);
   }
+  cli_site_free(&site);
   return s;
 }
 
@@ -179,7 +175,9 @@ static int each(cli_items *items, const hk_epilogue *e, const hk_options *option
     if (o.name && !strstr(items->at[i].name, o.name)) continue;
     double log_ratio = 0;
     cli_progress(i, items->count, items->at[i].name);
-    const int one = o.audit ? audit_one(&items->at[i], e, options, &log_ratio) : tune_one(&items->at[i], e, options);
+    hk_options own = *options;
+    if (!strcmp(items->at[i].types, "tf32")) own.math |= HK_MATH_TF32;
+    const int one = o.audit ? audit_one(&items->at[i], e, &own, &log_ratio) : tune_one(&items->at[i], e, &own);
     if (one && !code) code = one;
     if (one) continue;
     sum += log_ratio, used++;
@@ -217,7 +215,6 @@ int cli_tune(const cli_verb *verb, int argc, char **argv) {
   if (!cli_options_read(verb, tables, argc, argv, word, &words, &code)) return code;
   if ((code = cli_planning_options(&options)) || (code = cli_planning_epilogue(&e)) || (code = cli_layout_read(o.layout, &layout)))
     return code;
-  if (!cli_on_cpu(&options, "tune")) return CLI_UNSUPPORTED;
   if (words + (o.batch != NULL) + (o.random != 0) != 1 || o.random < 0 || o.random > 1000000) {
     cli_error("one of PROBLEM, --batch and --random; usage: hankel %s", verb->usage);
     return CLI_USAGE;

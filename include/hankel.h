@@ -361,14 +361,17 @@ typedef struct hk_gpu {
   int32_t processors, driver;
   int64_t l2_bytes;
   int32_t kernels;         /* nonzero: this build holds device code */
+  /* by its clocks and units, not measured; 0 where not known. tensor_flops: bf16, half of it for tf32, twice for e4m3 */
+  double tensor_flops, fma_flops, bytes_per_s;
 } hk_gpu;
 HK_API hk_status hk_gpu_info(hk_gpu *gpu);
 HK_API hk_status hk_gpu_alloc(void **p, size_t bytes);
 HK_API void hk_gpu_free(void *p);
 HK_API hk_status hk_gpu_copy(void *to, const void *from, size_t bytes); /* either side host or device; waits */
 HK_API hk_status hk_gpu_sync(void *stream);                            /* NULL: the whole context */
-/* Mean seconds of one execution: `repeats` of them on args->stream between two events. */
-HK_API hk_status hk_gpu_time(const hk_plan *plan, const hk_args *args, int32_t repeats, double *seconds);
+/* Mean seconds of one execution: `repeats` of them, recorded as a CUDA graph on a stream of its own and replayed, with
+ * args[0..sets-1] in turn (more than the L2 holds, to time memory). Waits for the device. */
+HK_API hk_status hk_gpu_time(const hk_plan *plan, const hk_args *args, int32_t sets, int32_t repeats, double *seconds);
 
 /* Log lines go to this function (NULL: stderr, or HANKEL_LOGFILE). Level and words: HANKEL_VERBOSE. */
 typedef void (*hk_log_fn)(void *context, const char *line);

@@ -25,6 +25,10 @@ void hk_cu_epi_make(const hk_epi *e, hk_cu_epi *to);
 /* True when pixel m = (n, p..) of a tensor lies at m * s->at[2]. */
 bool hk_cu_is_linear(const hk_geom *g, const hk_strides *s);
 
+/* time.c: mean seconds of one of `repeats` calls of body(context, 0..repeats-1, stream), which only launch. They are recorded
+ * as a graph and replayed, so the host's launching is not in the time. */
+hk_status hk_cu_time(hk_status (*body)(void *context, int32_t i, void *stream), void *context, int32_t repeats, double *seconds);
+
 /* memory.c: device memory of a plan, shared by plans made alike */
 typedef struct hk_cu_buffer {
   void *data;

@@ -58,7 +58,7 @@ static hk_status context(const hk_cu_driver *cu) {
 }
 
 hk_status hk_cu_here(hk_cu_device *d) {
-  enum { PROCESSORS = 16, L2_BYTES = 38, MAJOR = 75, MINOR = 76, SHARED_OPTIN = 97 };
+  enum { CLOCK = 13, PROCESSORS = 16, MEMORY_CLOCK = 36, BUS_BITS = 37, L2_BYTES = 38, MAJOR = 75, MINOR = 76, SHARED_OPTIN = 97 };
   const hk_cu_driver *cu = hk_cu();
   if (!cu) return HK_DEVICE;
   hk_status s = context(cu);
@@ -66,7 +66,8 @@ hk_status hk_cu_here(hk_cu_device *d) {
   if (!s) s = hk_cu_check(cu->ctx_device(&d->device), "asking for the context's device");
   if (!s) s = hk_cu_check(cu->device_name(d->name, sizeof d->name, d->device), "asking for the device's name");
   const struct { int *to, id; } asked[] = {{&d->processors, PROCESSORS}, {&d->l2_bytes, L2_BYTES}, {&d->major, MAJOR},
-                                           {&d->minor, MINOR}, {&d->shared_bytes, SHARED_OPTIN}};
+                                           {&d->minor, MINOR}, {&d->shared_bytes, SHARED_OPTIN}, {&d->clock_khz, CLOCK},
+                                           {&d->memory_khz, MEMORY_CLOCK}, {&d->bus_bits, BUS_BITS}};
   for (int i = 0; !s && i < HK_COUNT(asked); ++i)
     s = hk_cu_check(cu->device_attribute(asked[i].to, asked[i].id, d->device), "asking for a device attribute");
   if (!s) s = hk_cu_check(cu->driver_version(&d->driver), "asking for the driver's version");

@@ -12,6 +12,8 @@ typedef struct hk_cu_lib_st *hk_cu_lib;
 typedef struct hk_cu_kernel_st *hk_cu_kernel;
 typedef struct hk_cu_stream_st *hk_cu_stream;
 typedef struct hk_cu_event_st *hk_cu_event;
+typedef struct hk_cu_graph_st *hk_cu_graph;
+typedef struct hk_cu_exec_st *hk_cu_exec;
 
 typedef struct hk_cu_attribute {
   int id, pad;
@@ -39,6 +41,14 @@ typedef struct hk_cu_config {
   ENTRY(free, "cuMemFree_v2", (hk_cu_ptr p))                                                                          \
   ENTRY(copy, "cuMemcpy", (hk_cu_ptr dst, hk_cu_ptr src, size_t bytes))                                               \
   ENTRY(stream_sync, "cuStreamSynchronize", (hk_cu_stream stream))                                                    \
+  ENTRY(stream_create, "cuStreamCreate", (hk_cu_stream *stream, unsigned flags))                                      \
+  ENTRY(stream_destroy, "cuStreamDestroy_v2", (hk_cu_stream stream))                                                  \
+  ENTRY(capture_begin, "cuStreamBeginCapture_v2", (hk_cu_stream stream, int mode))                                    \
+  ENTRY(capture_end, "cuStreamEndCapture", (hk_cu_stream stream, hk_cu_graph *graph))                                 \
+  ENTRY(graph_instantiate, "cuGraphInstantiateWithFlags", (hk_cu_exec *exec, hk_cu_graph graph, unsigned long long flags)) \
+  ENTRY(graph_launch, "cuGraphLaunch", (hk_cu_exec exec, hk_cu_stream stream))                                        \
+  ENTRY(graph_destroy, "cuGraphDestroy", (hk_cu_graph graph))                                                         \
+  ENTRY(exec_destroy, "cuGraphExecDestroy", (hk_cu_exec exec))                                                        \
   ENTRY(event_create, "cuEventCreate", (hk_cu_event *event, unsigned flags))                                          \
   ENTRY(event_record, "cuEventRecord", (hk_cu_event event, hk_cu_stream stream))                                      \
   ENTRY(event_sync, "cuEventSynchronize", (hk_cu_event event))                                                        \
@@ -72,6 +82,7 @@ typedef struct hk_cu_device {
   hk_cu_dev device;
   char name[64];
   int major, minor, processors, l2_bytes, shared_bytes, driver;
+  int clock_khz, memory_khz, bus_bits;
 } hk_cu_device;
 
 /* driver.c. hk_cu() loads the driver once; NULL with hk_last_error set when there is none. hk_cu_here() also makes sure

@@ -109,6 +109,12 @@ static int shortlist(const hk_task *t, const list *l, hk_decision *to) {
   return n;
 }
 
+/* Functions that the caller wrote for the device cannot be replaced there, and what they read is not at hand yet. */
+static bool measurable(const hk_task *t) {
+  const hk_epilogue *e = &t->epi.e;
+  return t->options.rigor != HK_ESTIMATE && !(t->options.device == HK_CUDA && (e->cuda_user || e->cuda_user2 || e->cuda_store));
+}
+
 static hk_status measure(const hk_task *task, const hk_weights *w, const list *l, const char *key, hk_decision *d) {
   hk_decision *few = hk_alloc(MAX_CANDIDATES * sizeof *few);
   if (!few) return hk_fail(HK_NO_MEMORY, "no memory to plan");
@@ -155,7 +161,7 @@ hk_status hk_planner_decide(const hk_task *task, const hk_weights *w, hk_decisio
   *source = "estimate";
   if (!l->usable_count) {
     s = nothing(task, l);
-  } else if (task->options.rigor != HK_ESTIMATE && task->options.device == HK_CPU) {
+  } else if (measurable(task)) {
     *source = "measured";
     s = measure(task, w, l, key, d);
   } else {

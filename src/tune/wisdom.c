@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cuda/cuda.h"
 #include "tune/wisdom_file.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -20,14 +21,17 @@ static void epilogue_class(const hk_epi *epi, hk_text *t) {
               e->store || e->cuda_store ? "+store" : "");
 }
 
+/* machine, ISA and threads: on a GPU its name, the code's target, and no threads */
 static void put_machine(const hk_task *task, hk_text *t) {
   hk_machine m = {.size = sizeof m};
+  hk_cu_device here;
   if (task->options.device == HK_CUDA) {
-    hk_text_add(t, "cuda");
+    const bool present = !hk_cu_here(&here);
+    hk_text_add(t, "%s\tcuda%d.%d\t0", present ? here.name : "no device", present ? here.major : 0, present ? here.minor : 0);
     return;
   }
   hk_machine_info(&m);
-  hk_text_add(t, "%s", m.cpu);
+  hk_text_add(t, "%s\t%s\t%d", m.cpu, hk_isa_name(task->isa), task->threads);
 }
 
 void hk_wisdom_key(const hk_task *task, char *key, size_t size) {
@@ -37,8 +41,8 @@ void hk_wisdom_key(const hk_task *task, char *key, size_t size) {
   hk_problem_print(&task->problem, problem, sizeof problem, NULL);
   hk_text_add(&t, "%s\t", HK_VERSION_TEXT);
   put_machine(task, &t);
-  hk_text_add(&t, "\t%s\t%d\tmath=%u,fnow=%d,state=%d,unaligned=%d,invariant=%d", hk_isa_name(task->isa), task->threads,
-              o->math, task->f_now, o->stateful != 0, o->unaligned != 0, o->batch_invariant != 0);
+  hk_text_add(&t, "\tmath=%u,fnow=%d,state=%d,unaligned=%d,invariant=%d", o->math, task->f_now, o->stateful != 0,
+              o->unaligned != 0, o->batch_invariant != 0);
   if (o->limit_workspace) hk_text_add(&t, ",workspace=%zu", o->workspace_limit_bytes);
   hk_text_add(&t, "\t%s\t", problem);
   epilogue_class(&task->epi, &t);
