@@ -45,6 +45,14 @@ static hk_task seen(const hk_task *task) {
   return t;
 }
 
+/* Rows of one algorithm refused one after the other for the same reason are told once, without a row. */
+static bool refused_alike(list *l, const hk_algo *algo, const char *why) {
+  const int last = l->refused_count - 1;
+  if (last < 0 || l->refused[last].algo != algo || strcmp(l->why[last], why)) return false;
+  l->refused[last].kernel = NULL;
+  return true;
+}
+
 static void consider(const hk_task *t, const hk_algo *algo, const hk_kernel *kernel, list *l) {
   hk_decision d = {.algo = algo, .kernel = kernel};
   char why[HK_REASON] = "";
@@ -53,7 +61,7 @@ static void consider(const hk_task *t, const hk_algo *algo, const hk_kernel *ker
     int i = l->usable_count++;
     for (; i > 0 && l->usable[i - 1].predicted_s > d.predicted_s; i--) l->usable[i] = l->usable[i - 1];
     l->usable[i] = d;
-  } else if (algo->device == t->options.device && l->refused_count < MAX_CANDIDATES) {
+  } else if (algo->device == t->options.device && !refused_alike(l, algo, why) && l->refused_count < MAX_CANDIDATES) {
     l->refused[l->refused_count] = d;
     memcpy(l->why[l->refused_count++], why, sizeof why);
   }
