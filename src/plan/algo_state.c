@@ -116,13 +116,17 @@ static void stage_image(void *context, int64_t n) {
   if (last && !j->call->state_in && !g->x_zero) memset(j->stage + (size_t)(n * j->to.outer) * bytes, 0, (size_t)(g->lo[2] * j->to.at[2]) * bytes);
   else
     for (int64_t ch = 0; ch < all_channels(g); ch++) stage_past(j, n, ch);
-  for (int64_t group = 0; group < g->groups; group++) {
-    const char *from = j->call->x + (n * g->x.outer + group * g->x.group) * (int64_t)bytes;
-    char *to = j->stage + (size_t)(n * j->to.outer + group * j->to.group + g->lo[2] * j->to.at[2]) * bytes;
-    const int64_t outer = last ? g->in[2] : g->c, inner = last ? g->c : g->in[2];
+  /* the channels of all groups are one axis where they lie evenly */
+  const int64_t step = g->c > 1 ? g->x.channel : g->x.group;
+  const bool even = g->groups == 1 || g->x.group == g->c * step;
+  const int64_t parts = even ? 1 : g->groups, channels = even ? all_channels(g) : g->c;
+  for (int64_t part = 0; part < parts; part++) {
+    const char *from = j->call->x + (n * g->x.outer + part * g->x.group) * (int64_t)bytes;
+    char *to = j->stage + (size_t)(n * j->to.outer + part * j->to.group + g->lo[2] * j->to.at[2]) * bytes;
+    const int64_t outer = last ? g->in[2] : channels, inner = last ? channels : g->in[2];
     for (int64_t o = 0; o < outer; o++)
       copy(to + (size_t)(o * (last ? j->to.at[2] : j->to.channel)) * bytes, 1,
-           from + o * (last ? g->x.at[2] : g->x.channel) * (int64_t)bytes, last ? g->x.channel : g->x.at[2], inner, bytes);
+           from + o * (last ? g->x.at[2] : step) * (int64_t)bytes, last ? step : g->x.at[2], inner, bytes);
   }
 }
 
