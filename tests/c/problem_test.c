@@ -137,6 +137,7 @@ static void alike(void) {
 static void state(void) {
   enum { C = 4, K = 4, T = 90, S = 3, D = 4, LO = D * (S - 1) };
   static float f[K * 2 * S], x[C][T], whole[K][T], part[K][T], st[C * LO];
+  static _Alignas(64) char workspace[1 << 14];
   uint64_t seed = 9;
   for (int i = 0; i < K * 2 * S; i++) f[i] = (float)hk_test_integer(&seed, 4);
   for (int i = 0; i < C * T; i++) x[i / T][i % T] = (float)hk_test_integer(&seed, 4);
@@ -151,7 +152,8 @@ static void state(void) {
     CHECK_STATUS(HK_OK, "", hk_problem_conv(&p, &d));
     p.x.channel = p.y.channel = T, p.x.group = p.y.group = 2 * T;
     CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &p, NULL, &o, &w));
-    const hk_args a = {.size = sizeof a, .x = &x[0][at], .y = &part[0][at], .state_in = at ? st : NULL, .state_out = st};
+    const hk_args a = {.size = sizeof a, .x = &x[0][at], .y = &part[0][at], .state_in = at ? st : NULL, .state_out = st,
+                       .workspace = workspace, .workspace_bytes = sizeof workspace};
     CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));
     hk_plan_destroy(plan);
   }
