@@ -246,20 +246,24 @@ typedef struct hk_dwp_args {
   float scale, bias;
 } hk_dwp_args;
 
-/* dwc: `pixels` pixels of each of `blocks` blocks of lanes; f [block][run][input][tap][VW]. With inputs > 0 (grouped) lane l
- * reads lane index[i*VW + l] of the block's x_lanes inputs, for i < inputs; with inputs = 0 (depthwise) its own.
- * All blocks are whole but the last, which has last_lanes of y and last_x_lanes of x. */
+#define HK_CHAIN_TAPS 7 /* most that dwc takes as one chain */
+/* dwc: `pixels` pixels of each of `blocks` blocks of lanes, for `tiles` tiles; f [block][run][input][tap][VW]. With
+ * inputs > 0 (grouped) lane l reads lane index[i*VW + l] of the block's x_lanes inputs, for i < inputs; with inputs = 0
+ * (depthwise) its own. All blocks are whole but the last, which has last_lanes of y and last_x_lanes of x. */
 typedef struct hk_dwc_args {
   const float *x, *f, *c, *scale, *bias;
   float *y;
   const hk_dw_run *runs;
   const int32_t *index;
-  int64_t run_count, blocks;
+  int64_t run_count, blocks, tiles;
   int64_t x_step, y_step, c_step;    /* from pixel to pixel */
+  int64_t x_next, y_next, c_next;    /* from tile to tile */
   int64_t x_block, y_block, f_block; /* from block to block; c lies as y within a pixel */
   int32_t pixels, inputs, x_lanes, y_lanes, last_x_lanes, last_lanes;
   int32_t scale_one;                 /* scale is one value */
   int32_t broadcast;                 /* grouped: a block is one group, so all its lanes read input i alike */
+  int32_t chain;                     /* depthwise: all taps of the window are one chain of this many, inside x; else 0 */
+  int32_t past;                      /* y is larger than the caches: whole vectors of aligned y go past them */
   hk_dw_fuse fuse;
 } hk_dwc_args;
 

@@ -59,6 +59,16 @@ int64_t hk_cost_l2(void) {
 #endif
 }
 
+/* glibc gives the L3 of all core complexes of an AMD package together; a core fills only that of its own. */
+int64_t hk_cost_l3(void) {
+  const int64_t most = 32 << 20;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+  return hk_min64(most, cache(_SC_LEVEL3_CACHE_SIZE, 16 << 20));
+#else
+  return most / 2;
+#endif
+}
+
 double hk_cost_move(double bytes, double working_set) {
   /* bytes a cycle from L1, L2, L3 and memory of a Zen 3 or Zen 4 core, read and written mixed */
   const double rate = working_set <= (double)hk_cost_l1() ? 48 : working_set <= (double)hk_cost_l2() ? 24 :

@@ -31,7 +31,9 @@ typedef struct hk_dwc {
   int64_t stretch, cols_staged;       /* STAGED: tiles copied together, and the pixels they read of a window row */
   int64_t f_block;                    /* weights of a block */
   int64_t inner_first, inner_last;    /* units all of whose taps lie inside x along the row */
+  int32_t chain;                      /* see hk_dwc_args */
   bool fused;
+  bool past;                          /* y goes past the caches where it is aligned */
   hk_dw_fuse fuse;
   hk_dw_run *runs;                    /* as if all taps were inside */
   hk_dwc_run_of *of;

@@ -51,6 +51,7 @@ static void emit_rows(const job *j, const hk_dwc_args *all, const spot *s, int64
   float scratch[SCRATCH];
   hk_dwc_args a = *all;
   a.fuse.flags = 0;
+  a.past = 0;
   a.y = scratch;
   a.y_block = p->y_lanes;
   for (int64_t b = 0; b < all->blocks; b += most) {
@@ -128,16 +129,32 @@ static void edge_runs(const hk_dwc *p, const hk_dw_run *row, int64_t unit, hk_dw
   }
 }
 
+/* The last unit of a row has fewer pixels than lanes for them; `before` units precede it in its tile. */
+static void last_unit(job *j, const spot *s, int64_t q, int64_t pixels, int64_t before) {
+  const hk_geom *g = j->g;
+  hk_dwc_args *a = &j->a;
+  const int32_t x_lanes = a->last_x_lanes, y_lanes = a->last_lanes;
+  a->tiles = a->pixels = 1;
+  a->chain = 0;
+  a->x += before * a->x_step;
+  a->last_x_lanes = (int32_t)(pixels * g->c * g->groups);
+  a->last_lanes = (int32_t)(pixels * g->k * g->groups);
+  emit(j, s, q, pixels, j->from);
+  a->last_x_lanes = x_lanes;
+  a->last_lanes = y_lanes;
+}
+
 static void run_row(job *j, const spot *s, int64_t tile, int64_t last) {
   const hk_geom *g = j->g;
   const hk_dwc *p = j->p;
   hk_dw_run row[HK_DWC_RUNS], edge[HK_DWC_RUNS];
   hk_dwc_args *a = &j->a;
+  const int64_t out_units = p->unit == 1 ? g->out[2] : g->out[2] / p->unit; /* with all their pixels */
   const bool one = g->win[0] == 1 && g->win[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 && g->in[1] > 0;
   const hk_dw_run *runs = (one && g->out[0] == 1 && g->out[1] == 1) || row_runs(j, s, row) ? p->runs : row;
   const float *x = (const float *)(const void *)j->call->x + s->x + j->from * p->block_groups * g->c;
   a->f = j->f;
-  for (; tile < last; tile++) {
+  for (int64_t count = 1; tile < last; tile += count) {
     const int64_t unit = tile * p->tile, units = hk_min64(p->tile, p->units - unit), q = unit * p->unit;
     const bool inside = unit >= p->inner_first && unit + units <= p->inner_last;
     if (!inside) edge_runs(p, runs, unit, edge);
@@ -145,18 +162,14 @@ static void run_row(job *j, const spot *s, int64_t tile, int64_t last) {
     a->x = x + q * g->stride[2] * g->x.at[2];
     const int64_t left = g->out[2] - q, whole = p->unit > 1 ? hk_min64(units, left / p->unit) : units;
     a->pixels = (int32_t)whole;
+    /* whole tiles inside x are one call */
+    const int64_t alike = inside && p->fused ? hk_min64(p->inner_last, out_units) / p->tile : 0;
+    count = hk_max64(1, hk_min64(last, alike) - tile);
+    a->tiles = count;
+    a->chain = inside && runs == p->runs ? p->chain : 0;
     if (whole) emit(j, s, q, whole * p->unit, j->from);
     if (whole == units) continue;
-    /* the last unit has fewer pixels than lanes for them */
-    const int64_t pixels = left - whole * p->unit;
-    const int32_t x_lanes = a->last_x_lanes, y_lanes = a->last_lanes;
-    a->pixels = 1;
-    a->x += whole * a->x_step;
-    a->last_x_lanes = (int32_t)(pixels * g->c * g->groups);
-    a->last_lanes = (int32_t)(pixels * g->k * g->groups);
-    emit(j, s, q + whole * p->unit, pixels, j->from);
-    a->last_x_lanes = x_lanes;
-    a->last_lanes = y_lanes;
+    last_unit(j, s, q + whole * p->unit, left - whole * p->unit, whole);
   }
 }
 
@@ -197,6 +210,8 @@ static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
   _Alignas(HK_ALIGN) float buffer[HK_DW_BUFFER];
   hk_dwc_args *a = &j->a;
   a->runs = p->runs;
+  a->tiles = 1;
+  a->chain = 0;
   if (p->x_lanes < p->vw || j->to == p->blocks) memset(buffer, 0, sizeof buffer);
   for (; tile < last; tile += p->stretch) {
     const int64_t q = tile * p->tile, end = hk_min64(hk_min64(tile + p->stretch, last) * p->tile, p->units);
@@ -266,6 +281,9 @@ static void share_args(job *j) {
   a->x_step = p->source == HK_DWC_STAGED ? p->vw * g->stride[2] : p->unit * g->stride[2] * g->x.at[2];
   a->y_step = p->unit * g->y.at[2];
   a->c_step = p->unit * j->plan->task.epi.c.at[2];
+  a->x_next = p->tile * a->x_step;
+  a->y_next = p->tile * a->y_step;
+  a->c_next = p->tile * a->c_step;
   a->x_block = p->block_groups * g->c;
   a->y_block = p->block_groups * g->k;
   a->f_block = p->f_block;
@@ -274,6 +292,7 @@ static void share_args(job *j) {
   a->y_lanes = (int32_t)p->y_lanes;
   a->broadcast = p->unit == 1 && p->block_groups == 1;
   a->scale_one = j->plan->task.epi.e.scale == 1;
+  a->past = p->past && (uintptr_t)j->call->y % HK_ALIGN == 0;
   a->fuse = p->fuse;
 }
 

@@ -18,6 +18,8 @@ static inline v_f32 v_set1(float a) { return a; }
 static inline v_f32 v_bcast(const float *p) { return *p; }
 static inline v_f32 v_load(const float *p) { return *p; }
 static inline void v_store(float *p, v_f32 v) { *p = v; }
+static inline void v_store_past(float *p, v_f32 v) { *p = v; }
+static inline void v_settle(void) {}
 static inline v_mask v_tail(int64_t n) { return n > 0; }
 static inline v_f32 v_load_m(const float *p, v_mask m) { return m ? *p : 0.0f; }
 static inline void v_store_m(float *p, v_f32 v, v_mask m) { if (m) *p = v; }

@@ -64,8 +64,14 @@ HK_INLINE void dwc_runs(const int pixels, const int kind, const hk_dwc_args *a, 
   }
 }
 
-HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, int64_t block, int lanes) {
-  float *y = a->y + block * a->y_block;
+/* to: the tile's y and c */
+typedef struct dwc_to {
+  float *y;
+  const float *c;
+} dwc_to;
+
+HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, const dwc_to *to, int64_t block, int lanes) {
+  float *y = to->y + block * a->y_block;
   if (a->fuse.flags) {
     const v_mask m = v_tail(lanes);
     const int64_t at = block * a->y_block;
@@ -74,29 +80,43 @@ HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, int
     const v_f32 bias = a->bias ? v_load_m(a->bias + at, m) : v_zero();
     HK_UNROLL for (int j = 0; j < pixels; j++) {
       v_f32 r = v_zero();
-      if (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER)) r = v_load_m(a->c + at + j * a->c_step, m);
+      if (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER)) r = v_load_m(to->c + at + j * a->c_step, m);
       acc[j] = fuse_vector(&a->fuse, acc[j], scale, bias, r);
     }
   }
-  if (lanes == HK_VW) {
+  if (lanes == HK_VW && a->past) {
+    HK_UNROLL for (int j = 0; j < pixels; j++) v_store_past(y + j * a->y_step, acc[j]);
+  } else if (lanes == HK_VW) {
     HK_UNROLL for (int j = 0; j < pixels; j++) v_store(y + j * a->y_step, acc[j]);
   } else {
     HK_UNROLL for (int j = 0; j < pixels; j++) v_store_n(y + j * a->y_step, acc[j], lanes);
   }
 }
 
-HK_INLINE void dwc_blocks(const int pixels, const int kind, const hk_dwc_args *a) {
+HK_INLINE void dwc_tile(const int pixels, const int kind, const hk_dwc_args *a, const float *x, const dwc_to *to) {
   for (int64_t block = 0; block < a->blocks; block++) {
     const bool last = block == a->blocks - 1;
     const int x_lanes = last ? a->last_x_lanes : a->x_lanes;
-    const dwc_block b = {a->x + block * a->x_block, v_tail(x_lanes), x_lanes == HK_VW};
+    const dwc_block b = {x + block * a->x_block, v_tail(x_lanes), x_lanes == HK_VW};
     const float *f = a->f + block * a->f_block;
     v_f32 acc[MR];
     HK_UNROLL for (int j = 0; j < pixels; j++) acc[j] = v_zero();
     dwc_runs(pixels, kind, a, &b, f, acc);
-    dwc_store(pixels, a, acc, block, last ? a->last_lanes : a->y_lanes);
+    dwc_store(pixels, a, acc, to, block, last ? a->last_lanes : a->y_lanes);
   }
 }
+
+HK_INLINE void dwc_blocks(const int pixels, const int kind, const hk_dwc_args *a) {
+  const float *x = a->x;
+  dwc_to to = {a->y, a->c};
+  for (int64_t tile = 0; tile < a->tiles; tile++, x += a->x_next, to.y += a->y_next) {
+    dwc_tile(pixels, kind, a, x, &to);
+    if (to.c) to.c += a->c_next;
+  }
+  if (a->past) v_settle();
+}
+
+#include "dwchain.tmpl.h"
 
 #define DWC_BLOCKS(n)                                                            \
   static __attribute__((noinline)) void dwc_blocks_##n(const hk_dwc_args *a) {   \
@@ -114,6 +134,7 @@ DWC_BLOCKS(11) DWC_BLOCKS(12)
 
 void HK_NAME(const void *args) {
   const hk_dwc_args *a = args;
+  if (chain_run(a)) return;
   switch (a->pixels) {
     case 1: dwc_blocks_1(a); return;
     case 2: dwc_blocks_2(a); return;

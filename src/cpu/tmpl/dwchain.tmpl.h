@@ -1,0 +1,107 @@
+/* dwc where all taps of a depthwise window are one chain of at most HK_CHAIN_TAPS, inside x: see `chain` of hk_dwc_args.
+ *
+ * Short windows are bound by the traffic with L2, so little may be done beside it: the taps are known at compile time,
+ * an input vector is loaded once for all of them, a sum is stored when its last product is in, and no more sums are
+ * alive than taps. Registers: `taps` weights, `taps` sums, one input. Included by dwc.tmpl.h. */
+
+/* What is done to a sum: nothing; scale, bias and clamp, each of which may be neutral; anything, in part of a vector. */
+enum { CHAIN_PLAIN, CHAIN_AFFINE, CHAIN_ANY, CHAIN_TAIL };
+
+/* what the sums of one block become */
+typedef struct chain_to {
+  float *y;
+  const float *c;
+  v_f32 scale, bias, lo, hi;
+  v_mask mask;
+  int lanes;
+} chain_to;
+
+HK_INLINE void chain_store(const int kind, const hk_dwc_args *a, const chain_to *to, int j, v_f32 v) {
+  float *y = to->y + j * a->y_step;
+  if (kind == CHAIN_AFFINE) v = v_min(to->hi, v_max(to->lo, v_fma(v, to->scale, to->bias)));
+  if (kind >= CHAIN_ANY && a->fuse.flags) {
+    v_f32 r = v_zero();
+    if (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER)) r = v_load_m(to->c + j * a->c_step, to->mask);
+    v = fuse_vector(&a->fuse, v, to->scale, to->bias, r);
+  }
+  if (kind == CHAIN_TAIL) v_store_n(y, v, to->lanes);
+  else if (kind == CHAIN_ANY && a->past) v_store_past(y, v);
+  else v_store(y, v);
+}
+
+HK_INLINE void chain_block(const int pixels, const int taps, const int kind, const hk_dwc_args *a, const float *x,
+                           const float *f, const chain_to *to) {
+  v_f32 w[HK_CHAIN_TAPS], acc[8];
+  HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_load(f + t * HK_VW);
+  HK_UNROLL for (int m = 0; m < pixels + taps - 1; m++, x += a->x_step) {
+    v_f32 v = kind == CHAIN_TAIL ? v_load_m(x, to->mask) : v_load(x);
+    HK_HOLD(v);
+    HK_UNROLL for (int t = 0; t < taps; t++) {
+      if (m - t >= 0 && m - t < pixels) acc[m - t] = t == 0 ? v_mul(v, w[0]) : v_fma(v, w[t], acc[m - t]);
+    }
+    if (m >= taps - 1) chain_store(kind, a, to, m - taps + 1, acc[m - taps + 1]);
+  }
+}
+
+/* Bias -0 leaves a sum as it is, even when that is -0. */
+HK_INLINE void chain_parameters(const hk_dwc_args *a, int64_t at, chain_to *to) {
+  if (!a->fuse.flags) return;
+  to->scale = !a->scale ? v_set1(1.0f) : a->scale_one ? v_bcast(a->scale) : v_load_m(a->scale + at, to->mask);
+  to->bias = a->bias ? v_load_m(a->bias + at, to->mask) : v_set1(-0.0f);
+}
+
+HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, const hk_dwc_args *a, const float *x,
+                            float *y, const float *c) {
+  const int64_t whole = a->last_lanes < HK_VW ? a->blocks - 1 : a->blocks;
+  const float *f = a->f;
+  chain_to to = {.mask = v_tail(HK_VW), .lanes = HK_VW, .lo = v_set1(a->fuse.lo), .hi = v_set1(a->fuse.hi)};
+  for (int64_t b = 0; b < whole; b++, f += a->f_block) {
+    to.y = y + b * HK_VW;
+    if (kind != CHAIN_PLAIN) chain_parameters(a, b * HK_VW, &to);
+    if (kind == CHAIN_ANY) to.c = c ? c + b * HK_VW : c;
+    chain_block(pixels, taps, kind, a, x + b * HK_VW, f, &to);
+  }
+  if (whole == a->blocks) return;
+  to.mask = v_tail(a->last_lanes);
+  to.lanes = a->last_lanes;
+  to.y = y + whole * HK_VW;
+  to.c = c ? c + whole * HK_VW : c;
+  chain_parameters(a, whole * HK_VW, &to);
+  chain_block(pixels, taps, CHAIN_TAIL, a, x + whole * HK_VW, f, &to);
+}
+
+HK_INLINE void chain_tiles(const int pixels, const int taps, const hk_dwc_args *a) {
+  const bool any = a->past || (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER));
+  const float *x = a->x + a->runs->offset, *c = a->c;
+  float *y = a->y;
+  for (int64_t tile = 0; tile < a->tiles; tile++, x += a->x_next, y += a->y_next) {
+    if (any) chain_blocks(pixels, taps, CHAIN_ANY, a, x, y, c);
+    else if (a->fuse.flags) chain_blocks(pixels, taps, CHAIN_AFFINE, a, x, y, c);
+    else chain_blocks(pixels, taps, CHAIN_PLAIN, a, x, y, c);
+    if (c) c += a->c_next;
+  }
+  if (a->past) v_settle();
+}
+
+#define CHAIN_TILES(n)                                                           \
+  static __attribute__((noinline)) void chain_tiles_##n(const hk_dwc_args *a) {  \
+    switch (a->chain) {                                                          \
+      case 1: chain_tiles(n, 1, a); return;                                      \
+      case 2: chain_tiles(n, 2, a); return;                                      \
+      case 3: chain_tiles(n, 3, a); return;                                      \
+      case 4: chain_tiles(n, 4, a); return;                                      \
+      case 5: chain_tiles(n, 5, a); return;                                      \
+      case 6: chain_tiles(n, 6, a); return;                                      \
+      default: chain_tiles(n, HK_CHAIN_TAPS, a); return;                         \
+    }                                                                            \
+  }
+CHAIN_TILES(4) CHAIN_TILES(8)
+
+/* True: done. Tiles of other sizes go the general way. */
+HK_INLINE bool chain_run(const hk_dwc_args *a) {
+  if (!a->chain) return false;
+  if (a->pixels == 4) chain_tiles_4(a);
+  else if (a->pixels == 8) chain_tiles_8(a);
+  else return false;
+  return true;
+}
