@@ -73,7 +73,8 @@ typedef struct hk_igemm_args {
 /* pgemm: sum[m][j] = over segments t and i < seg[t].count of a(m)[seg[t].at + i] * seg[t].b[i*b_step + j], for output
  * channels m < count and pixels j < NR = vectors * lanes. a is packed by tiles of hk_tile_rows channels:
  * tile at m0, `depth` deep: a[m0*depth + (at + i)*rows + m - m0]. Epilogue as in igemm, with scale[m] and bias[m]; stores
- * to y[m*y_step + j], j < columns. */
+ * to y[m*y_step + j], j < columns. With strips > 1 the same again for strips - 1 further strips, b, c and y each NR pixels
+ * further on; then columns = NR, and nothing is suspended or resumed. */
 typedef struct hk_pgemm_segment {
   const float *b;
   int64_t at, count;
@@ -82,7 +83,7 @@ typedef struct hk_pgemm_args {
   const float *a;
   int64_t depth, count, segments, b_step;
   const hk_pgemm_segment *seg;
-  int64_t vectors, columns;
+  int64_t vectors, columns, strips;
   uint32_t flags;
   float beta, lo, hi;
   const float *scale, *bias;

@@ -1,7 +1,7 @@
 /* planes: dense convolution with vectors along pixels (channels-first). Strips of output pixels are gathered from x tap
  * by tap into a panel that stays in L2 (padding, stride and dilation end there; a piece of the im2col matrix at a time,
  * never the matrix), and multiplied by broadcast weights packed by tiles of output channels. Any strides of x, f and y;
- * best where pixels are adjacent. Refuses other types than f32, gates and streaming state.
+ * best where pixels are adjacent. Pointwise strips that lie in x as they are wanted are not gathered (flat, planes_flat.c). Refuses other types than f32, gates and streaming state.
  *
  * Loops: (group, strip, bs sets of bm channels) are the jobs; in a job sets of channels, then pieces of the reduction,
  * whose sums are carried exactly: bits depend on no knob. */
@@ -61,7 +61,9 @@ void hk_planes_pack_all(const hk_plan *plan, const float *f, float *to) {
 
 static size_t packed_bytes(const hk_geom *g) { return (size_t)(g->groups * g->k * g->gk) * sizeof(float); }
 
-static int64_t most_channels(const hk_kernel *k) { return hk_min64(HK_PLANES_SET, HK_PLANES_PARTIAL / k->nr); }
+static int64_t most_channels(const hk_kernel *k, bool flat) {
+  return flat ? HK_PLANES_SET : hk_min64(HK_PLANES_SET, HK_PLANES_PARTIAL / k->nr);
+}
 
 static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
@@ -89,24 +91,30 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const int64_t step = g->stride[2] * g->x.at[2];
   const double each = step == 1 ? 2.5 : step == 2 ? 5 : 2.0 * (double)lanes;
   const bool one = g->gk <= HK_PLANES_PANEL / d->kernel->nr;
-  const bool ready = g->taps == 1 && g->k <= 64 && step == 1 && !g->lo[2];
-  if (!ready) cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
-  cycles += vectors * (double)g->taps * 10 / 3e9;
+  const bool flat = d->knob[HK_PLANES_FLAT];
+  if (!flat) cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
+  if (!flat) cycles += vectors * (double)g->taps * 10 / 3e9;
   if (step > 2) cycles *= 2.5; /* pixels apart: measured 2.2 to 3 times the count above (bench/results/cost-audit-2026-11-15.txt) */
   /* the weights are read again for every strip */
   const double strips = vectors / (double)(d->kernel->nr / lanes);
-  cycles += 1e-7 * strips; /* setting a strip up, same results */
+  cycles += (flat ? 1e-8 : 1e-7) * strips; /* setting a strip up, same results */
   cycles += 0.6 * hk_cost_move((double)packed_bytes(g) / (double)g->groups * strips, (double)packed_bytes(g));
   const int64_t jobs = (int64_t)hk_max64(1, (int64_t)(vectors / (double)(d->kernel->nr / lanes))) *
                        hk_ceil_div(sets, d->knob[HK_PLANES_BS]);
   if (!t->f_now && d->knob[HK_PLANES_PACK] == HK_PACK_WHOLE) cycles += hk_cost_move(2.0 * (double)packed_bytes(g), 1e8) * 4;
   if (d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK) cycles *= 1.6;
-  return 5e-7 + hk_cost_spread(cycles + 0.3 * hk_cost_move(g->bytes, g->bytes), jobs, t->threads);
+  return (flat ? 1e-7 : 5e-7) + hk_cost_spread(cycles + 0.3 * hk_cost_move(g->bytes, g->bytes), jobs, t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
-  const int64_t *k = d->knob, most = most_channels(d->kernel);
+  const int64_t *k = d->knob, lanes = hk_isa_lanes(d->kernel->isa);
+  if (k[HK_PLANES_FLAT] && (k[HK_PLANES_FLAT] != 1 || k[HK_PLANES_PACK] != HK_PACK_WHOLE ||
+                            !hk_planes_flat(t, lanes, d->kernel->nr / lanes))) {
+    snprintf(why, HK_REASON, "flat = 1 needs one tap, stride 1, no padding, pixels in one line and packed weights");
+    return false;
+  }
+  const int64_t most = most_channels(d->kernel, k[HK_PLANES_FLAT]);
   if (k[HK_PLANES_BM] < 1 || k[HK_PLANES_BM] > most || k[HK_PLANES_BS] < 1 || k[HK_PLANES_PACK] < 0 ||
       k[HK_PLANES_PACK] > HK_PACK_BLOCK || (k[HK_PLANES_PACK] == HK_PACK_BLOCK && t->f_now)) {
     snprintf(why, HK_REASON, "needs 1 <= bm <= %lld, bs >= 1, pack %s", (long long)most, t->f_now ? "0" : "0 or 1");
@@ -123,9 +131,10 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   d->knob[HK_PLANES_PACK] = HK_PACK_WHOLE;
   if (!t->f_now && t->options.limit_workspace && packed_bytes(g) > t->options.workspace_limit_bytes)
     d->knob[HK_PLANES_PACK] = HK_PACK_BLOCK;
-  const int64_t most = most_channels(d->kernel), sets = hk_ceil_div(g->k, most);
-  d->knob[HK_PLANES_BM] = hk_min64(most, hk_ceil_div(g->k, sets));
   const int64_t lanes = hk_isa_lanes(d->kernel->isa);
+  d->knob[HK_PLANES_FLAT] = d->knob[HK_PLANES_PACK] == HK_PACK_WHOLE && hk_planes_flat(t, lanes, d->kernel->nr / lanes);
+  const int64_t most = most_channels(d->kernel, d->knob[HK_PLANES_FLAT]), sets = hk_ceil_div(g->k, most);
+  d->knob[HK_PLANES_BM] = hk_min64(most, hk_ceil_div(g->k, sets));
   const int64_t strips = g->groups * hk_strip_count(g->gm, lanes, d->kernel->nr / lanes);
   /* few strips: the sets of channels are spread over the threads too */
   d->knob[HK_PLANES_BS] = sets;
@@ -141,8 +150,10 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
   *d = *base;
   if (index == 0) d->knob[HK_PLANES_BM] = hk_max64(1, base->knob[HK_PLANES_BM] / 2);
   else if (index == 1) d->knob[HK_PLANES_BM] = hk_max64(1, base->knob[HK_PLANES_BM] / 4);
-  else if (index == 2 && !t->f_now) d->knob[HK_PLANES_PACK] = HK_PACK_BLOCK;
+  else if (index == 2 && base->knob[HK_PLANES_FLAT]) d->knob[HK_PLANES_FLAT] = 0;
+  else if (index == 2 + (base->knob[HK_PLANES_FLAT] != 0) && !t->f_now) d->knob[HK_PLANES_PACK] = HK_PACK_BLOCK, d->knob[HK_PLANES_FLAT] = 0;
   else return false;
+  if (!d->knob[HK_PLANES_FLAT]) d->knob[HK_PLANES_BM] = hk_min64(d->knob[HK_PLANES_BM], most_channels(d->kernel, false));
   return finish(t, d, why);
 }
 
@@ -163,6 +174,7 @@ static hk_status build(hk_plan *plan) {
   o->bs = k[HK_PLANES_BS];
   o->splits = hk_ceil_div(o->groups_m, o->bs);
   o->grids = hk_grid_count(g);
+  if (k[HK_PLANES_FLAT]) o->chunks = hk_planes_chunks(&plan->task, o->lanes, o->most);
   for (int64_t i = 0; i < o->grids; i++) o->strips += hk_strip_count(hk_grid_get(g, i).pixels, o->lanes, o->most);
   if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;
   plan->packed->f_bytes = packed_bytes(g);
@@ -174,6 +186,6 @@ static hk_status build(hk_plan *plan) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-const hk_algo hk_algo_planes = {.name = "planes", .knobs = {"bm", "bs", "pack"}, .family = HK_FAMILY_PGEMM,
+const hk_algo hk_algo_planes = {.name = "planes", .knobs = {"bm", "bs", "pack", "flat"}, .family = HK_FAMILY_PGEMM,
                                 .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build,
                                 .run = hk_planes_run, .destroy = destroy};

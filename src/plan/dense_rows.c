@@ -7,7 +7,10 @@
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
 /* outputs p and p + phases use the same taps */
-static int64_t phases(const hk_geom *g, int d) { return hk_min64(g->in_dil[d] / gcd(g->in_dil[d], g->stride[d]), hk_max64(g->out[d], 1)); }
+static int64_t phases(const hk_geom *g, int d) {
+  if (g->in_dil[d] == 1) return 1;
+  return hk_min64(g->in_dil[d] / gcd(g->in_dil[d], g->stride[d]), hk_max64(g->out[d], 1));
+}
 
 int64_t hk_grid_count(const hk_geom *g) { return phases(g, 0) * phases(g, 1) * phases(g, 2); }
 
@@ -15,9 +18,12 @@ hk_grid hk_grid_get(const hk_geom *g, int64_t index) {
   hk_grid r = {.pixels = g->n};
   for (int d = 2; d >= 0; d--) {
     r.step[d] = phases(g, d);
-    r.first[d] = index % r.step[d];
-    index /= r.step[d];
-    r.count[d] = hk_ceil_div(g->out[d] - r.first[d], r.step[d]);
+    r.count[d] = g->out[d];
+    if (r.step[d] > 1) {
+      r.first[d] = index % r.step[d];
+      index /= r.step[d];
+      r.count[d] = hk_ceil_div(g->out[d] - r.first[d], r.step[d]);
+    }
     r.pixels *= r.count[d];
   }
   return r;
@@ -27,17 +33,23 @@ void hk_block_make(hk_block *b, const hk_grid *grid, int64_t m0, int64_t count) 
   b->grid = grid;
   b->count = (int32_t)count;
   b->runs = 0;
-  int64_t q = m0 % grid->count[2], line = m0 / grid->count[2];
-  for (int64_t m = 0; m < count; line++, q = 0) {
+  const int64_t line = m0 / grid->count[2], plane = line / grid->count[1];
+  int64_t q = m0 - line * grid->count[2], at1 = line - plane * grid->count[1], n = plane / grid->count[0];
+  int64_t at0 = plane - n * grid->count[0];
+  for (int64_t m = 0; m < count; q = 0) {
     hk_run *r = &b->run[b->runs++];
-    const int64_t plane = line / grid->count[1];
-    r->n = plane / grid->count[0];
-    r->p[0] = grid->first[0] + grid->step[0] * (plane % grid->count[0]);
-    r->p[1] = grid->first[1] + grid->step[1] * (line % grid->count[1]);
+    r->n = n;
+    r->p[0] = grid->first[0] + grid->step[0] * at0;
+    r->p[1] = grid->first[1] + grid->step[1] * at1;
     r->p[2] = grid->first[2] + grid->step[2] * q;
     r->m = (int32_t)m;
     r->count = (int32_t)hk_min64(count - m, grid->count[2] - q);
     m += r->count;
+    if (++at1 < grid->count[1]) continue;
+    at1 = 0;
+    if (++at0 < grid->count[0]) continue;
+    at0 = 0;
+    n++;
   }
 }
 
@@ -45,8 +57,10 @@ void hk_block_make(hk_block *b, const hk_grid *grid, int64_t m0, int64_t count) 
  * outside 0..in-1. */
 static bool tap_index(const hk_geom *g, int d, int64_t p, int64_t s, int64_t *index) {
   const int64_t i = p * g->stride[d] + s * g->dil[d] - g->lo[d];
+  *index = i;
+  if (g->in_dil[d] == 1) return true; /* spares most problems the division */
   *index = i / g->in_dil[d];
-  return g->in_dil[d] == 1 || i % g->in_dil[d] == 0;
+  return i % g->in_dil[d] == 0;
 }
 
 /* Offset of the line of x that taps s0, s1 read for a run; false when outside. */

@@ -5,7 +5,7 @@
 #include "plan/igemm.h"
 
 /* knobs */
-enum { HK_PLANES_BM, HK_PLANES_BS, HK_PLANES_PACK };
+enum { HK_PLANES_BM, HK_PLANES_BS, HK_PLANES_PACK, HK_PLANES_FLAT };
 
 /* what a job keeps on its stack */
 #define HK_PLANES_PANEL 16384  /* floats: gathered pixels */
@@ -18,7 +18,8 @@ typedef struct hk_planes_own {
   const hk_kernel *gather;
   int64_t lanes, most;           /* floats in a vector; vectors in the widest strip */
   int64_t bm, groups_m, bs, splits; /* channels packed together; how many such; per job; jobs a strip */
-  int64_t grids, strips;
+  int64_t grids, strips;         /* of the gathering loop */
+  int64_t chunks;                /* flat: jobs an image is cut into */
 } hk_planes_own;
 
 /* Strip `index` of a grid: nearly equal numbers of vectors, the last cut to the pixels there are. */
@@ -33,4 +34,10 @@ void hk_planes_pack(const hk_geom *g, const float *f, int64_t group, int64_t m0,
                     int64_t r1, float *to);
 void hk_planes_pack_all(const hk_plan *plan, const float *f, float *to);
 hk_status hk_planes_run(const hk_plan *plan, const hk_call *call);
+
+/* planes_flat.c: pointwise problems whose images lie as one line of pixels a channel, in x and in y: strips are read and
+ * written where they lie. */
+bool hk_planes_flat(const hk_task *t, int64_t lanes, int64_t most);
+int64_t hk_planes_chunks(const hk_task *t, int64_t lanes, int64_t most);
+void hk_planes_run_flat(const hk_plan *plan, const hk_call *call, const float *packed);
 #endif

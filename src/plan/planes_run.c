@@ -5,7 +5,6 @@
 #include "plan/planes.h"
 
 #define SEGMENTS 64
-#define DIRECT 64 /* output channels up to which a gathered panel is not used often enough to pay */
 
 typedef struct job {
   const hk_plan *plan;
@@ -44,18 +43,6 @@ static void find_strip(work *w, int64_t index) {
   w->vectors = s.vectors;
   w->width = s.vectors * o->lanes;
   hk_block_make(&w->block, &w->grid, s.first, s.columns);
-}
-
-/* A pointwise strip of whole vectors that lies in x as it is: read where it lies, when few channels share the gathering. */
-static bool lies_ready(work *w) {
-  const hk_geom *g = &w->j->plan->task.geom;
-  int64_t step;
-  if (g->taps != 1 || g->k > DIRECT || w->block.count != w->width) return false;
-  if (hk_pieces_make(g, &w->block, 0, w->width, w->piece, &step) != 1 || step != 1 || w->piece[0].zero) return false;
-  w->seg[0] = (hk_pgemm_segment){w->x + w->piece[0].from, 0, g->c};
-  w->segments = 1;
-  w->b_step = g->x.channel;
-  return true;
 }
 
 /* Gathers reduction rows from *row on until the panel or the segments are full; *row ends where the next piece begins. */
@@ -126,7 +113,7 @@ static void run_set(work *w, int64_t m0, bool single) {
   const int64_t count = hk_min64(j->o->bm, g->k - m0), k = w->group * g->k + m0;
   const hk_run *first = &w->block.run[0];
   w->args = (hk_pgemm_args){.depth = g->gk, .count = count, .b_step = w->b_step, .seg = w->seg, .vectors = w->vectors,
-                            .columns = w->block.count, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi,
+                            .columns = w->block.count, .strips = 1, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi,
                             .scale = w->scale, .bias = w->bias, .c_step = epi->c.channel, .y_step = g->y.channel,
                             .partial = w->partial};
   if (j->packed) w->args.a = j->packed + k * g->gk;
@@ -164,11 +151,10 @@ static void body(void *context, int64_t i) {
   w.stores = o->fuse.all && hk_block_adjacent(&w.block, &g->y) &&
              (!epi->e.residual || hk_block_adjacent(&w.block, &epi->c));
   /* the whole reduction in one panel: gathered once for all sets */
-  bool single = g->gk <= HK_PLANES_PANEL / w.width && g->taps <= SEGMENTS;
+  const bool single = g->gk <= HK_PLANES_PANEL / w.width && g->taps <= SEGMENTS;
   int64_t row = 0;
   w.b_step = w.width;
-  if (lies_ready(&w)) single = true;
-  else if (single) gather(&w, &row);
+  if (single) gather(&w, &row);
   for (int64_t s = split * o->bs; s < hk_min64(o->groups_m, (split + 1) * o->bs); s++) run_set(&w, s * o->bm, single);
 }
 
@@ -182,6 +168,7 @@ hk_status hk_planes_run(const hk_plan *plan, const hk_call *call) {
     j.packed = (const float *)call->workspace;
     hk_planes_pack_all(plan, (const float *)call->f, (float *)call->workspace);
   }
-  hk_plan_parallel(plan, plan->task.geom.groups * o->strips * o->splits, body, &j);
+  if (plan->decision.knob[HK_PLANES_FLAT]) hk_planes_run_flat(plan, call, j.packed);
+  else hk_plan_parallel(plan, plan->task.geom.groups * o->strips * o->splits, body, &j);
   return HK_OK;
 }

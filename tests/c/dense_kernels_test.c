@@ -77,42 +77,44 @@ static bool igemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes, bool do
   return ok;
 }
 
-/* ---- pgemm: weights packed by tiles as hk_tile_rows cuts them */
+/* ---- pgemm: weights packed by tiles as hk_tile_rows cuts them; two strips where the strips are whole */
 static bool pgemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes, int64_t mr) {
   const int64_t nr = s->vectors * lanes, depth = s->segments * s->channels;
-  guarded a = guarded_make((size_t)(s->count * depth), s->high), b = guarded_make((size_t)(depth * nr), s->high);
-  guarded y = guarded_make((size_t)(s->count * s->columns), s->high), c = guarded_make((size_t)(s->count * s->columns), s->high);
+  const bool raw = s->flags & HK_IGEMM_SUSPEND;
+  const int64_t strips = s->columns == nr && !raw && !(s->flags & HK_IGEMM_RESUME) ? 2 : 1;
+  const int64_t width = nr * strips, columns = s->columns + nr * (strips - 1), outputs = s->count * columns;
+  guarded a = guarded_make((size_t)(s->count * depth), s->high), b = guarded_make((size_t)(depth * width), s->high);
+  guarded y = guarded_make((size_t)outputs, s->high), c = guarded_make((size_t)outputs, s->high);
   guarded affine = guarded_make((size_t)(2 * s->count), s->high), part = guarded_make((size_t)(s->count * nr), s->high);
   hk_pgemm_segment seg[4];
-  fill(a.at, s->count * depth), fill(b.at, depth * nr), fill(c.at, s->count * s->columns);
+  fill(a.at, s->count * depth), fill(b.at, depth * width), fill(c.at, outputs);
   fill(affine.at, 2 * s->count), fill(part.at, s->count * nr);
-  for (int64_t i = 0; i < s->count * s->columns; i++) y.at[i] = poison;
+  for (int64_t i = 0; i < outputs; i++) y.at[i] = poison;
   for (int64_t t = 0; t < s->segments; t++)
-    seg[t] = (hk_pgemm_segment){b.at + t * s->channels * nr, (s->segments - 1 - t) * s->channels, s->channels};
-  float *want = malloc((size_t)(s->count * nr) * sizeof *want);
+    seg[t] = (hk_pgemm_segment){b.at + t * s->channels * width, (s->segments - 1 - t) * s->channels, s->channels};
+  float *want = malloc((size_t)(s->count * width) * sizeof *want);
   for (int64_t m0 = 0; m0 < s->count;) {
     const int64_t rows = hk_tile_rows(s->count - m0, mr);
     for (int64_t m = m0; m < m0 + rows; m++)
-      for (int64_t j = 0; j < nr; j++) {
+      for (int64_t j = 0; j < width; j++) {
         float sum = s->flags & HK_IGEMM_RESUME ? part.at[m * nr + j] : 0;
         for (int64_t t = 0; t < s->segments; t++)
           for (int64_t i = 0; i < s->channels; i++)
-            sum += a.at[m0 * depth + (seg[t].at + i) * rows + m - m0] * seg[t].b[i * nr + j];
-        want[m * nr + j] = s->flags & HK_IGEMM_SUSPEND || j >= s->columns
-                               ? sum : finish(s->flags, sum, affine.at[m], affine.at[s->count + m], c.at[m * s->columns + j], 2, -9, 11);
+            sum += a.at[m0 * depth + (seg[t].at + i) * rows + m - m0] * seg[t].b[i * width + j];
+        want[m * width + j] = raw || j >= columns ? sum : finish(s->flags, sum, affine.at[m], affine.at[s->count + m],
+                                                                 c.at[m * columns + j], 2, -9, 11);
       }
     m0 += rows;
   }
-  fn(&(hk_pgemm_args){.a = a.at, .depth = depth, .count = s->count, .segments = s->segments, .b_step = nr, .seg = seg,
-                      .vectors = s->vectors, .columns = s->columns, .flags = s->flags, .beta = 2, .lo = -9, .hi = 11,
-                      .scale = affine.at, .bias = affine.at + s->count, .c = c.at, .y = y.at, .c_step = s->columns,
-                      .y_step = s->columns, .partial = part.at});
+  fn(&(hk_pgemm_args){.a = a.at, .depth = depth, .count = s->count, .segments = s->segments, .b_step = width, .seg = seg,
+                      .vectors = s->vectors, .columns = s->columns, .strips = strips, .flags = s->flags, .beta = 2, .lo = -9,
+                      .hi = 11, .scale = affine.at, .bias = affine.at + s->count, .c = c.at, .y = y.at, .c_step = columns,
+                      .y_step = columns, .partial = part.at});
   bool ok = true;
-  const bool raw = s->flags & HK_IGEMM_SUSPEND;
   for (int64_t m = 0; m < s->count; m++)
-    for (int64_t j = 0; j < (raw ? nr : s->columns); j++)
-      ok &= (raw ? part.at[m * nr + j] : y.at[m * s->columns + j]) == want[m * nr + j];
-  for (int64_t i = 0; raw && i < s->count * s->columns; i++) ok &= y.at[i] == poison;
+    for (int64_t j = 0; j < (raw ? nr : columns); j++)
+      ok &= (raw ? part.at[m * nr + j] : y.at[m * columns + j]) == want[m * width + j];
+  for (int64_t i = 0; raw && i < outputs; i++) ok &= y.at[i] == poison;
   free(want);
   guarded all[] = {a, b, y, c, affine, part};
   for (int i = 0; i < 6; i++) guarded_free(&all[i]);

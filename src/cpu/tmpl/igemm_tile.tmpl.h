@@ -3,9 +3,11 @@
 static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0) {
   enum { NR = HK_NV * HK_VW };
   v_f32 acc[HK_MR][HK_NV];
-  if (r->flags & HK_IGEMM_RESUME) {
+  const uint32_t flags = r->flags;
+  if (flags & HK_IGEMM_RESUME) {
+    const float *from = r->partial + m0 * NR;
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_load(r->partial + (m0 + m) * NR + v * HK_VW);
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_load(from + m * NR + v * HK_VW);
     }
   } else {
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
@@ -23,27 +25,33 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
     HK_UNROLL for (int m = 0; m < HK_MR; m++) x[m] = rows[m] + end;
     HK_ROLLED for (int64_t c = -channels; c < 0; c++, f += NR) {
       v_f32 b[HK_NV];
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) b[v] = v_load(f + v * HK_VW);
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) {
+        b[v] = v_load(f + v * HK_VW);
+#if HK_MR > 1
+        HK_PIN(b[v]);
+#endif
+      }
       HK_UNROLL for (int m = 0; m < HK_MR; m++) {
         const v_f32 a = v_bcast(x[m] + c);
         HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(a, b[v], acc[m][v]);
       }
     }
   }
-  if (r->flags & HK_IGEMM_SUSPEND) {
+  if (flags & HK_IGEMM_SUSPEND) {
+    float *to = r->partial + m0 * NR;
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) v_store(r->partial + (m0 + m) * NR + v * HK_VW, acc[m][v]);
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) v_store(to + m * NR + v * HK_VW, acc[m][v]);
     }
     return;
   }
-  if (r->flags & HK_IGEMM_AFFINE) {
+  if (flags & HK_IGEMM_AFFINE) {
     HK_UNROLL for (int v = 0; v < HK_NV; v++) {
       const v_f32 scale = v_load(r->scale + v * HK_VW), bias = v_load(r->bias + v * HK_VW);
       HK_UNROLL for (int m = 0; m < HK_MR; m++) acc[m][v] = v_fma(acc[m][v], scale, bias);
     }
   }
   const int64_t last = r->columns - (HK_NV - 1) * HK_VW;
-  if (r->flags & HK_IGEMM_BEFORE) {
+  if (flags & HK_IGEMM_BEFORE) {
     const v_f32 beta = v_set1(r->beta);
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
       const float *c = r->c[m0 + m] + r->y_at;
@@ -51,13 +59,13 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
       acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
     }
   }
-  if (r->flags & HK_IGEMM_CLAMP) {
+  if (flags & HK_IGEMM_CLAMP) {
     const v_f32 lo = v_set1(r->lo), hi = v_set1(r->hi);
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
       HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_min(hi, v_max(lo, acc[m][v]));
     }
   }
-  if (r->flags & HK_IGEMM_AFTER) {
+  if (flags & HK_IGEMM_AFTER) {
     const v_f32 beta = v_set1(r->beta);
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
       const float *c = r->c[m0 + m] + r->y_at;
@@ -65,13 +73,20 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
       acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
     }
   }
-  HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-    float *y = r->y[m0 + m] + r->y_at;
-    HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) v_store(y + v * HK_VW, acc[m][v]);
-    if (last == HK_VW) {
-      v_store(y + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1]);
-    } else {
-      v_store_n(y + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1], last);
+  /* read before any store: after one the compiler would read the arguments again */
+  float *const *ys = r->y + m0;
+  const int64_t y_at = r->y_at;
+  if (last == HK_VW) {
+    float *y[HK_MR];
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) y[m] = ys[m] + y_at;
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) v_store(y[m] + v * HK_VW, acc[m][v]);
     }
+    return;
+  }
+  HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+    float *y = ys[m] + y_at;
+    HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) v_store(y + v * HK_VW, acc[m][v]);
+    v_store_n(y + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1], last);
   }
 }

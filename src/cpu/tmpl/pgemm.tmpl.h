@@ -5,17 +5,18 @@
 #include "unroll.tmpl.h"
 
 #define HK_TILE "pgemm_tile.tmpl.h"
-typedef void (*tile_fn)(const hk_pgemm_args *r, int64_t m0);
+typedef void (*tile_fn)(const hk_pgemm_args *r, int64_t m0, int64_t pixel);
 
 #include "tiles.tmpl.h"
 
+/* A strip stays in L1 for all its channels: `more` tiles of one channel more than the rest, as hk_tile_rows cuts them. */
 static void run(const hk_pgemm_args *r, const tile_fn *tiles, int64_t most) {
-  int64_t left = r->count, m = 0;
-  while (left > 0) {
-    const int64_t rows = hk_tile_rows(left, most);
-    tiles[rows - 1](r, m);
-    m += rows;
-    left -= rows;
+  const int64_t count = hk_ceil_div(r->count, most), each = r->count / hk_max64(count, 1), more = r->count - each * count;
+  for (int64_t s = 0; s < r->strips; s++) {
+    const int64_t pixel = s * r->vectors * HK_VW;
+    int64_t m = 0;
+    for (int64_t i = 0; i < more; i++, m += each + 1) tiles[each](r, m, pixel);
+    for (int64_t i = more; i < count; i++, m += each) tiles[each - 1](r, m, pixel);
   }
 }
 

@@ -1,11 +1,13 @@
-/* One register tile of pgemm: HK_MR output channels x HK_NV vectors of pixels.
+/* One register tile of pgemm: HK_MR output channels x HK_NV vectors of pixels, from `pixel` of the strips on.
  * Registers: HK_MR*HK_NV sums, HK_NV of pixels, one broadcast weight. Weights: a[(seg + i)*HK_MR + m] of this tile. */
-static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0) {
+static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0, int64_t pixel) {
   enum { NR = HK_NV * HK_VW };
   v_f32 acc[HK_MR][HK_NV];
-  if (r->flags & HK_IGEMM_RESUME) {
+  const uint32_t flags = r->flags;
+  if (flags & HK_IGEMM_RESUME) {
+    const float *from = r->partial + m0 * NR;
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_load(r->partial + (m0 + m) * NR + v * HK_VW);
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_load(from + m * NR + v * HK_VW);
     }
   } else {
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
@@ -16,58 +18,69 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0
   const float *tile = r->a + m0 * r->depth;
   for (int64_t t = 0; t < r->segments; t++) {
     const float *a = tile + r->seg[t].at * HK_MR;
-    const float *b = r->seg[t].b;
+    const float *b = r->seg[t].b + pixel;
     HK_ROLLED for (int64_t i = r->seg[t].count; i > 0; i--, a += HK_MR, b += b_step) {
       v_f32 p[HK_NV];
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) p[v] = v_load(b + v * HK_VW);
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) {
+        p[v] = v_load(b + v * HK_VW);
+#if HK_MR > 1
+        HK_PIN(p[v]);
+#endif
+      }
       HK_UNROLL for (int m = 0; m < HK_MR; m++) {
         const v_f32 w = v_bcast(a + m);
         HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(w, p[v], acc[m][v]);
       }
     }
   }
-  if (r->flags & HK_IGEMM_SUSPEND) {
+  if (flags & HK_IGEMM_SUSPEND) {
+    float *to = r->partial + m0 * NR;
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) v_store(r->partial + (m0 + m) * NR + v * HK_VW, acc[m][v]);
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) v_store(to + m * NR + v * HK_VW, acc[m][v]);
     }
     return;
   }
-  if (r->flags & HK_IGEMM_AFFINE) {
+  if (flags & HK_IGEMM_AFFINE) {
+    const float *scales = r->scale + m0, *biases = r->bias + m0;
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      const v_f32 scale = v_bcast(r->scale + m0 + m), bias = v_bcast(r->bias + m0 + m);
+      const v_f32 scale = v_bcast(scales + m), bias = v_bcast(biases + m);
       HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(acc[m][v], scale, bias);
     }
   }
   const int64_t last = r->columns - (HK_NV - 1) * HK_VW;
-  if (r->flags & HK_IGEMM_BEFORE) {
+  if (flags & HK_IGEMM_BEFORE) {
     const v_f32 beta = v_set1(r->beta);
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      const float *c = r->c + (m0 + m) * r->c_step;
+    const float *c = r->c + m0 * r->c_step + pixel;
+    HK_UNROLL for (int m = 0; m < HK_MR; m++, c += r->c_step) {
       HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
       acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
     }
   }
-  if (r->flags & HK_IGEMM_CLAMP) {
+  if (flags & HK_IGEMM_CLAMP) {
     const v_f32 lo = v_set1(r->lo), hi = v_set1(r->hi);
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
       HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_min(hi, v_max(lo, acc[m][v]));
     }
   }
-  if (r->flags & HK_IGEMM_AFTER) {
+  if (flags & HK_IGEMM_AFTER) {
     const v_f32 beta = v_set1(r->beta);
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      const float *c = r->c + (m0 + m) * r->c_step;
+    const float *c = r->c + m0 * r->c_step + pixel;
+    HK_UNROLL for (int m = 0; m < HK_MR; m++, c += r->c_step) {
       HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
       acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
     }
   }
-  HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-    float *y = r->y + (m0 + m) * r->y_step;
-    HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) v_store(y + v * HK_VW, acc[m][v]);
-    if (last == HK_VW) {
-      v_store(y + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1]);
-    } else {
-      v_store_n(y + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1], last);
+  /* the step is kept apart from the arguments: after a store the compiler would read those again */
+  const int64_t y_step = r->y_step;
+  float *y = r->y + m0 * y_step + pixel;
+  if (last == HK_VW) {
+    HK_UNROLL for (int m = 0; m < HK_MR; m++, y += y_step) {
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) v_store(y + v * HK_VW, acc[m][v]);
     }
+    return;
+  }
+  HK_UNROLL for (int m = 0; m < HK_MR; m++, y += y_step) {
+    HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) v_store(y + v * HK_VW, acc[m][v]);
+    v_store_n(y + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1], last);
   }
 }

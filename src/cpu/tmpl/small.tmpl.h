@@ -8,14 +8,6 @@
 #include "cpu/ukernel.h"
 #include "unroll.tmpl.h"
 
-/* Keeps a loaded vector in its register: gcc would rather load it again inside each multiply-add. */
-#if defined(__x86_64__)
-#define HK_PIN(v) __asm__("" : "+v"(v))
-#elif defined(__aarch64__)
-#define HK_PIN(v) __asm__("" : "+w"(v))
-#else
-#define HK_PIN(v) ((void)0)
-#endif
 #ifndef MG
 #define MG 1
 #endif
@@ -59,7 +51,6 @@ void HK_NAME(const void *args) {
     }
   }
 }
-#undef HK_PIN
 #undef SMALL_PASTE
 #undef SMALL_PASTE_
 #undef HK_NAME

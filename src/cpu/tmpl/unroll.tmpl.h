@@ -8,6 +8,14 @@
 #define HK_UNROLL _Pragma("GCC unroll 32")
 #define HK_ROLLED _Pragma("GCC unroll 1")
 #endif
+/* Keeps a loaded vector in its register: gcc would rather load it again inside each multiply-add. */
+#if defined(__x86_64__)
+#define HK_PIN(v) __asm__("" : "+v"(v))
+#elif defined(__aarch64__)
+#define HK_PIN(v) __asm__("" : "+w"(v))
+#else
+#define HK_PIN(v) ((void)0)
+#endif
 #define HK_PASTE4_(a, b, c, d) a##b##c##d
 #define HK_PASTE4(a, b, c, d) HK_PASTE4_(a, b, c, d)
 #endif

@@ -1,0 +1,99 @@
+/* planes without gathering: a pointwise problem (one tap, stride 1, no padding) whose pixels lie one after another in x, y
+ * and the residual. Each job is a run of strips of one image and some sets of channels; the kernel goes from strip to strip
+ * itself. The last strip is moved back to end with the image, so that every vector is whole; what it shares with the strip
+ * before is computed twice, to the same bits and by the same job. */
+#include "plan/planes.h"
+
+static bool in_line(const hk_geom *g, const hk_strides *s) {
+  int64_t step = 1;
+  for (int d = 2; d >= 0; step *= g->out[d], d--)
+    if (g->out[d] > 1 && s->at[d] != step) return false;
+  return true;
+}
+
+bool hk_planes_flat(const hk_task *t, int64_t lanes, int64_t most) {
+  const hk_geom *g = &t->geom;
+  const hk_epi *epi = &t->epi;
+  if (g->taps != 1 || !hk_fuse_make(t, false).all || !in_line(g, &g->x) || !in_line(g, &g->y)) return false;
+  for (int d = 0; d < 3; d++)
+    if (g->stride[d] != 1 || g->in_dil[d] != 1 || g->lo[d] || g->in[d] != g->out[d]) return false;
+  if (epi->e.residual && !in_line(g, &epi->c)) return false;
+  if (g->pixels % lanes == 0) return true;
+  /* a residual may lie where y does: nothing may be computed twice */
+  return !epi->e.residual && hk_strip_count(g->pixels, lanes, most) > 1;
+}
+
+int64_t hk_planes_chunks(const hk_task *t, int64_t lanes, int64_t most) {
+  const int64_t strips = hk_strip_count(t->geom.pixels, lanes, most);
+  const int64_t images = t->geom.n * t->geom.groups;
+  if (t->threads == 1 && !t->options.parallel_for) return 1;
+  /* two strips at least, so that the last is never moved back into another job's */
+  return hk_max64(1, hk_min64(strips / 2, hk_ceil_div(8 * t->threads, images)));
+}
+
+typedef struct job {
+  const hk_plan *plan;
+  const hk_call *call;
+  const float *packed;
+} job;
+
+/* `strips` strips of `vectors` vectors from pixel `at` on. */
+static void run_strips(const hk_plan *plan, hk_pgemm_args a, int64_t at, int64_t vectors, int64_t strips) {
+  const hk_planes_own *o = plan->own;
+  if (strips <= 0) return;
+  const hk_pgemm_segment seg = {a.seg->b + at, 0, a.seg->count};
+  a.seg = &seg;
+  a.vectors = vectors;
+  a.columns = vectors * o->lanes;
+  a.strips = strips;
+  a.y += at;
+  if (a.c) a.c += at;
+  plan->decision.kernel->fn(&a);
+}
+
+/* Strips first..end-1 of an image, cut as hk_strip_get does: `more` of one vector more than the rest. */
+static void run_chunk(const hk_plan *plan, const hk_pgemm_args *a, int64_t first, int64_t end) {
+  const hk_planes_own *o = plan->own;
+  const int64_t pixels = plan->task.geom.pixels, vectors = hk_ceil_div(pixels, o->lanes);
+  const int64_t count = hk_ceil_div(vectors, o->most), each = vectors / count, more = vectors % count;
+  const bool moved = end == count && pixels % o->lanes;
+  const int64_t last = moved ? end - 1 : end;
+  const int64_t turn = hk_max64(first, hk_min64(more, last));
+  run_strips(plan, *a, first * (each + 1) * o->lanes, each + 1, turn - first);
+  run_strips(plan, *a, (turn * each + more) * o->lanes, each, last - turn);
+  if (moved) run_strips(plan, *a, pixels - each * o->lanes, each, 1);
+}
+
+static void body(void *context, int64_t i) {
+  const job *j = context;
+  const hk_plan *plan = j->plan;
+  const hk_planes_own *o = plan->own;
+  const hk_geom *g = &plan->task.geom;
+  const hk_fuse *fuse = &o->fuse;
+  const hk_epi *epi = &plan->task.epi;
+  const int64_t split = i % o->splits, chunk = i / o->splits % o->chunks, image = i / o->splits / o->chunks;
+  const int64_t group = image % g->groups, n = image / g->groups;
+  const int64_t strips = hk_strip_count(g->pixels, o->lanes, o->most);
+  const hk_pgemm_segment x = {(const float *)j->call->x + n * g->x.outer + group * g->x.group, 0, g->c};
+  _Alignas(HK_ALIGN) float scale[HK_PLANES_SET], bias[HK_PLANES_SET];
+  hk_pgemm_args a = {.depth = g->gk, .segments = 1, .b_step = g->x.channel, .seg = &x, .flags = fuse->flags, .beta = fuse->beta,
+                     .lo = fuse->lo, .hi = fuse->hi, .scale = scale, .bias = bias, .c_step = epi->c.channel,
+                     .y_step = g->y.channel};
+  for (int64_t s = split * o->bs; s < hk_min64(o->groups_m, (split + 1) * o->bs); s++) {
+    const int64_t m0 = s * o->bm, k = group * g->k + m0;
+    a.count = hk_min64(o->bm, g->k - m0);
+    a.a = j->packed + k * g->gk;
+    a.y = (float *)j->call->y + n * g->y.outer + group * g->y.group + m0 * g->y.channel;
+    if (epi->e.residual)
+      a.c = (const float *)j->call->c + n * epi->c.outer + group * epi->c.group + m0 * epi->c.channel;
+    if (fuse->flags & HK_IGEMM_AFFINE) hk_fuse_affine(plan, j->call, k, a.count, a.count, scale, bias);
+    run_chunk(plan, &a, chunk * strips / o->chunks, (chunk + 1) * strips / o->chunks);
+  }
+}
+
+void hk_planes_run_flat(const hk_plan *plan, const hk_call *call, const float *packed) {
+  const hk_geom *g = &plan->task.geom;
+  const hk_planes_own *o = plan->own;
+  job j = {plan, call, packed};
+  hk_plan_parallel(plan, g->n * g->groups * o->chunks * o->splits, body, &j);
+}
