@@ -23,6 +23,7 @@ typedef enum hk_family {
   HK_FAMILY_CONVERT = 13,  /* rows of one element type into another: x_type to f_type */
   HK_FAMILY_QGEMM = 14,  /* rows of s16 pixels x packed output channels, sums in s32 */
   HK_FAMILY_DGEMM = 15,  /* rows of f64 pixels x packed output channels */
+  HK_FAMILY_DWM = 16,    /* depthwise 3 x 3, lanes are channels, sums slide down the rows */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -267,6 +268,19 @@ typedef struct hk_dwc_args {
   int32_t past;                      /* y is larger than the caches: whole vectors of aligned y go past them */
   hk_dw_fuse fuse;
 } hk_dwc_args;
+
+/* dwm: `rows` output rows of `columns` columns of each of `blocks` blocks of lanes, by windows of 3 x 3; f [block][9][VW].
+ * Rows of x count from the first that the first output row sees; only row_first..row_last-1 of them, and columns
+ * col_first..col_last-1 of the strip's window, lie inside x and are read. All blocks are whole but the last. */
+typedef struct hk_dwm_args {
+  const float *x, *f, *c, *scale, *bias;
+  float *y;
+  int64_t blocks, rows, row_first, row_last;
+  int64_t x_row, x_col, y_row, y_col, c_row, c_col;
+  int32_t stride, columns, col_first, col_last, last_lanes;
+  int32_t scale_one; /* scale is one value */
+  hk_dw_fuse fuse;
+} hk_dwm_args;
 
 /* stage: x[row*x_row + i*x_step], i < cols, goes to column lead + i*spread of a buffer row whose columns are dealt to
  * `phases` runs of `pitch` floats: column j lies at (j % phases)*pitch + j / phases. Rows lie `row` floats apart. The

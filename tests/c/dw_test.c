@@ -8,7 +8,7 @@
 
 #include "support/check.h"
 
-static const char *const algorithms[] = {"dwp ", "dwc ", "grouped ", "smallp "};
+static const char *const algorithms[] = {"dwp ", "dwc ", "dwm ", "grouped ", "smallp "};
 
 typedef struct guarded {
   char *map, *at;
@@ -49,6 +49,9 @@ static bool make_problem(uint64_t *seed, hk_problem *p) {
     d.dilation[i] = pick(seed, 0, 2) ? 1 : pick(seed, 1, large ? 150 : 5);
     d.pad_lo[i] = pick(seed, 0, 2) ? pick(seed, 0, 3) : pick(seed, 0, d.dilation[i] * d.window[i]);
     d.pad_hi[i] = pick(seed, 0, 2) ? d.pad_lo[i] : pick(seed, 0, 9);
+  }
+  if (d.rank == 2 && !pick(seed, 0, 2)) { /* the window that a kernel of its own takes */
+    for (int i = 0; i < 2; i++) d.window[i] = 3, d.dilation[i] = 1, d.stride[i] = i ? d.stride[0] : pick(seed, 1, 2);
   }
   if (hk_problem_conv(p, &d)) return false;
   for (int i = 0; i < d.rank; i++) {
@@ -149,7 +152,7 @@ static void change(const char *decision, uint64_t *seed, char *out, size_t size)
 static void on_candidate(void *context, const hk_candidate *candidate) {
   visit *v = context;
   bool ours = false;
-  for (int i = 0; i < 4; i++) ours |= !strncmp(candidate->decision, algorithms[i], strlen(algorithms[i]));
+  for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) ours |= !strncmp(candidate->decision, algorithms[i], strlen(algorithms[i]));
   if (!ours || candidate->refusal) return;
   const int threads = (int)pick(v->seed, 1, 3);
   v->tried++;
