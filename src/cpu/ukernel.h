@@ -24,6 +24,7 @@ typedef enum hk_family {
   HK_FAMILY_QGEMM = 14,  /* rows of s16 pixels x packed output channels, sums in s32 */
   HK_FAMILY_DGEMM = 15,  /* rows of f64 pixels x packed output channels */
   HK_FAMILY_DWM = 16,    /* depthwise 3 x 3, lanes are channels, sums slide down the rows */
+  HK_FAMILY_WEAVE = 17,  /* pixels of few channels, several a vector */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -95,6 +96,24 @@ typedef struct hk_pgemm_args {
 } hk_pgemm_args;
 /* Channels of the next tile when `left` remain and a tile holds `most`: nearly equal tiles. */
 static inline int64_t hk_tile_rows(int64_t left, int64_t most) { return hk_ceil_div(left, hk_ceil_div(left, most)); }
+
+/* weave: vectors first..end-1 of one output line whose pixels have few channels. Vector j holds y_lanes outputs from
+ * j*y_lanes on: whole pixels, [pixel][channel]. For tap s of window row t it takes the floats from start + s*tap_step + j*x_step
+ * on of line x[t] (those outside 0..width-1 are zeros and not read); lane l of the vector then adds float index[c][l] of
+ * these times f[s][f_row[t]][c][l], c < channels. Epilogue as in igemm with scale[l] and bias[l]; stores no more than
+ * `outputs` floats of the line y. */
+typedef struct hk_weave_args {
+  const float *const *x;
+  const int64_t *f_row;
+  const float *f;
+  const int32_t *index;
+  int64_t rows, taps, channels, f_rows; /* f_rows: window rows, outside x or not */
+  int64_t start, tap_step, x_step, width, y_lanes, outputs, first, end;
+  uint32_t flags;
+  float beta, lo, hi;
+  const float *scale, *bias, *c;
+  float *y;
+} hk_weave_args;
 
 /* gather: for each of `channels` planes, c_step apart, to[c*width + j] for all pieces: pixels at x[from + i*step] go to
  * column at + i; a piece with zero set gives zeros. Pieces cover columns 0..width-1. */

@@ -1,4 +1,4 @@
-/* Every igemm, dot, pgemm and gather row of every ISA the host has, against loops written here: small integers, so that
+/* Every igemm, dot, pgemm, weave and gather row of every ISA the host has, against loops written here: small integers, so that
  * results are exact; every number of vectors, rows and columns with their tails; all parts of the epilogue; buffers
  * between guard pages on both sides, outputs poisoned. Kernels broken on purpose must be caught by the same
  * comparison. */
@@ -121,6 +121,51 @@ static bool pgemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes, int64_t
   return ok;
 }
 
+/* ---- weave: lines of exactly `width` floats, any lanes of them wanted by any output */
+static bool weave_agrees(hk_kernel_fn fn, int64_t lanes, uint32_t flags, int high) {
+  enum { ROWS = 3 };
+  const int64_t rows = draw(ROWS + 1), taps = 1 + draw(4), channels = 1 + draw(6), vectors = 1 + draw(15), y_lanes = 1 + draw((uint32_t)lanes);
+  const int64_t outputs = (vectors - 1) * y_lanes + 1 + draw((uint32_t)y_lanes), width = 1 + draw(90), x_step = 1 + draw(20);
+  const int64_t start = (int64_t)draw(40) - 30, tap_step = 1 + draw(9), first = draw(2) ? draw((uint32_t)vectors) : 0;
+  guarded x[ROWS], f = guarded_make((size_t)(taps * ROWS * channels * lanes), high), y = guarded_make((size_t)outputs, high);
+  guarded c = guarded_make((size_t)outputs, high), affine = guarded_make((size_t)(2 * lanes), high);
+  const float *lines[ROWS];
+  const int64_t f_row[ROWS] = {2, 0, 1};
+  int32_t index[6 * 16];
+  for (int t = 0; t < ROWS; t++) x[t] = guarded_make((size_t)width, high), lines[t] = x[t].at, fill(x[t].at, width);
+  for (int64_t i = 0; i < channels * lanes; i++) index[i] = (int32_t)draw((uint32_t)lanes);
+  fill(f.at, taps * ROWS * channels * lanes), fill(c.at, outputs), fill(affine.at, 2 * lanes);
+  for (int64_t i = 0; i < outputs; i++) y.at[i] = poison;
+  fn(&(hk_weave_args){.x = lines, .f_row = f_row, .f = f.at, .index = index, .rows = rows, .taps = taps, .channels = channels,
+                      .f_rows = ROWS, .start = start, .tap_step = tap_step, .x_step = x_step, .width = width, .y_lanes = y_lanes,
+                      .outputs = outputs, .first = first, .end = vectors, .flags = flags, .beta = 2, .lo = -9, .hi = 11,
+                      .scale = affine.at, .bias = affine.at + lanes, .c = c.at, .y = y.at});
+  bool ok = true;
+  for (int64_t o = 0; o < outputs; o++) {
+    const int64_t j = o / y_lanes, l = o % y_lanes;
+    float sum = 0;
+    for (int64_t s = 0; s < taps; s++)
+      for (int64_t t = 0; t < rows; t++)
+        for (int64_t i = 0; i < channels; i++) {
+          const int64_t at = start + s * tap_step + j * x_step + index[i * lanes + l];
+          if (at >= 0 && at < width) sum += lines[t][at] * f.at[((s * ROWS + f_row[t]) * channels + i) * lanes + l];
+        }
+    ok &= y.at[o] == (j < first ? poison : finish(flags, sum, affine.at[l], affine.at[lanes + l], c.at[o], 2, -9, 11));
+  }
+  guarded all[] = {x[0], x[1], x[2], f, y, c, affine};
+  for (int i = 0; i < 7; i++) guarded_free(&all[i]);
+  return ok;
+}
+
+static int visit_weave(const hk_kernel *k) {
+  static const uint32_t flags[] = {0, HK_IGEMM_AFFINE, HK_IGEMM_BEFORE | HK_IGEMM_CLAMP, HK_IGEMM_AFFINE | HK_IGEMM_CLAMP | HK_IGEMM_AFTER};
+  int bad = 0;
+  for (int round = 0; round < 600; round++)
+    if (!weave_agrees(k->fn, hk_isa_lanes(k->isa), flags[round % HK_COUNT(flags)], round >> 2 & 1)) bad++;
+  if (bad) printf("%s: %d wrong\n", k->name, bad);
+  return bad;
+}
+
 /* ---- gather: three pieces, the middle one of zeros */
 static bool gather_agrees(hk_kernel_fn fn, int64_t step, int32_t n0, int32_t n1, int32_t n2, int high) {
   const int64_t channels = 3, plane = hk_max64((n0 - 1) * step + 1, 0) + hk_max64((n2 - 1) * step + 1, 0), width = n0 + n1 + n2;
@@ -217,6 +262,7 @@ int main(void) {
     const hk_kernel *k = &hk_kernels[i];
     if (!hk_cpu_has(k->isa)) continue;
     if (k->family == HK_FAMILY_GATHER) bad += visit_gather(k);
+    else if (k->family == HK_FAMILY_WEAVE) bad += visit_weave(k);
     else if (k->family == HK_FAMILY_IGEMM || k->family == HK_FAMILY_PGEMM || k->family == HK_FAMILY_DOT) bad += visit(k);
     else continue;
     if (k->family == HK_FAMILY_IGEMM) bad += broken_are_caught(k);

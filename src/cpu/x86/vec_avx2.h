@@ -26,6 +26,8 @@ static inline v_mask v_tail(int64_t n) {
   const int64_t keep = n < 0 ? 0 : n > 8 ? 8 : n;
   return _mm256_loadu_si256((const __m256i *)(lanes + 8 - keep));
 }
+/* lanes lo..hi-1, of which some may lie outside the vector */
+static inline v_mask v_range(int64_t lo, int64_t hi) { return _mm256_andnot_si256(v_tail(lo), v_tail(hi)); }
 static inline v_f32 v_load_m(const float *p, v_mask m) { return _mm256_maskload_ps(p, m); }
 static inline void v_store_m(float *p, v_f32 v, v_mask m) { _mm256_maskstore_ps(p, m, v); }
 static inline v_f32 v_fma(v_f32 a, v_f32 b, v_f32 c) { return _mm256_fmadd_ps(a, b, c); }

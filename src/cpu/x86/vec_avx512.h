@@ -22,6 +22,10 @@ static inline void v_settle(void) { _mm_sfence(); } /* after v_store_past */
 static inline v_mask v_tail(int64_t n) {
   return n >= 16 ? (v_mask)0xffff : n <= 0 ? (v_mask)0 : (v_mask)((1u << n) - 1u);
 }
+static inline v_mask v_range(int64_t lo, int64_t hi) {
+  const uint32_t from = (uint32_t)(lo < 0 ? 0 : lo > 16 ? 16 : lo), to = (uint32_t)(hi < 0 ? 0 : hi > 16 ? 16 : hi);
+  return (v_mask)((0xffffu << from) & (0xffffu >> (16 - to)));
+}
 static inline v_f32 v_load_m(const float *p, v_mask m) { return _mm512_maskz_loadu_ps(m, p); }
 static inline void v_store_m(float *p, v_f32 v, v_mask m) { _mm512_mask_storeu_ps(p, m, v); }
 static inline v_f32 v_fma(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fmadd_ps(a, b, c); }
