@@ -72,8 +72,8 @@ static int64_t most_unit(const hk_task *t, int64_t vw) {
 
 /* Taps of a window that is one chain which the kernel knows whole; 0: it is not. */
 static int32_t whole_chain(const hk_geom *g, const hk_dwc *p) {
-  const bool one = p->source == HK_DWC_DIRECT && p->unit == 1 && !p->inputs && g->taps == g->win[2] && g->taps <= HK_CHAIN_TAPS;
-  return one && (g->taps == 1 || chain_step(g, p) == 1) ? (int32_t)g->taps : 0;
+  const bool one = p->source == HK_DWC_DIRECT && !p->inputs && g->taps == g->win[2] && g->taps <= HK_CHAIN_TAPS;
+  return one && (g->taps == 1 || (p->unit == 1 && chain_step(g, p) == 1)) ? (int32_t)g->taps : 0;
 }
 
 bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why) {
@@ -291,7 +291,9 @@ static hk_status build(hk_plan *plan) {
   if (!p->runs || !p->of || !p->order || !p->index) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   make_runs(g, p);
   make_index(g, p);
-  return pack_all(plan, p);
+  const hk_status s = pack_all(plan, p);
+  if (!s) hk_dwc_prepare(plan, p);
+  return s;
 }
 
 const hk_algo hk_algo_dwc = {

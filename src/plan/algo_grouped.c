@@ -238,11 +238,15 @@ static hk_status build(hk_plan *plan) {
   if (!p->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   p->stage = hk_kernel_best(HK_FAMILY_STAGE, p->tile[0].kernel->isa)->fn;
   make_offsets(g, p);
-  if (hk_plan_shares(plan)) return HK_OK;
+  if (hk_plan_shares(plan)) {
+    hk_grouped_prepare(plan, p);
+    return HK_OK;
+  }
   plan->packed->f_bytes = (size_t)(g->groups * g->k * g->gk) * sizeof(float);
   plan->packed->f = hk_alloc(plan->packed->f_bytes);
   if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
   pack(g, p, plan->raw_f, plan->packed->f);
+  hk_grouped_prepare(plan, p);
   return HK_OK;
 }
 

@@ -38,11 +38,17 @@ typedef struct hk_dwc {
   hk_dw_run *runs;                    /* as if all taps were inside */
   hk_dwc_run_of *of;
   int32_t *order, *index;
+  /* One row, one task, every tap inside x: all but the pointers of the one or two calls it takes is known. */
+  bool at_once;
+  int64_t rest;                       /* units after the whole tiles */
+  hk_dwc_args args;
 } hk_dwc;
 
 /* All sizes from the knobs; false with a reason when they do not fit the problem. */
 bool hk_dwc_layout(const hk_task *task, const hk_decision *d, hk_dwc *p, char *why);
 /* The weights of one block in the kernel's order, f_block floats. f: the caller's, offset added. */
 void hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, float *to);
+/* Sets args where the plan runs at once. */
+void hk_dwc_prepare(const hk_plan *plan, hk_dwc *p);
 hk_status hk_dwc_run(const hk_plan *plan, const hk_call *call);
 #endif

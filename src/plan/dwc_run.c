@@ -292,7 +292,6 @@ static void share_args(job *j) {
   a->y_lanes = (int32_t)p->y_lanes;
   a->broadcast = p->unit == 1 && p->block_groups == 1;
   a->scale_one = j->plan->task.epi.e.scale == 1;
-  a->past = p->past && (uintptr_t)j->call->y % HK_ALIGN == 0;
   a->fuse = p->fuse;
 }
 
@@ -319,6 +318,7 @@ static void body(void *context, int64_t i) {
   j.from = from;
   j.to = to;
   share_args(&j);
+  j.a.past = p->past && (uintptr_t)h->call->y % HK_ALIGN == 0;
   if (e->scale) j.a.scale = h->call->scale;
   if (p->unit > 1) {
     for (int64_t l = 0; l < p->y_lanes; l++) {
@@ -337,8 +337,53 @@ static void body(void *context, int64_t i) {
   run_items(&j, item, last);
 }
 
+/* ---- at once: what small problems would spend on finding their way, found at creation */
+
+void hk_dwc_prepare(const hk_plan *plan, hk_dwc *p) {
+  const hk_geom *g = &plan->task.geom;
+  const hk_epilogue *e = &plan->task.epi.e;
+  const bool one_row = g->n == 1 && g->out[0] == 1 && g->out[1] == 1 && g->win[0] == 1 && g->win[1] == 1 && g->lo[0] == 0 &&
+                       g->lo[1] == 0 && g->in[0] > 0 && g->in[1] > 0;
+  const bool plain = p->unit == 1 || (g->out[2] % p->unit == 0 && !e->bias && e->scale != 2);
+  p->at_once = one_row && plain && p->source == HK_DWC_DIRECT && p->fused && plan->task.f_now && !e->residual &&
+               p->shards * p->parts == 1 && p->inner_first <= 0 && p->inner_last >= p->units;
+  if (!p->at_once) return;
+  job j = {.plan = plan, .g = g, .p = p, .to = p->blocks};
+  share_args(&j);
+  set_blocks(&j, 0, p->blocks);
+  p->args = j.a;
+  p->args.f = plan->packed->f;
+  p->args.runs = p->runs;
+  p->args.chain = p->chain;
+  p->args.pixels = (int32_t)p->tile;
+  p->args.tiles = p->units / p->tile;
+  p->rest = p->units % p->tile;
+}
+
+static void run_at_once(const hk_plan *plan, const hk_call *call) {
+  const hk_dwc *p = plan->own;
+  const hk_kernel_fn kernel = plan->decision.kernel->fn;
+  hk_dwc_args a = p->args;
+  a.x = (const float *)(const void *)call->x - plan->task.geom.lo[2] * plan->task.geom.x.at[2];
+  a.y = (float *)(void *)call->y;
+  a.past = p->past && (uintptr_t)a.y % HK_ALIGN == 0;
+  if (plan->task.epi.e.scale) a.scale = call->scale;
+  if (plan->task.epi.e.bias) a.bias = call->bias;
+  if (a.tiles) kernel(&a);
+  if (!p->rest) return;
+  a.x += a.tiles * a.x_next;
+  a.y += a.tiles * a.y_next;
+  a.tiles = 1;
+  a.pixels = (int32_t)p->rest;
+  kernel(&a);
+}
+
 hk_status hk_dwc_run(const hk_plan *plan, const hk_call *call) {
   const hk_dwc *p = plan->own;
+  if (p->at_once) {
+    run_at_once(plan, call);
+    return HK_OK;
+  }
   shared h = {plan, call};
   hk_plan_parallel(plan, p->shards * p->parts, body, &h);
   return HK_OK;

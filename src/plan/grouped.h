@@ -12,6 +12,7 @@
 enum { HK_GROUPED_DIRECT = 0, HK_GROUPED_STAGED = 1 };
 enum { HK_GROUPED_SOURCE, HK_GROUPED_ROWS, HK_GROUPED_COLS, HK_GROUPED_SHARDS, HK_GROUPED_PARTS };
 #define HK_GROUPED_TAPS 128
+#define HK_GROUPED_AT_ONCE 8
 #define HK_GROUPED_SUMS 12288 /* floats on the stack for the sums of a band */
 
 /* Tiles of one size. */
@@ -33,8 +34,14 @@ typedef struct hk_grouped {
   float lo, hi;
   int64_t offset[HK_GROUPED_TAPS];     /* of a tap from the first, in x (DIRECT) or in the buffer */
   float *zeros;                        /* a bias where there is none */
+  /* DIRECT, one image, one task, few taps: all but the pointers of x, y and bias is known of the calls it takes. */
+  bool at_once;
+  hk_small_args args[2];
+  hk_small_seg seg[2][HK_GROUPED_AT_ONCE];
 } hk_grouped;
 
 bool hk_grouped_layout(const hk_task *task, const hk_decision *d, hk_grouped *p, char *why);
+/* Sets args and seg where the plan runs at once. */
+void hk_grouped_prepare(const hk_plan *plan, hk_grouped *p);
 hk_status hk_grouped_run(const hk_plan *plan, const hk_call *call);
 #endif

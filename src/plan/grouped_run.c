@@ -11,35 +11,50 @@ typedef struct job {
   const float *bias; /* of all channels */
 } job;
 
-/* One call a size of tiles: `count` groups from `group` on, n flat outputs. x: of that group, at the first tap; y: of
- * that group. */
-static void call_small(const job *j, const float *x, int64_t x_channel, int64_t x_group, int64_t group, int64_t count,
-                       int64_t n, float *y, int64_t y_channel) {
-  const hk_geom *g = j->g;
+/* Rows of x and y that a call reads and writes. */
+typedef struct rows {
+  int64_t x_channel, x_group, y_channel; /* from channel to channel, from group to group */
+  int64_t group, count, n;               /* the first group, how many, flat outputs */
+} rows;
+
+/* The call of one size of tiles, but for where x, y and the bias lie. */
+static void fill_call(const hk_plan *plan, const hk_grouped *p, const rows *r, const hk_grouped_tiles *t, hk_small_args *a,
+                      hk_small_seg *seg) {
+  const hk_geom *g = &plan->task.geom;
+  const int64_t weights = t->tiles * g->c * t->kernel->mr; /* of a group and tap */
+  const float *f = (const float *)plan->packed->f + t->f + r->group * weights;
+  a->seg = seg;
+  a->segs = (int32_t)g->taps;
+  a->add = NULL;
+  a->sum = NULL;
+  a->n = r->n;
+  a->groups = r->count;
+  a->tiles = t->tiles;
+  a->y_group = g->k;
+  a->y_stride = r->y_channel;
+  a->add_stride = a->sum_stride = 0;
+  a->act = p->fused ? p->act : HK_SMALL_NONE;
+  a->lo = p->lo;
+  a->hi = p->hi;
+  for (int64_t s = 0; s < g->taps; s++) seg[s] = (hk_small_seg){NULL, f + s * g->groups * weights, g->c, r->x_channel, r->x_group};
+}
+
+static void point_call(const hk_grouped *p, int64_t taps, const hk_grouped_tiles *t, hk_small_args *a, hk_small_seg *seg,
+                       const float *x, const float *bias, float *y) {
+  for (int64_t s = 0; s < taps; s++) seg[s].x = x + p->offset[s];
+  a->bias = bias + t->first;
+  a->y = y + t->first * a->y_stride;
+  t->kernel->fn(a);
+}
+
+/* x: of the first group, at the first tap; y: of that group. */
+static void call_small(const job *j, const rows *r, const float *x, float *y) {
   const hk_grouped *p = j->p;
   hk_small_seg seg[HK_GROUPED_TAPS];
   hk_small_args a;
-  a.seg = seg;
-  a.segs = (int32_t)g->taps;
-  a.add = NULL;
-  a.sum = NULL;
-  a.n = n;
-  a.groups = count;
-  a.y_group = g->k;
-  a.y_stride = y_channel;
-  a.add_stride = a.sum_stride = 0;
-  a.act = p->fused ? p->act : HK_SMALL_NONE;
-  a.lo = p->lo;
-  a.hi = p->hi;
   for (int64_t i = 0; i < p->tile_sizes; i++) {
-    const hk_grouped_tiles *t = &p->tile[i];
-    const int64_t weights = t->tiles * g->c * t->kernel->mr; /* of a group and tap */
-    const float *f = (const float *)j->plan->packed->f + t->f + group * weights;
-    for (int64_t s = 0; s < g->taps; s++) seg[s] = (hk_small_seg){x + p->offset[s], f + s * g->groups * weights, g->c, x_channel, x_group};
-    a.bias = (p->fused ? j->bias : p->zeros) + group * g->k + t->first;
-    a.y = y + t->first * y_channel;
-    a.tiles = t->tiles;
-    t->kernel->fn(&a);
+    fill_call(j->plan, p, r, &p->tile[i], &a, seg);
+    point_call(p, j->g->taps, &p->tile[i], &a, seg, x, (p->fused ? j->bias : p->zeros) + r->group * j->g->k, y);
   }
 }
 
@@ -52,7 +67,8 @@ static void run_direct(const job *j, int64_t band, int64_t from, int64_t to) {
     const int64_t count = p->uniform ? hk_min64(to - from, g->groups - group) : 1;
     const float *x = (const float *)(const void *)j->call->x + n * g->x.outer + group * g->x.group + q;
     float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + q;
-    call_small(j, x, g->x.channel, g->x.group, group, count, cols, y, g->k == 1 ? g->y.group : g->y.channel);
+    const rows r = {g->x.channel, g->x.group, g->k == 1 ? g->y.group : g->y.channel, group, count, cols};
+    call_small(j, &r, x, y);
     from += count;
     group += count;
     if (group < g->groups) continue;
@@ -128,7 +144,8 @@ static void run_staged(const job *j, int64_t index, int64_t from, int64_t to) {
   for (; from < to; from++) {
     const int64_t n = from / g->groups, group = from % g->groups;
     stage(j, &b, (const float *)(const void *)j->call->x + n * g->x.outer + group * g->x.group, buffer);
-    call_small(j, buffer, p->channel, 0, group, 1, b.flat, sums, b.flat);
+    const rows r = {p->channel, 0, b.flat, group, 1, b.flat};
+    call_small(j, &r, buffer, sums);
     store(j, &b, n, group, sums);
   }
 }
@@ -153,8 +170,35 @@ static void body(void *context, int64_t i) {
   }
 }
 
+/* ---- at once: what small problems would spend on finding their way, found at creation */
+
+void hk_grouped_prepare(const hk_plan *plan, hk_grouped *p) {
+  const hk_geom *g = &plan->task.geom;
+  const rows r = {g->x.channel, g->x.group, g->k == 1 ? g->y.group : g->y.channel, 0, g->groups, g->out[2]};
+  p->at_once = p->source == HK_GROUPED_DIRECT && p->uniform && g->n == 1 && p->bands == 1 && p->shards * p->parts == 1 &&
+               g->taps <= HK_GROUPED_AT_ONCE;
+  for (int64_t i = 0; p->at_once && i < p->tile_sizes; i++) fill_call(plan, p, &r, &p->tile[i], &p->args[i], p->seg[i]);
+}
+
+static void run_at_once(const hk_plan *plan, const hk_call *call) {
+  const hk_grouped *p = plan->own;
+  const int64_t taps = plan->task.geom.taps;
+  for (int64_t i = 0; i < p->tile_sizes; i++) {
+    hk_small_seg seg[HK_GROUPED_AT_ONCE];
+    hk_small_args a = p->args[i];
+    for (int64_t s = 0; s < taps; s++) seg[s] = p->seg[i][s];
+    a.seg = seg;
+    point_call(p, taps, &p->tile[i], &a, seg, (const float *)(const void *)call->x,
+               plan->task.epi.e.bias ? call->bias : p->zeros, (float *)(void *)call->y);
+  }
+}
+
 hk_status hk_grouped_run(const hk_plan *plan, const hk_call *call) {
   const hk_grouped *p = plan->own;
+  if (p->at_once) {
+    run_at_once(plan, call);
+    return HK_OK;
+  }
   shared h = {plan, call};
   hk_plan_parallel(plan, p->shards * p->parts, body, &h);
   return HK_OK;

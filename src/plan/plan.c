@@ -91,6 +91,7 @@ hk_status hk_plan_build(hk_plan **out, const hk_task *task, const hk_decision *d
     hk_plan_destroy(plan);
     return s;
   }
+  hk_plan_short_way(plan);
   *out = plan;
   return HK_OK;
 }

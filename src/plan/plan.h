@@ -81,7 +81,16 @@ typedef struct hk_packed {
   int32_t *f_zero;
 } hk_packed;
 
+/* What execute needs to know of a plan that takes x and y and nothing else from its caller: found once, at creation. */
+typedef struct hk_short_way {
+  bool open;
+  uintptr_t x_mask, y_mask;   /* bits of the pointers that must be 0 */
+  int64_t x_bytes, y_bytes;   /* the problem's offsets */
+  const char *f;
+} hk_short_way;
+
 struct hk_plan {
+  hk_short_way short_way;
   hk_task task;
   hk_decision decision;
   hk_packed *packed;
@@ -102,6 +111,7 @@ extern const hk_algo *const hk_algos[];
 /* run.c: body(context, 0..count-1) over the plan's threads or the caller's loop */
 void hk_plan_parallel(const hk_plan *plan, int64_t count, hk_body body, void *context);
 
+void hk_plan_short_way(hk_plan *plan); /* run.c: sets plan->short_way of a plan that is built */
 void hk_plan_log_exec(const hk_plan *plan, double seconds); /* print.c */
 
 /* decision.c */
