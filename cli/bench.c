@@ -91,8 +91,9 @@ static bool calibrate(contender *c) {
   c->calls = 1;
   if (c->site.device == HK_CUDA) { /* a graph of launches: half a millisecond, at most 200 */
     const double once = cli_site_time(&c->site, c->plan, 1);
-    c->calls = once > 0 && once < 5e-4 ? (int)(5e-4 / once) + 1 : 1;
+    c->calls = once > 0 && once < 1e-3 ? (int)(1e-3 / once) + 1 : 1;
     if (c->calls > 200) c->calls = 200;
+    if (c->calls < c->site.sets && once < 5e-3) c->calls = c->site.sets;
     return isfinite(once);
   }
   if (!call(c)) return false;

@@ -6,11 +6,50 @@
 
 #include "cli.h"
 
+/* Device memory that was given back and fits: `check` asks for the like thousands of times, and the driver takes its time. */
+enum { SHELVES = 64, SHELF_MOST = 1 << 24 };
+static struct { void *p; size_t bytes; } shelf[SHELVES];
+
+static void *shelf_take(size_t bytes, size_t *has) {
+  for (int i = 0; i < SHELVES; i++)
+    if (shelf[i].p && shelf[i].bytes >= bytes && shelf[i].bytes <= 4 * bytes + 4096) {
+      void *p = shelf[i].p;
+      *has = shelf[i].bytes;
+      shelf[i].p = NULL;
+      return p;
+    }
+  return NULL;
+}
+
+static void shelf_put(void *p, size_t bytes) {
+  for (int i = 0; i < SHELVES && bytes <= SHELF_MOST; i++)
+    if (!shelf[i].p) {
+      shelf[i].p = p, shelf[i].bytes = bytes;
+      return;
+    }
+  hk_gpu_free(p);
+}
+
 static hk_status keep(cli_site *s, const void *from, size_t bytes, void **to) {
-  hk_status status = hk_gpu_alloc(to, bytes);
+  size_t has = bytes;
+  *to = shelf_take(bytes, &has);
+  const hk_status status = *to ? HK_OK : hk_gpu_alloc(to, bytes);
   if (status) return status;
+  s->bytes[s->blocks] = has;
   s->block[s->blocks++] = *to;
   return from ? hk_gpu_copy(*to, from, bytes) : HK_OK;
+}
+
+/* Under a gate y and the residual have half the channels of k, counted without groups. */
+static hk_status extents(const hk_problem *p, const hk_epilogue *e, hk_extent *x, hk_extent *f, hk_extent *y) {
+  const hk_status s = hk_problem_extents(p, x, f, y);
+  hk_extent unused[2];
+  hk_problem half = *p;
+  if (s || !e->gate) return s;
+  half.k = p->k / 2;
+  if (p->batch_groups > 1) half.n = p->n / p->batch_groups;
+  half.feature_groups = half.batch_groups = 1;
+  return hk_problem_extents(&half, &unused[0], &unused[1], y);
 }
 
 /* A tensor `copies` times; to[i] gets the address of element 0 of copy i. */
@@ -43,7 +82,7 @@ static hk_status site_on_gpu(cli_site *s, const hk_problem *p, const hk_epilogue
   void *at[4][CLI_SITE_SETS] = {{NULL}}, *space = NULL;
   const size_t real = cli_problem_is_double(p) ? 8 : 4;
   hk_args a = {.size = sizeof a, .workspace_bytes = host->workspace_bytes};
-  hk_status status = hk_problem_extents(p, &x, &f, &y);
+  hk_status status = extents(p, e, &x, &f, &y);
   if (status) return status;
   if (!s->sets) s->sets = sets_for((size_t)x.elements * hk_type_bytes(p->x_type) + (size_t)y.elements * hk_type_bytes(p->y_type));
   status = tensor(s, host->x, x, p->x_type, s->sets, at[0]);
@@ -69,13 +108,13 @@ hk_status cli_site_make(cli_site *s, hk_device device, int sets, const hk_proble
 }
 
 void cli_site_free(cli_site *s) {
-  for (int i = 0; i < s->blocks; i++) hk_gpu_free(s->block[i]);
+  for (int i = 0; i < s->blocks; i++) shelf_put(s->block[i], s->bytes[i]);
   s->blocks = 0;
 }
 
 double cli_site_time(const cli_site *s, const hk_plan *plan, int calls) {
   double seconds = 0;
-  if (s->device == HK_CUDA) return hk_gpu_time(plan, s->args, s->sets, calls < s->sets ? s->sets : calls, &seconds) ? INFINITY : seconds;
+  if (s->device == HK_CUDA) return hk_gpu_time(plan, s->args, s->sets, calls, &seconds) ? INFINITY : seconds;
   const double start = cli_now();
   for (int i = 0; i < calls; i++)
     if (hk_plan_execute(plan, &s->args[0])) return INFINITY;
@@ -103,7 +142,7 @@ hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem
   if (s) return s;
   s = hk_plan_execute(plan, &site.args[0]);
   if (!s) s = hk_gpu_sync(NULL);
-  if (!s) s = hk_problem_extents(p, &x, &f, &y);
+  if (!s) s = extents(p, e, &x, &f, &y);
   const size_t element = hk_type_bytes(p->y_type), below = (size_t)y.below * element;
   if (!s && host->y) s = hk_gpu_copy((char *)host->y - below, (char *)site.args[0].y - below, (size_t)y.elements * element);
   cli_site_free(&site);

@@ -123,7 +123,8 @@ static hk_status audit_time(audit *a, const cli_item *item, const hk_epilogue *e
   for (int i = 0; i < a->count && !s; i++) {
     const double cold = cli_site_time(&site, plan[i], 1), warm = cold > 0.05 ? cold : cli_site_time(&site, plan[i], 1);
     const int many = (int)(2e-4 / (warm + 1e-9));
-    reps[i] = many < 1 ? 1 : many > most ? most : many;
+    reps[i] = many < site.sets ? site.sets : many > most ? most : many;
+    if (warm > 5e-3) reps[i] = 1;
     if (fastest == 0 || warm < fastest) fastest = warm;
     if (i && warm > 4 * fastest) hk_plan_destroy(plan[i]), plan[i] = NULL;
   }

@@ -9,8 +9,9 @@ static void log_create(const hk_plan *plan, double seconds) {
   hk_problem_print(&plan->task.problem, problem, sizeof problem, NULL);
   hk_epilogue_print(&plan->task.epi.e, epilogue, sizeof epilogue, NULL);
   hk_plan_decision(plan, decision, sizeof decision, NULL);
-  hk_log(HK_LOG_CREATE, "hankel,create,cpu,%s,%s,%s,%s,%.6g ms,hankel plan '%s' --epilogue '%s'", problem, epilogue,
-         decision, plan->source, seconds * 1e3, problem, epilogue);
+  const bool cuda = plan->task.options.device == HK_CUDA;
+  hk_log(HK_LOG_CREATE, "hankel,create,%s,%s,%s,%s,%s,%.6g ms,hankel plan '%s' --epilogue '%s'%s", cuda ? "cuda" : "cpu", problem,
+         epilogue, decision, plan->source, seconds * 1e3, problem, epilogue, cuda ? " --device cuda" : "");
 }
 
 hk_status hk_plan_create(hk_plan **plan, const hk_problem *p, const hk_epilogue *e, const hk_options *o,

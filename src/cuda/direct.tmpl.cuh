@@ -73,7 +73,7 @@ HK_DEV void NAME(finish)(const hk_cu_direct *P, hk_cu_at at, hk_cu_i64 group, hk
   hk_user_store(at, (float)r, e->user);
 #else
   const hk_cu_i64 yo = g->y.offset + channel_offset(g, &g->y, e->gate, group, k) + pixel_offset(&g->y, at.n, at.p);
-  if (IS_INT) r += g->y_zero;
+  if (g->y_zero) r += g->y_zero; /* of an int8 y, whatever the sums are */
   STORE(e->y, yo, g->y_type, r);
 #endif
 }

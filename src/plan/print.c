@@ -37,7 +37,8 @@ hk_status hk_plan_print(const hk_plan *plan, char *buffer, size_t size, size_t *
   hk_text_add(&t, "work       %.6g flop, %.6g bytes at least\n", g->flops, g->bytes);
   hk_text_add(&t, "memory     packed weights %zu bytes, workspace %zu bytes\n", plan->packed->f_bytes,
               plan->decision.workspace_bytes);
-  hk_text_add(&t, "threads    %d, isa %s\n", plan->task.threads, hk_isa_name(plan->task.isa));
+  if (plan->task.options.device == HK_CUDA) hk_text_add(&t, "device     cuda\n");
+  else hk_text_add(&t, "threads    %d, isa %s\n", plan->task.threads, hk_isa_name(plan->task.isa));
   if (plan->error_factor == 0) hk_text_add(&t, "accuracy   exact on integers\n");
   else hk_text_add(&t, "accuracy   within %g*gk*eps\n", plan->error_factor);
   hk_text_add(&t, "predicted  %.3g s\n", plan->decision.predicted_s);
@@ -76,6 +77,7 @@ void hk_plan_log_exec(const hk_plan *plan, double seconds) {
   hk_text t = {decision, sizeof decision, 0};
   problem_text(plan, problem, sizeof problem, epilogue, sizeof epilogue);
   hk_decision_print(&t, &plan->decision);
-  hk_log(HK_LOG_EXEC, "hankel,exec,cpu,%s,%s,%s,%.6g ms,hankel bench '%s' --epilogue '%s' --decision '%s'", problem,
-         epilogue, decision, seconds * 1e3, problem, epilogue, decision);
+  const bool cuda = plan->task.options.device == HK_CUDA; /* there the time is that of the launch */
+  hk_log(HK_LOG_EXEC, "hankel,exec,%s,%s,%s,%s,%.6g ms,hankel bench '%s' --epilogue '%s' --decision '%s'%s", cuda ? "cuda" : "cpu",
+         problem, epilogue, decision, seconds * 1e3, problem, epilogue, decision, cuda ? " --device cuda" : "");
 }
