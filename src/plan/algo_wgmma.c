@@ -59,6 +59,7 @@ static bool row_takes(const hk_task *t, const sight *s, const hk_cu_row *r, char
   if (r->type != t->geom.x_type) REFUSE("no kernel for %s", hk_type_name(t->geom.x_type));
   if (r->type == HK_F32 && !(t->options.math & (r->parts == 2 ? HK_MATH_SPLIT_F32 : HK_MATH_TF32)))
     REFUSE("f32 operands would be %s, which options.math does not allow", r->parts == 2 ? "split into tf32 parts" : "rounded to tf32");
+  if (hk_cu_igemm_filter_bytes(r, &s->g) >> 33) REFUSE("packed filters would take more than 8 GB");
   return hk_cu_row_takes(r, &s->g, &t->epi, why);
 }
 
