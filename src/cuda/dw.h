@@ -14,11 +14,13 @@ typedef enum hk_cu_dw_kind {
   HK_DW_WALK = 3,     /* tensor cores, channels-last, any filter; groups */
   HK_DW_ROLL = 4,     /* tensor cores, channels-last, 3x3, 5x5, 7x7 */
   HK_DW_STEM = 5,     /* tensor cores, one group of few input channels */
-  HK_DW_KINDS = 6
+  HK_DW_SLIDE = 6,    /* FMA, channels-last, 3x3, 5x5, 7x7 */
+  HK_DW_PLANE = 7,    /* FMA, channels-first, 3x3, 5x5, 7x7 */
+  HK_DW_KINDS = 8
 } hk_cu_dw_kind;
 
-/* Knobs, 0 = chosen here. first: run (outputs a thread: 8 or 16). toeplitz: run (B: 8, 32, 64).
- * walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
+/* Knobs, 0 = chosen here. last: run (outputs a thread: 4, 8, 16). first: run (outputs a thread: 8 or 16). toeplitz: run (B: 8, 32, 64).
+ * slide: rows (of a strip). plane: rows (of a thread). walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
 typedef struct hk_cu_dw_knobs { int run, slabs, rows; } hk_cu_dw_knobs;
 
 typedef struct hk_cu_dw_tiling {
@@ -34,10 +36,15 @@ typedef struct hk_cu_dw_tiling {
 
 /* dw_tiles.c, dw_tiles_mma.c: false with the reason. */
 bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
-bool hk_cu_dw_tile_toeplitz(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool roll, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 
 bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+
+bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+/* Channels are neighbours, and runs of v of them start at multiples of v. */
+bool hk_cu_dw_pairs(const hk_strides *s, int v);
 
 /* dw.c: kernels and device parameters of s->tiling; filters (raw, on the device) into tiling.packed_bytes; one call, whose f
  * is the raw filters. */

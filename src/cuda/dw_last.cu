@@ -1,34 +1,48 @@
 /* Depthwise convolution of channels-last tensors on the FMA units: any rank, stride, dilation, padding, multiplier.
  *
- * A thread owns V channels (16 bytes, or one) and computes TQ outputs of one class of one output row. Filters of 3, 4, 5 or 7
+ * A thread owns V channels (16 bytes, two, or one) and computes TQ outputs of one class of one output row. Filters of 3, 4, 5 or 7
  * taps a row have loops of their own, with all pixels of the row in registers; others slide a window of TQ pixels along the
- * taps. Eight threads side by side make 128-byte accesses, and 4 groups of them share each read of the weights. Tap
- * rows of one block hit L1. One channel a thread takes any strides at all. f32 sums; input dilation is refused by the host.
+ * taps. With 16 bytes a thread, eight threads side by side make 128-byte accesses, and 4 groups of them share each read of the weights;
+ * with two channels a warp does, and 16 outputs share it: the form for long filters. Tap rows of one block hit L1. One channel
+ * a thread takes any strides at all. f32 sums; input dilation is refused by the host.
  * Registers: TQ*V sums, TQ*V window or TQ+U-1 pixels. */
 #include "dw_common.cuh"
 
 #define THREADS 256
 
-typedef struct last_tile { int type, v, tq, lanes; } last_tile;
+typedef struct last_tile { int type, v, tq, lanes, plain; } last_tile; /* plain: known to have no epilogue */
 
 /* One pixel's channels; nothing is read where the column lies outside x. */
 HK_DEV uint4 last_load(last_tile t, const char *p, int in) {
   uint4 u = make_uint4(0, 0, 0, 0);
   if (in) {
-    if (t.v > 1) u = __ldg((const uint4 *)p);
-    else if (t.type == HK_CU_F32) u.x = __ldg((const unsigned *)p);
-    else u.x = __ldg((const unsigned short *)p);
+    if (t.v > 2) {
+      u = __ldg((const uint4 *)p);
+    } else if (t.v == 2 && t.type == HK_CU_F32) {
+      const uint2 h = __ldg((const uint2 *)p);
+      u.x = h.x, u.y = h.y;
+    } else if (t.v == 2) {
+      u.x = __ldg((const unsigned *)p);
+    } else if (t.type == HK_CU_F32) {
+      u.x = __ldg((const unsigned *)p);
+    } else {
+      u.x = __ldg((const unsigned short *)p);
+    }
   }
   return u;
 }
 HK_DEV void last_unpack(last_tile t, uint4 u, float *v) {
-  if (t.v > 1) dw_unpack(t.type, u, v);
+  if (t.v > 2) dw_unpack(t.type, u, v);
+  else if (t.v == 2 && t.type == HK_CU_F32) v[0] = __uint_as_float(u.x), v[1] = __uint_as_float(u.y);
+  else if (t.v == 2) dw_unpack_pair(t.type, u.x, v);
   else v[0] = t.type == HK_CU_F32 ? __uint_as_float(u.x) : dw_half(t.type, (hk_cu_u16)u.x);
 }
 HK_DEV void last_weight(last_tile t, const float *from, float *w) {
-  if (t.v > 1) {
+  if (t.v > 2) {
     *(float4 *)w = __ldg((const float4 *)from);
     if (t.v > 4) *(float4 *)(w + 4) = __ldg((const float4 *)(from + 4));
+  } else if (t.v == 2) {
+    *(float2 *)w = __ldg((const float2 *)from);
   } else {
     w[0] = __ldg(from);
   }
@@ -37,7 +51,7 @@ HK_DEV void last_weight(last_tile t, const float *from, float *w) {
 /* us taps and stride 1 or 2, constants, dilation 1. p, col: of window index `first`; step, col_step: to the next. */
 HK_DEV void last_few(last_tile t, const char *p, hk_cu_i64 step, int col, int col_step, int width, const int us,
                      const int stride, const float *weights, int pitch, float (*acc)[8]) {
-  uint4 x[24];
+  uint4 x[40];
   const int columns = (t.tq - 1) * stride + us;
 #pragma unroll
   for (int j = 0; j < columns; ++j, p += step, col += col_step) x[j] = last_load(t, p, (unsigned)col < (unsigned)width);
@@ -69,8 +83,8 @@ HK_DEV void last_tap(last_tile t, int j, uint4 x, const float *weight, float (*w
 
 HK_DEV void last_many(last_tile t, const char *p, hk_cu_i64 step, int col, int col_step, int width, int us, const float *weights,
                       int pitch, float (*acc)[8]) {
-  float window[8][8];
-  uint4 ahead[8];
+  float window[16][8];
+  uint4 ahead[16];
 #pragma unroll
   for (int j = 0; j < t.tq - 1; ++j, p += step, col += col_step) ahead[j] = last_load(t, p, (unsigned)col < (unsigned)width);
 #pragma unroll
@@ -85,21 +99,27 @@ HK_DEV void last_many(last_tile t, const char *p, hk_cu_i64 step, int col, int c
   }
 #pragma unroll
   for (int j = 0; j < t.tq - 1; ++j, p += step, col += col_step)
-    if (j < us) last_tap(t, j, last_load(t, p, (unsigned)col < (unsigned)width), weights + j * pitch, window, acc);
+    ahead[j] = last_load(t, p, j < us && (unsigned)col < (unsigned)width);
+#pragma unroll
+  for (int j = 0; j < t.tq - 1; ++j)
+    if (j < us) last_tap(t, j, ahead[j], weights + j * pitch, window, acc);
 }
 
 HK_DEV void last_store(const hk_cu_dw *P, last_tile t, hk_cu_i64 at, hk_cu_i64 c_at, int k, float *v) {
   const hk_cu_geom *g = &P->g;
   float cv[8];
   const int vector = t.v > 1;
-  if (!P->plain) {
+  if (!t.plain && !P->plain) {
     if (P->e.residual) {
-      if (vector) dw_unpack(t.type, *(const uint4 *)((const char *)P->e.c + c_at * dw_type_bytes(t.type)), cv);
+      if (vector) last_unpack(t, last_load(t, (const char *)P->e.c + c_at * dw_type_bytes(t.type), 1), cv);
       else cv[0] = load_f32(P->e.c, c_at, g->y_type);
     }
     dw_finish(&P->e, t.v, t.v, k, 1, cv, v);
   }
-  if (vector) *(uint4 *)((char *)P->e.y + at * dw_type_bytes(t.type)) = dw_pack(t.type, v);
+  char *to = (char *)P->e.y + at * dw_type_bytes(t.type);
+  if (t.v > 2) *(uint4 *)to = dw_pack(t.type, v);
+  else if (vector && t.type == HK_CU_F32) *(float2 *)to = make_float2(v[0], v[1]);
+  else if (vector) *(hk_cu_u32 *)to = dw_pack_pair(t.type, v[0], v[1]);
   else store_f32(P->e.y, at, g->y_type, v[0]);
 }
 
@@ -133,7 +153,7 @@ HK_DEV void last_body(const hk_cu_dw *P, last_tile t) {
   const int n = dw_div(P->div_out0, np0), p0 = np0 - n * (int)g->out[0];
   const char *image = (const char *)P->x + (n * g->x.outer + channel * g->x.group) * dw_type_bytes(t.type);
   const float *weights = (const float *)P->packed + k;
-  float acc[8][8];
+  float acc[16][8];
 #pragma unroll
   for (int i = 0; i < t.tq; ++i)
 #pragma unroll
@@ -174,14 +194,20 @@ HK_DEV void last_body(const hk_cu_dw *P, last_tile t) {
     if (q < g->out[2]) last_store(P, t, yo, co, k, acc[i]);
 }
 
-#define KERNEL(name, type, v, tq, lanes, blocks)                                                           \
+#define KERNEL(name, type, v, tq, lanes, plain, blocks)                                                    \
   extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const __grid_constant__ hk_cu_dw P) { \
-    const last_tile t = {type, v, tq, lanes};                                                              \
+    const last_tile t = {type, v, tq, lanes, plain};                                                       \
     last_body(&P, t);                                                                                      \
   }
-KERNEL(hk_dw_last_f32_4x8, HK_CU_F32, 4, 8, 8, 2)
-KERNEL(hk_dw_last_f32_1x8, HK_CU_F32, 1, 8, 32, 4)
-KERNEL(hk_dw_last_bf16_8x4, HK_CU_BF16, 8, 4, 8, 2)
-KERNEL(hk_dw_last_bf16_1x8, HK_CU_BF16, 1, 8, 32, 4)
-KERNEL(hk_dw_last_f16_8x4, HK_CU_F16, 8, 4, 8, 2)
-KERNEL(hk_dw_last_f16_1x8, HK_CU_F16, 1, 8, 32, 4)
+KERNEL(hk_dw_last_f32_4x8, HK_CU_F32, 4, 8, 8, 0, 2)
+KERNEL(hk_dw_last_f32_2x16, HK_CU_F32, 2, 16, 32, 1, 2)
+KERNEL(hk_dw_last_f32_2x16_epi, HK_CU_F32, 2, 16, 32, 0, 2)
+KERNEL(hk_dw_last_f32_1x8, HK_CU_F32, 1, 8, 32, 0, 4)
+KERNEL(hk_dw_last_bf16_8x4, HK_CU_BF16, 8, 4, 8, 0, 2)
+KERNEL(hk_dw_last_bf16_2x16, HK_CU_BF16, 2, 16, 32, 1, 2)
+KERNEL(hk_dw_last_bf16_2x16_epi, HK_CU_BF16, 2, 16, 32, 0, 2)
+KERNEL(hk_dw_last_bf16_1x8, HK_CU_BF16, 1, 8, 32, 0, 4)
+KERNEL(hk_dw_last_f16_8x4, HK_CU_F16, 8, 4, 8, 0, 2)
+KERNEL(hk_dw_last_f16_2x16, HK_CU_F16, 2, 16, 32, 1, 2)
+KERNEL(hk_dw_last_f16_2x16_epi, HK_CU_F16, 2, 16, 32, 0, 2)
+KERNEL(hk_dw_last_f16_1x8, HK_CU_F16, 1, 8, 32, 0, 4)

@@ -18,19 +18,20 @@ HK_DEV hk_cu_u32 pack_bits(const hk_cu_dw *P, int k, int c, pack_tap t) {
   return ((const hk_cu_u16 *)P->f)[dw_filter(g, k) + g->f.channel * in + pack_offset(g, t)];
 }
 
-/* Word i of the stem's fragments. Output channels are dealt so that a lane's 16 sums of a pixel are neighbours. */
+/* Word i of the stem's fragments: two blocks of 8 channels by 16 of gk side by side. Output channels are dealt so that a lane's sums
+ * of a pixel are two runs of 8 neighbours. */
 HK_DEV hk_cu_u32 pack_stem(const hk_cu_dw *P, hk_cu_i64 i) {
-  const int half = (int)(i & 1), lane = (int)(i >> 1 & 31), j = (int)(i >> 6 & 7);
-  hk_cu_i64 rest = i >> 9;
-  const int step = (int)(rest % P->k_steps);
-  rest /= P->k_steps;
-  const int r = (int)(rest % P->g.win[1]), tile = (int)(rest / P->g.win[1]), n = lane / 4;
-  const int k = tile * 64 + n / 2 * 16 + j * 2 + n % 2, at = step * 16 + half * 8 + lane % 4 * 2;
+  const int low = (int)(i & 1), high = (int)(i >> 1 & 1), half = P->turned ? high : low;
+  const int lane = (int)(i >> 2 & 31), j = (int)(i >> 7 & 3) * 2 + (P->turned ? low : high), n = lane / 4;
+  const hk_cu_i64 rest = i >> 9;
+  const int step = (int)(rest % P->k_steps), tile = (int)(rest / P->k_steps);
+  const int k = tile * 64 + j / 4 * 32 + n / 2 * 8 + j % 4 * 2 + n % 2, pair = step * 8 + half * 4 + lane % 4;
+  const int r = pair / P->row_pairs, at = (pair - r * P->row_pairs) * 2 - P->lead;
   hk_cu_u32 w = 0;
   for (int e = 0; e < 2; ++e) {
     const int s = (at + e) / P->pixel, c = (at + e) % P->pixel;
     const pack_tap t = {0, r, s};
-    if (c < P->g.cg) w |= pack_bits(P, k, c, t) << (16 * e);
+    if (r < (int)P->g.win[1] && at + e >= 0 && c < P->g.cg) w |= pack_bits(P, k, c, t) << (16 * e);
   }
   return w;
 }
@@ -39,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(256) hk_dw_pack(const __grid_consta
   const hk_cu_geom *g = &P.g;
   const hk_cu_i64 step = (hk_cu_i64)gridDim.x * blockDim.x, start = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (P.pack == HK_DW_PACK_STEM) {
-    const hk_cu_i64 count = (hk_cu_i64)((P.channels + 63) / 64) * g->win[1] * P.k_steps * 512;
+    const hk_cu_i64 count = (hk_cu_i64)((P.channels + 63) / 64) * P.k_steps * 512;
     for (hk_cu_i64 i = start; i < count; i += step) ((hk_cu_u32 *)P.packed)[i] = pack_stem(&P, i);
     return;
   }

@@ -14,9 +14,11 @@ typedef struct hk_cu_div { unsigned d, m, s; } hk_cu_div;
 /* Forms of packed weights, tap = ((t*win1 + r)*phases + f)*taps_u + u:
  *   taps      f32 [tap][channels rounded up to 8]
  *   channels  f32 [channel][tap]
- *   stem      [64 channels][row tap][16 of gk][8 blocks][lane][2] fragments of mma; gk = s*pixel + c, see stem.cuh
+ *   stem      [64 channels][16 of gk][4 pairs of blocks][lane][2][2] fragments of mma, see stem.cuh
  *   table     [run of 8 channels][tap][reach] fragments of mma: 8x8 16-bit weights [k][c], or 8 [c] when groups are single channels */
 enum { HK_DW_PACK_NONE = 0, HK_DW_PACK_TAPS = 1, HK_DW_PACK_CHANNELS = 2, HK_DW_PACK_TABLE = 3, HK_DW_PACK_STEM = 4 };
+
+enum { HK_SLIDE_COLUMNS = 7, HK_SLIDE_THREADS = 128, HK_PLANE_THREADS = 256 };
 
 typedef struct hk_cu_dw {
   hk_cu_geom g;
@@ -36,6 +38,14 @@ typedef struct hk_cu_dw {
   int channel_blocks, padded;        /* padded: channels rounded up to 8 */
   int chunk_u;                       /* dw_first, dw_toeplitz: taps staged at a time */
 
+  /* dw_slide: a block is `lanes` pairs of channels times `teams` groups; a group is HK_SLIDE_COLUMNS columns of strip_rows output
+   * rows, row_groups and strips of them an image */
+  int strips, strip_rows;
+  hk_cu_div div_strips;
+
+  /* dw_plane: a block is `planes` units of `lanes` threads; a unit is strip_rows output rows of a plane, tile_rows of them a thread.
+   * Shared memory of a unit: slots rows of slot_length pieces of patch_length bytes, line_bytes in all; results, sums_pitch bytes. */
+
   /* dw_first: a block is planes x rows x lanes threads, each TQ outputs of one class */
   int planes, rows, lanes;           /* of a block */
   int plane_count;                   /* n * channels * out[0] */
@@ -48,11 +58,14 @@ typedef struct hk_cu_dw {
 
   /* dw_toeplitz: a block is `planes` output rows, `lanes` warps each of 16*B outputs; lane_blocks tile a row */
   int line_bytes, plane_pitch;       /* staged x of a row; of one plane of its 16-byte pieces */
+  int wide;                          /* y contiguous and of the type of x: 16-byte stores */
   int taps_at, taps_bytes;           /* two copies of the weights of a row, the second one element on */
-  int sums_at, sums_pitch;           /* f32 sums of a row: floats */
+  int sums_at, sums_pitch;           /* results of a warp, bytes */
 
   /* stem: a block is tile_rows output rows of tile_length outputs (16 at a time), 64 output channels */
-  int pixel, k_steps;                /* channels of a staged pixel (2, 4, 8); 16-element steps of a filter row */
+  int pixel, k_steps;                /* elements of a staged pixel; steps of 16 elements */
+  int lead, row_pairs;               /* elements before a filter row's first tap; pairs of elements of a filter row */
+  int turned;                        /* channels are the left operand: the inner two of a fragment's words change places */
   int patch_pixels, patch_pitch;     /* pixels of a staged row; its bytes */
 
   /* grouped_mma: a block is `slabs` runs of 8 output channels, a warp each, times `teams` that share the pixels */

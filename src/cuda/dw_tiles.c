@@ -44,8 +44,8 @@ static bool common(const hk_geom *g, const hk_epi *e, char *why) {
   return true;
 }
 
-static bool vector_view(const hk_strides *s, int64_t group, int v) {
-  return s->group == group && s->offset % v == 0 && s->outer % v == 0 && s->at[0] % v == 0 && s->at[1] % v == 0 && s->at[2] % v == 0;
+bool hk_cu_dw_pairs(const hk_strides *s, int v) {
+  return s->group == 1 && s->offset % v == 0 && s->outer % v == 0 && s->at[0] % v == 0 && s->at[1] % v == 0 && s->at[2] % v == 0;
 }
 
 hk_cu_div hk_cu_dw_divisor(int64_t d) {
@@ -57,39 +57,62 @@ hk_cu_div hk_cu_dw_divisor(int64_t d) {
   return r;
 }
 
+/* Forms of dw_last: channels and outputs a thread, threads side by side. fitted: clocks over those counted below, on an H200
+ * (bench/results/gpu-depthwise-2026-11-15.md). */
+typedef struct last_form {
+  int v, tq, lanes;
+  double fitted;
+  const char *names[4]; /* by hk_type */
+} last_form;
+static const last_form last_forms[] = {
+    {8, 4, 8, 2.3, {"", "", "hk_dw_last_f16_8x4", "hk_dw_last_bf16_8x4"}},
+    {4, 8, 8, 1.75, {"hk_dw_last_f32_4x8", "", "", ""}},
+    {2, 16, 32, 1.6, {"hk_dw_last_f32_2x16", "", "hk_dw_last_f16_2x16", "hk_dw_last_bf16_2x16"}},
+    {2, 16, 32, 1.6, {"hk_dw_last_f32_2x16_epi", "", "hk_dw_last_f16_2x16_epi", "hk_dw_last_bf16_2x16_epi"}},
+    {1, 8, 32, 3.5, {"hk_dw_last_f32_1x8", "", "hk_dw_last_f16_1x8", "hk_dw_last_bf16_1x8"}},
+};
+
+static bool last_takes(const hk_geom *g, const hk_epi *e, bool unaligned, const last_form *f, int run) {
+  const int v = f->v;
+  if (!f->names[g->x_type][0] || (run && run != f->tq) || (v == 2 && (f == &last_forms[3]) != e->any)) return false;
+  return v == 1 || (!unaligned && g->k == 1 && g->groups % v == 0 && g->y_type == g->x_type && hk_cu_dw_pairs(&g->x, v) &&
+                    hk_cu_dw_pairs(&g->y, v) && (!e->e.residual || hk_cu_dw_pairs(&e->c, v)));
+}
+
+static double last_seconds(const hk_geom *g, const hk_cu_dw *p, const last_form *f) {
+  const double groups = (double)(g->n * g->out[0] * g->out[1]) * p->classes * (double)hk_ceil_div(p->class_length, f->tq);
+  const double work = groups * (double)hk_ceil_div(p->channels, f->lanes * f->v) * f->lanes * (double)(g->win[0] * g->win[1]) * p->phases;
+  /* an FMA of 32 lanes every quarter clock; a load moves 128 bytes a clock, and half of it for one channel */
+  const double bytes = (double)f->v * (double)hk_type_bytes(g->x_type);
+  const double loads = work * (f->tq + p->taps_u - 1) * (f->v == 1 ? 2.0 : bytes / 4) / 32;
+  const double fmas = work * p->taps_u * f->tq * f->v / 128;
+  return hk_cu_dw_seconds(g, f->fitted * (fmas + 0.8 * loads), f->v > 1 ? 1.1 : g->x.group == 1 ? 1.6 : 8);
+}
+
 static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
-  static const char *const names[4][2] = {{"hk_dw_last_f32_1x8", "hk_dw_last_f32_4x8"},
-                                          {"", ""},
-                                          {"hk_dw_last_f16_1x8", "hk_dw_last_f16_8x4"},
-                                          {"hk_dw_last_bf16_1x8", "hk_dw_last_bf16_8x4"}};
   hk_cu_dw *p = &t->params;
-  const int wide = g->x_type == HK_F32 ? 4 : 8;
-  const bool vector = !unaligned && g->k == 1 && g->groups % wide == 0 && g->y_type == g->x_type && vector_view(&g->x, 1, wide) &&
-                      vector_view(&g->y, 1, wide) && (!e->e.residual || vector_view(&e->c, 1, wide));
-  const int v = vector ? wide : 1, tq = v == 8 ? 4 : 8, lanes = v > 1 ? 8 : 32, per = 256 / lanes;
-  const int64_t row_groups = (int64_t)p->classes * hk_ceil_div(p->class_length, tq);
+  const last_form *f = NULL;
+  for (int i = 0; i < HK_COUNT(last_forms); i++)
+    if (last_takes(g, e, unaligned, &last_forms[i], knobs.run) && (!f || (f->v > 1 && last_forms[i].v > 1 &&
+        last_seconds(g, p, &last_forms[i]) < last_seconds(g, p, f))))
+      f = &last_forms[i];
+  if (!f) REFUSE("no form with run = %d for these types and strides", knobs.run);
+  const int64_t row_groups = (int64_t)p->classes * hk_ceil_div(p->class_length, f->tq);
   const int64_t groups = g->n * g->out[0] * g->out[1] * row_groups;
-  const int64_t rows = g->win[0] * g->win[1] * p->phases;
-  (void)knobs;
   if (groups > INT32_MAX / 2) REFUSE("more groups of outputs than 2^30");
   p->row_groups = (int)row_groups;
   p->groups = (int)groups;
   p->div_row_groups = hk_cu_dw_divisor(row_groups);
-  p->channel_blocks = (int)hk_ceil_div(p->channels, lanes * v);
+  p->channel_blocks = (int)hk_ceil_div(p->channels, f->lanes * f->v);
   p->pack = HK_DW_PACK_TAPS;
   t->packed_bytes = (size_t)p->taps * (size_t)p->padded * 4;
   t->image = "dw_last";
-  t->kernel = names[g->x_type][vector];
-  t->aligned = vector;
+  t->kernel = f->names[g->x_type];
+  t->knobs.run = f->tq;
+  t->aligned = f->v > 1;
   t->threads = 256;
-  t->blocks = hk_ceil_div(groups, per) * p->channel_blocks;
-  /* an FMA of 32 lanes every quarter clock, and per pixel vector a load of 4 clocks at full width */
-  const double work = (double)groups * p->channel_blocks * lanes * (double)rows;
-  const double loads = work * (tq + p->taps_u - 1) * (vector ? 4.0 : 2.0) / 32;
-  const double fmas = work * p->taps_u * tq * v / 128;
-  /* factors fitted to bench/results/gpu-depthwise-2026-11-15.md */
-  const double fitted = !vector ? 3.5 : v == 8 ? 2.3 : 1.75;
-  t->seconds = hk_cu_dw_seconds(g, fitted * (fmas + 0.8 * loads), vector ? 1.1 : g->x.group == 1 ? 1.6 : 8);
+  t->blocks = hk_ceil_div(groups, 256 / f->lanes) * p->channel_blocks;
+  t->seconds = last_seconds(g, p, f);
   return true;
 }
 
@@ -172,6 +195,7 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, bool u
   if (p->phases == g->win[2]) p->classes = 1;
   p->pairs = kind == HK_DW_LAST && g->stride[2] == 2 && g->win[2] == 3 && g->dil[2] == 1;
   if (p->pairs) p->phases = 1;
+  if (kind == HK_DW_SLIDE || kind == HK_DW_PLANE) p->phases = p->classes = 1;
   p->class_length = (int)hk_ceil_div(g->out[2], p->classes);
   p->taps_u = (int)hk_ceil_div(g->win[2], p->phases);
   p->channels = (int)(g->k * g->groups);
@@ -187,7 +211,9 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, bool u
   switch (kind) {
     case HK_DW_LAST: return tile_last(g, e, unaligned, knobs, t, why);
     case HK_DW_FIRST: return tile_first(g, knobs, t, why);
-    case HK_DW_TOEPLITZ: return hk_cu_dw_tile_toeplitz(g, knobs, t, why);
+    case HK_DW_TOEPLITZ: return hk_cu_dw_tile_toeplitz(g, unaligned, knobs, t, why);
+    case HK_DW_SLIDE: return hk_cu_dw_tile_slide(g, e, unaligned, knobs, t, why);
+    case HK_DW_PLANE: return hk_cu_dw_tile_plane(g, e, unaligned, knobs, t, why);
     case HK_DW_STEM: return hk_cu_dw_tile_stem(g, e, unaligned, knobs, t, why);
     default: return hk_cu_dw_tile_mma(g, e, unaligned, kind == HK_DW_ROLL, knobs, t, why);
   }

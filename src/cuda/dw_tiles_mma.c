@@ -10,7 +10,8 @@
 static bool half_type(hk_type t) { return t == HK_F16 || t == HK_BF16; }
 
 static void toeplitz_shape(const hk_geom *g, hk_cu_dw *p, int b) {
-  const int64_t warps = hk_ceil_div(g->out[2], 16 * b), tiles = hk_ceil_div(warps, 8);
+  /* rows of y that do not begin at 16-byte addresses are begun up to 7 outputs early */
+  const int64_t warps = hk_ceil_div(g->out[2] + (p->y_vector ? 0 : 7), 16 * b), tiles = hk_ceil_div(warps, 8);
   p->lanes = (int)hk_ceil_div(warps, tiles);
   p->lane_blocks = (int)hk_ceil_div(warps, p->lanes);
   p->planes = (int)hk_max64(1, hk_min64(8 / p->lanes, p->plane_count));
@@ -23,10 +24,15 @@ static int toeplitz_shared(hk_cu_dw *p, int b) {
   p->plane_pitch = pitch * 16;
   p->line_bytes = p->plane_pitch * planes;
   p->taps_bytes = ((24 + p->chunk_u + 40 + 1) / 2 * 8 + 15) / 16 * 16;
-  p->sums_pitch = tile + tile / 8 + 12;
+  p->sums_pitch = (p->wide ? 32 : 64) * b;
   p->taps_at = p->planes * p->line_bytes;
   p->sums_at = p->taps_at + p->planes * p->taps_bytes;
-  return p->sums_at + p->planes * p->sums_pitch * 4;
+  return p->sums_at + p->planes * p->lanes * p->sums_pitch;
+}
+
+/* Rows of the last dimension begin at multiples of 8 elements. */
+static bool eights(const hk_strides *s) {
+  return s->offset % 8 == 0 && s->outer % 8 == 0 && s->group % 8 == 0 && s->channel % 8 == 0 && s->at[0] % 8 == 0 && s->at[1] % 8 == 0;
 }
 
 /* Clocks of all processors: a multiplication of 16x8x16 every 1.7, a fragment every 4. */
@@ -34,13 +40,16 @@ static double toeplitz_clocks(const hk_geom *g, const hk_cu_dw *p, int b) {
   const double warps = (double)p->plane_count * p->lane_blocks * p->lanes, rows = (double)(g->win[0] * g->win[1]) * p->phases;
   const double mmas = (double)b / 8 * hk_ceil_div(p->taps_u + 10, 16), loads = (double)hk_ceil_div(b + p->taps_u + 3, 16);
   const double mma = 1.7 * mmas, load = 6 * loads;
-  return warps * (rows * ((mma > load ? mma : load) + 16.0 * b / 32 + (rows > 1 ? 300 : 0)) + 16.0 * b / 32 * 4 + 400);
+  return warps * (rows * ((mma > load ? mma : load) + 16.0 * b / 32 + (rows > 1 ? 300 : 0)) + 16.0 * b / 32 * 2 + 250);
 }
 
-bool hk_cu_dw_tile_toeplitz(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   static const int sizes[] = {64, 32, 8};
-  static const char *const names[2][3] = {{"hk_dw_toeplitz_f16_64", "hk_dw_toeplitz_f16_32", "hk_dw_toeplitz_f16_8"},
-                                          {"hk_dw_toeplitz_bf16_64", "hk_dw_toeplitz_bf16_32", "hk_dw_toeplitz_bf16_8"}};
+  static const char *const names[2][2][3] = {
+      {{"hk_dw_toeplitz_f16_64", "hk_dw_toeplitz_f16_32", "hk_dw_toeplitz_f16_8"},
+       {"hk_dw_toeplitz_f16_64_epi", "hk_dw_toeplitz_f16_32_epi", "hk_dw_toeplitz_f16_8_epi"}},
+      {{"hk_dw_toeplitz_bf16_64", "hk_dw_toeplitz_bf16_32", "hk_dw_toeplitz_bf16_8"},
+       {"hk_dw_toeplitz_bf16_64_epi", "hk_dw_toeplitz_bf16_32_epi", "hk_dw_toeplitz_bf16_8_epi"}}};
   hk_cu_dw *p = &t->params;
   if (!half_type(g->x_type)) REFUSE("takes f16 and bf16");
   if (p->classes != 1) REFUSE("does not take dilation %lld", (long long)g->dil[2]);
@@ -48,6 +57,9 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_til
   if (lines > INT32_MAX) REFUSE("more rows than 2^31");
   p->plane_count = (int)lines;
   p->chunk_u = (int)hk_min64(p->taps_u, 8192);
+  p->wide = g->y.at[2] == 1 && g->y_type == g->x_type;
+  p->y_vector = !p->wide || (!unaligned && eights(&g->y));
+  t->aligned = p->wide && p->y_vector;
   int best = -1;
   double least = 0;
   for (int i = 0; i < 3; i++) {
@@ -63,7 +75,7 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_til
   while (toeplitz_shared(p, b) > SHARED_MOST) p->chunk_u = (p->chunk_u + 1) / 2;
   t->knobs.run = b;
   t->image = g->x_type == HK_BF16 ? "dw_toeplitz_bf16" : "dw_toeplitz_f16";
-  t->kernel = names[g->x_type == HK_BF16][best];
+  t->kernel = names[g->x_type == HK_BF16][!p->plain][best];
   t->threads = p->planes * p->lanes * 32;
   t->blocks = hk_ceil_div(lines, p->planes) * p->lane_blocks;
   t->shared_bytes = toeplitz_shared(p, b);

@@ -11,6 +11,7 @@
 static const char *const problems[] = {
     "1d_n2_c24_i1234_k24_w20_p19:0_g24_bf16_last", "1d_n2_c24_i1234_k24_w20_p19:0_g24_bf16_first", "1d_n1_c16_i900_k16_w150_g16_f16_first",
     "2d_n2_c16_i19x40_k16_w7_p3_g16_bf16_last",    "2d_n2_c16_i19x40_k16_w3_p1_g4_f16_last",      "2d_n1_c24_i19x21_k24_w3_s2_p1_g24_bf16_last",
+    "2d_n1_c16_i19x40_k16_w5_s2_p2_g16_f16_last",  "2d_n2_c3_i19x40_k16_w7_s2_p3_bf16_last",     "2d_n2_c3_i19x40_k16_w7_s2_p3_f16_first",
     "2d_n1_c10_i19x21_k10_w3_p1_g5_bf16_last",     "1d_n1_c16_i300_k16_w4_g16_f32_first",        "1d_n1_c16_i300_k16_w4_g16_f32_last",
 };
 
