@@ -25,6 +25,7 @@ typedef enum hk_family {
   HK_FAMILY_DGEMM = 15,  /* rows of f64 pixels x packed output channels */
   HK_FAMILY_DWM = 16,    /* depthwise 3 x 3, lanes are channels, sums slide down the rows */
   HK_FAMILY_WEAVE = 17,  /* pixels of few channels, several a vector */
+  HK_FAMILY_TURN = 18,   /* a matrix transposed */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -128,6 +129,13 @@ typedef struct hk_gather_args {
   const hk_gather_piece *piece;
   float *to;
 } hk_gather_args;
+
+/* turn: to[c*to_step + r] = from[r*from_step + c] for r < rows and c < columns. */
+typedef struct hk_turn_args {
+  const float *from;
+  float *to;
+  int64_t from_step, to_step, rows, columns;
+} hk_turn_args;
 
 /* winoin: the t x t pixels x[i][0..channels) of one tile to v[i*v_step + c], i < t*t. */
 typedef struct hk_winoin_args {

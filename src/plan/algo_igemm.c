@@ -38,6 +38,19 @@ static int64_t choose_bk(const hk_geom *g, const hk_kernel *k) {
   return blocks <= 1 ? g->c : hk_round_up(hk_ceil_div(g->c, blocks), 8);
 }
 
+/* The epilogue as if y's channels were adjacent, as they are in a block that will be turned. */
+static hk_fuse turned_fuse(const hk_task *t) {
+  hk_task last = *t;
+  last.geom.y.channel = 1;
+  return hk_fuse_make(&last, true);
+}
+
+bool hk_igemm_turns(const hk_task *t) {
+  const hk_geom *g = &t->geom;
+  return g->y.channel != 1 && g->k > 1 && !t->epi.e.residual && hk_grid_count(g) == 1 && (g->y.at[2] == 1 || g->out[2] == 1) &&
+         turned_fuse(t).all;
+}
+
 static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
@@ -142,6 +155,10 @@ static hk_status build(hk_plan *plan) {
   plan->own = o;
   o->panels = hk_panels_make(g, plan->decision.kernel, k[HK_IGEMM_BK]);
   o->fuse = hk_fuse_make(&plan->task, true);
+  if (hk_igemm_turns(&plan->task)) {
+    o->turn = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa);
+    o->fuse = turned_fuse(&plan->task);
+  }
   o->merged = k[HK_IGEMM_PACK] != HK_PACK_BLOCK && k[HK_IGEMM_BK] == g->c &&
               merge_pays(g, plan->decision.kernel);
   o->segments = o->merged ? g->taps / g->win[2] : g->taps;

@@ -1,11 +1,12 @@
 /* relay: channels-first tensors through the channels-last algorithms. x is turned into channels-last in the workspace,
- * the inner algorithm writes y channels-last there too, with the whole epilogue done, and y is turned back. Worth it
- * where each element takes part in many products. One algorithm of this kind stands for each inner one and takes its
- * kernels and knobs. Refuses other types than f32, batch groups, residuals, gates, user functions and streaming state. */
+ * the inner algorithm writes y channels-last there too, with the whole epilogue done, and y is turned back (igemm turns
+ * its finished blocks itself). Worth it where each element takes part in many products. One algorithm of this kind
+ * stands for each inner one and takes its kernels and knobs. Refuses other types than f32, batch groups, residuals, gates, user functions and streaming state. */
 #include <stdio.h>
 #include <string.h>
 
 #include "plan/cost.h"
+#include "plan/igemm.h"
 #include "plan/winograd.h"
 
 extern const hk_algo hk_algo_igemm, hk_algo_winograd2, hk_algo_winograd4;
@@ -43,36 +44,42 @@ static hk_strides last(int64_t channels, int64_t groups, const int64_t size[3]) 
   return s;
 }
 
-static hk_task inner_task(const hk_task *t) {
+/* igemm turns its blocks itself while they are hot. */
+static bool inner_turns(const hk_task *t, const hk_algo *inner) { return inner == &hk_algo_igemm && hk_igemm_turns(t); }
+
+static hk_task inner_task(const hk_task *t, const hk_algo *inner) {
   hk_task i = *t;
   i.geom.x = last(t->geom.c, t->geom.groups, t->geom.in);
-  i.geom.y = last(t->geom.k, t->geom.groups, t->geom.out);
+  if (!inner_turns(t, inner)) i.geom.y = last(t->geom.k, t->geom.groups, t->geom.out);
   return i;
 }
 
 static size_t rounded(int64_t floats) { return (size_t)hk_round_up(floats * (int64_t)sizeof(float), HK_ALIGN); }
 static size_t x_bytes(const hk_geom *g) { return rounded(g->n * g->groups * g->c * g->in[0] * g->in[1] * g->in[2]); }
-static size_t y_bytes(const hk_geom *g) { return rounded(g->groups * g->k * g->gm); }
+static size_t y_bytes(const hk_task *t, const hk_algo *inner) {
+  return inner_turns(t, inner) ? 0 : rounded(t->geom.groups * t->geom.k * t->geom.gm);
+}
+static size_t turned_bytes(const hk_task *t, const hk_algo *inner) { return x_bytes(&t->geom) + y_bytes(t, inner); }
 
 static void account(const hk_task *t, hk_decision *d) {
   const hk_geom *g = &t->geom;
-  const double bytes = (double)(x_bytes(g) + y_bytes(g));
-  d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN) + x_bytes(g) + y_bytes(g);
-  /* about a cycle an element turned (Zen 4, 64 channels of 56 x 56), and its bytes */
-  d->predicted_s += 1e-6 + (bytes / 4 * 1.0 / 3e9 + 0.1 * hk_cost_move(2 * bytes, 2 * bytes)) / (double)t->threads;
+  const double bytes = (double)(x_bytes(g) + rounded(g->groups * g->k * g->gm));
+  d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN) + turned_bytes(t, d->algo->inner);
+  /* about half a cycle an element turned (Zen 4, 128 channels of 28 x 28), and its bytes */
+  d->predicted_s += 5e-7 + (bytes / 4 * 0.5 / 3e9 + 0.2 * hk_cost_move(2 * bytes, 2 * bytes)) / (double)t->threads;
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   if (!applies(t, why)) return false;
-  const hk_task i = inner_task(t);
+  const hk_task i = inner_task(t, d->algo->inner);
   if (!d->algo->inner->offer(&i, d, why)) return false;
   account(t, d);
   return true;
 }
 
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
-  const hk_task i = inner_task(t);
   const hk_algo *inner = base->algo->inner;
+  const hk_task i = inner_task(t, inner);
   if (!inner->vary || !inner->vary(&i, base, index, d)) return false;
   account(t, d);
   return true;
@@ -80,17 +87,17 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 
 static bool check(const hk_task *t, hk_decision *d, char *why) {
   if (!applies(t, why)) return false;
-  const hk_task i = inner_task(t);
+  const hk_task i = inner_task(t, d->algo->inner);
   if (!d->algo->inner->check(&i, d, why)) return false;
   account(t, d);
   return true;
 }
 
 static hk_status build(hk_plan *plan) {
-  const hk_task i = inner_task(&plan->task);
+  const hk_task i = inner_task(&plan->task, plan->decision.algo->inner);
   hk_decision d = plan->decision;
   d.algo = plan->decision.algo->inner;
-  d.workspace_bytes -= x_bytes(&plan->task.geom) + y_bytes(&plan->task.geom);
+  d.workspace_bytes -= turned_bytes(&plan->task, d.algo);
   hk_packed *mine = plan->packed;
   hk_weights w = {.size = sizeof w, .scale = mine->scale, .bias = mine->bias, .slopes = mine->slopes};
   const hk_plan like = {.packed = mine, .f_shift = plan->f_shift};
@@ -109,30 +116,11 @@ static hk_status build(hk_plan *plan) {
 
 static void destroy(hk_plan *plan) { hk_plan_destroy(plan->own); }
 
-/* to[c][r] = from[r][c] for rows r0..r1-1: blocks of 8 x 8, so that both sides stay within a few lines */
-static void turn(const float *from, int64_t from_step, float *to, int64_t to_step, int64_t rows, int64_t columns) {
-  enum { B = 8 };
-  for (int64_t r = 0; r < rows; r += B) {
-    const int64_t rn = hk_min64(B, rows - r);
-    for (int64_t c = 0; c < columns; c += B) {
-      const int64_t cn = hk_min64(B, columns - c);
-      const float *a = from + r * from_step + c;
-      float *b = to + c * to_step + r;
-      if (rn == B && cn == B) {
-        for (int i = 0; i < B; i++)
-          for (int k = 0; k < B; k++) b[i * to_step + k] = a[k * from_step + i];
-      } else {
-        for (int64_t i = 0; i < cn; i++)
-          for (int64_t k = 0; k < rn; k++) b[i * to_step + k] = a[k * from_step + i];
-      }
-    }
-  }
-}
-
 enum { CHUNK = 64 }; /* pixels a piece of work turns */
 
 typedef struct job {
   const hk_geom *g;
+  const hk_kernel *turn;
   const float *from;
   float *to;
   bool back;
@@ -147,13 +135,14 @@ static void turn_piece(void *context, int64_t i) {
   const int64_t flat = (n * j->pixels + m) * all + group * j->channels;
   const hk_strides *s = j->back ? &g->y : &g->x;
   const int64_t plane = n * s->outer + group * s->group + m;
-  if (j->back) turn(j->from + flat, all, j->to + plane, s->channel, count, j->channels);
-  else turn(j->from + plane, s->channel, j->to + flat, all, j->channels, count);
+  hk_turn_args a = {.from = j->from + plane, .to = j->to + flat, .from_step = s->channel, .to_step = all, .rows = j->channels, .columns = count};
+  if (j->back) a = (hk_turn_args){.from = j->from + flat, .to = j->to + plane, .from_step = all, .to_step = s->channel, .rows = count, .columns = j->channels};
+  j->turn->fn(&a);
 }
 
 static void turn_all(const hk_plan *plan, bool back, const float *from, float *to) {
   const hk_geom *g = &plan->task.geom;
-  job j = {.g = g, .from = from, .to = to, .back = back, .channels = back ? g->k : g->c};
+  job j = {.g = g, .turn = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa), .from = from, .to = to, .back = back, .channels = back ? g->k : g->c};
   j.pixels = back ? g->pixels : g->in[0] * g->in[1] * g->in[2];
   j.chunks = hk_ceil_div(j.pixels, CHUNK);
   hk_plan_parallel(plan, j.chunks * g->groups * g->n, turn_piece, &j);
@@ -165,11 +154,12 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   char *x = call->workspace + hk_round_up((int64_t)inner->decision.workspace_bytes, HK_ALIGN), *y = x + x_bytes(g);
   turn_all(plan, false, (const float *)call->x, (float *)(void *)x);
   hk_call in = *call;
+  const bool back = !inner_turns(&plan->task, inner->decision.algo);
   in.x = x;
-  in.y = y;
+  if (back) in.y = y;
   if (plan->task.f_now) in.f = NULL;
   const hk_status s = inner->decision.algo->run(inner, &in);
-  if (!s) turn_all(plan, true, (const float *)(void *)y, (float *)call->y);
+  if (!s && back) turn_all(plan, true, (const float *)(void *)y, (float *)call->y);
   return s;
 }
 

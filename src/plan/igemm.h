@@ -18,11 +18,14 @@ enum { HK_PACK_WHOLE = 0, HK_PACK_BLOCK = 1 };
 typedef struct hk_igemm_own {
   hk_panels panels;
   hk_fuse fuse;
+  const hk_kernel *turn;      /* y lies in planes: blocks are finished in channels-last order and turned; else NULL */
   bool merged;
   int64_t segments, channels; /* of the reduction: taps x C, or window rows x C*S */
   int64_t bm, bn, bk, grids, splits, blocks;
   float *zeros;
 } hk_igemm_own;
 
+/* True when y's planes are written by turning finished blocks. */
+bool hk_igemm_turns(const hk_task *t);
 hk_status hk_igemm_run(const hk_plan *plan, const hk_call *call);
 #endif

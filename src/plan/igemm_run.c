@@ -56,6 +56,21 @@ static void output_rows(work *w) {
   }
 }
 
+/* A finished panel of the block, [pixel][channel] in `partial`, to the planes of y. */
+static void turn_panel(const work *w, const hk_panel *p, int64_t width) {
+  const hk_geom *g = &w->j->plan->task.geom;
+  float *y = (float *)w->j->call->y + w->group * g->y.group + p->first * g->y.channel;
+  hk_turn_args a = {.from_step = width, .to_step = g->y.channel, .columns = p->columns};
+  const bool whole = hk_block_adjacent(&w->block, &g->y);
+  for (int32_t i = 0; i < (whole ? 1 : w->block.runs); i++) {
+    const hk_run *r = &w->block.run[i];
+    a.from = w->partial + r->m * width;
+    a.to = y + hk_run_offset(&w->block, r, &g->y, 0);
+    a.rows = whole ? w->block.count : r->count;
+    w->j->o->turn->fn(&a);
+  }
+}
+
 static void make_rows(work *w, int64_t t0) {
   const hk_igemm_own *o = w->j->o;
   const hk_geom *g = &w->j->plan->task.geom;
@@ -115,6 +130,10 @@ static void run_panel(work *w, const hk_panel *p) {
                             .columns = p->columns, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
                             .bias = w->bias, .c = w->c_rows, .y = w->y_rows, .partial = w->partial};
   if (fuse->flags & HK_IGEMM_AFFINE) hk_fuse_affine(plan, w->j->call, k, p->columns, width, w->scale, w->bias);
+  if (o->turn) { /* a tile's results take the place of its own partial sums */
+    w->args.y_at = 0;
+    for (int32_t m = 0; m < w->block.count; m++) w->y_rows[m] = w->partial + m * width;
+  }
   const int64_t bk = o->merged ? o->channels : o->bk;
   for (int64_t c0 = 0; c0 < o->channels; c0 += bk) {
     const int64_t cl = hk_min64(bk, o->channels - c0);
@@ -127,7 +146,8 @@ static void run_panel(work *w, const hk_panel *p) {
       else run_packing(w, p, c0, cl, last);
     }
   }
-  if (!fuse->all) hk_block_store(plan, w->j->call, &w->block, k, p->columns, w->partial, width);
+  if (o->turn) turn_panel(w, p, width);
+  else if (!fuse->all) hk_block_store(plan, w->j->call, &w->block, k, p->columns, w->partial, width);
 }
 
 static void body(void *context, int64_t i) {
@@ -141,7 +161,7 @@ static void body(void *context, int64_t i) {
   find_block(&w, block);
   w.rows = (hk_rows){.table = w.table, .step = w.block.count, .tap = w.tap, .zeros = o->zeros};
   w.pass = hk_min64(HK_IGEMM_TAPS, HK_IGEMM_TABLE / w.block.count);
-  if (o->fuse.all) output_rows(&w);
+  if (o->fuse.all && !o->turn) output_rows(&w);
   if (w.pass >= o->segments) make_rows(&w, 0);
   for (int64_t p = split * o->bn; p < hk_min64(o->panels.count, (split + 1) * o->bn); p++) {
     const hk_panel panel = hk_panels_get(&o->panels, p);

@@ -1,4 +1,4 @@
-/* Every igemm, dot, pgemm, weave and gather row of every ISA the host has, against loops written here: small integers, so that
+/* Every igemm, dot, pgemm, weave, turn and gather row of every ISA the host has, against loops written here: small integers, so that
  * results are exact; every number of vectors, rows and columns with their tails; all parts of the epilogue; buffers
  * between guard pages on both sides, outputs poisoned. Kernels broken on purpose must be caught by the same
  * comparison. */
@@ -256,12 +256,34 @@ static int visit_gather(const hk_kernel *k) {
   return bad;
 }
 
+static int visit_turn(const hk_kernel *k) {
+  int bad = 0;
+  for (int round = 0; round < 400; round++) {
+    const int64_t rows = 1 + draw(40), columns = 1 + draw(40), from_step = columns + draw(5), to_step = rows + draw(5);
+    guarded from = guarded_make((size_t)((rows - 1) * from_step + columns), round & 1);
+    guarded to = guarded_make((size_t)((columns - 1) * to_step + rows), round & 1);
+    for (int64_t i = 0; i < (rows - 1) * from_step + columns; i++) from.at[i] = (float)i;
+    for (int64_t i = 0; i < (columns - 1) * to_step + rows; i++) to.at[i] = poison;
+    k->fn(&(hk_turn_args){.from = from.at, .to = to.at, .from_step = from_step, .to_step = to_step, .rows = rows, .columns = columns});
+    bool ok = true;
+    for (int64_t i = 0; i < (columns - 1) * to_step + rows; i++) {
+      const int64_t c = i / to_step, r = i % to_step;
+      ok &= to.at[i] == (r < rows ? from.at[r * from_step + c] : poison);
+    }
+    bad += !ok;
+    guarded_free(&from), guarded_free(&to);
+  }
+  if (bad) printf("%s: %d wrong\n", k->name, bad);
+  return bad;
+}
+
 int main(void) {
   int bad = 0, rows = 0;
   for (int32_t i = 0; i < hk_kernel_count; i++) {
     const hk_kernel *k = &hk_kernels[i];
     if (!hk_cpu_has(k->isa)) continue;
     if (k->family == HK_FAMILY_GATHER) bad += visit_gather(k);
+    else if (k->family == HK_FAMILY_TURN) bad += visit_turn(k);
     else if (k->family == HK_FAMILY_WEAVE) bad += visit_weave(k);
     else if (k->family == HK_FAMILY_IGEMM || k->family == HK_FAMILY_PGEMM || k->family == HK_FAMILY_DOT) bad += visit(k);
     else continue;

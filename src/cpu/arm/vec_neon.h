@@ -78,6 +78,14 @@ static inline v_f32 v_permute(v_f32 a, v_i32 index) {
   const uint8x16_t bytes = vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(0x03020100u)));
   return vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(a), bytes));
 }
+/* v[i][j] and v[j][i] change places */
+static inline void v_transpose(v_f32 v[4]) {
+  const float32x4x2_t a = vtrnq_f32(v[0], v[1]), b = vtrnq_f32(v[2], v[3]);
+  v[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
+  v[1] = vcombine_f32(vget_low_f32(a.val[1]), vget_low_f32(b.val[1]));
+  v[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
+  v[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
+}
 static inline v_f32 v_even(v_f32 a, v_f32 b) { return vuzp1q_f32(a, b); }
 static inline v_f32 v_odd(v_f32 a, v_f32 b) { return vuzp2q_f32(a, b); }
 static inline v_f32 v_load_n(const float *p, int64_t n) { return n >= 4 ? vld1q_f32(p) : v_load_m(p, v_tail(n)); }

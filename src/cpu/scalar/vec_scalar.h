@@ -25,6 +25,7 @@ static inline v_f32 v_load_m(const float *p, v_mask m) { return m ? *p : 0.0f; }
 static inline void v_store_m(float *p, v_f32 v, v_mask m) { if (m) *p = v; }
 static inline v_f32 v_fma(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
 static inline v_f32 v_fnma(v_f32 a, v_f32 b, v_f32 c) { return c - a * b; }
+static inline void v_transpose(v_f32 v[1]) { (void)v; }
 static inline v_f32 v_add(v_f32 a, v_f32 b) { return a + b; }
 static inline v_f32 v_sub(v_f32 a, v_f32 b) { return a - b; }
 static inline v_f32 v_mul(v_f32 a, v_f32 b) { return a * b; }
