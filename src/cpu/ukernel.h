@@ -26,6 +26,7 @@ typedef enum hk_family {
   HK_FAMILY_DWM = 16,    /* depthwise 3 x 3, lanes are channels, sums slide down the rows */
   HK_FAMILY_WEAVE = 17,  /* pixels of few channels, several a vector */
   HK_FAMILY_TURN = 18,   /* a matrix transposed */
+  HK_FAMILY_DWD = 19,    /* depthwise, few outputs, lanes are neighbouring taps */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -292,6 +293,7 @@ typedef struct hk_dwc_args {
   int32_t scale_one;                 /* scale is one value */
   int32_t broadcast;                 /* grouped: a block is one group, so all its lanes read input i alike */
   int32_t chain;                     /* depthwise: all taps of the window are one chain of this many, inside x; else 0 */
+  int32_t resume;                    /* sums go on from what y holds */
   int32_t past;                      /* y is larger than the caches: whole vectors of aligned y go past them */
   hk_dw_fuse fuse;
 } hk_dwc_args;
@@ -308,6 +310,14 @@ typedef struct hk_dwm_args {
   int32_t scale_one; /* scale is one value */
   hk_dw_fuse fuse;
 } hk_dwm_args;
+
+/* dwd: sum[j] = (add: sum[j] +) the sum over i < count of f[i] * x[j*x_step + i], for j < outputs <= 8. */
+typedef struct hk_dwd_args {
+  const float *x, *f;
+  float *sum;
+  int64_t count, x_step;
+  int32_t outputs, add;
+} hk_dwd_args;
 
 /* stage: x[row*x_row + i*x_step], i < cols, goes to column lead + i*spread of a buffer row whose columns are dealt to
  * `phases` runs of `pitch` floats: column j lies at (j % phases)*pitch + j / phases. Rows lie `row` floats apart. The

@@ -10,6 +10,7 @@
 #define CYCLES 3e9         /* of the cost model */
 #define STAGED_TAPS 12     /* shortest window worth a copy */
 #define BLOCK_NOW 16384    /* floats of a block's weights put in order on the stack */
+#define PASS 16            /* chains of a pass when x streams through the caches */
 #define STRETCH 6144       /* floats of a staged stretch that stay in L1 */
 
 static bool refuse(char *why, const char *text) {
@@ -76,6 +77,13 @@ static int32_t whole_chain(const hk_geom *g, const hk_dwc *p) {
   return one && (g->taps == 1 || (p->unit == 1 && chain_step(g, p) == 1)) ? (int32_t)g->taps : 0;
 }
 
+/* y may hold sums between passes. */
+static bool resumes(const hk_task *t, const hk_dwc *p) {
+  const hk_geom *g = &t->geom;
+  hk_dw_fuse fuse;
+  return p->source == HK_DWC_DIRECT && !t->epi.e.residual && hk_dw_fuse_make(t, &fuse) && flat(&g->y, g->groups, g->k);
+}
+
 bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why) {
   const hk_geom *g = &t->geom;
   const int64_t *knob = d->knob;
@@ -91,6 +99,7 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->tile = knob[HK_DWC_TILE];
   p->shards = knob[HK_DWC_SHARDS];
   p->parts = knob[HK_DWC_PARTS];
+  p->chains = knob[HK_DWC_CHAINS];
   p->inputs = g->c == 1 && g->k == 1 ? 0 : g->c;
   p->block_groups = p->unit > 1 ? g->groups : hk_min64(g->groups, p->vw / hk_max64(g->c, g->k));
   p->blocks = hk_ceil_div(g->groups, p->block_groups);
@@ -110,7 +119,9 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->stretch = p->source == HK_DWC_STAGED ? 1 + (spare > 0 ? spare / (p->tile * g->stride[2]) : 0) : 1;
   p->stretch = hk_min64(p->stretch, p->tiles);
   p->cols_staged += (p->stretch - 1) * p->tile * g->stride[2];
-  if (p->run_count > HK_DWC_RUNS && p->source == HK_DWC_DIRECT) return refuse(why, "the window has too many chains");
+  if (p->chains < 0 || (p->chains == 0 && p->run_count > HK_DWC_RUNS && p->source == HK_DWC_DIRECT) || p->chains > HK_DWC_RUNS)
+    return refuse(why, "the window has too many chains for one pass");
+  if (p->chains && !resumes(t, p)) return refuse(why, "several passes need source=0, an f32 y and an epilogue that fuses, without residual");
   if (!t->f_now && p->f_block > BLOCK_NOW) return refuse(why, "the window is too large for weights at execute");
   return true;
 }
@@ -159,6 +170,17 @@ static int64_t chain_tile(const hk_geom *g, int64_t mr) {
   return mr < 8 || (g->x.at[2] * g->stride[2] * 4 % 2048 == 0 && g->taps <= 4) ? hk_min64(mr, 4) : 8;
 }
 
+/* Few outputs and many taps: the rows of x are too many for L2, so all channels of some of them go before the others. */
+static int64_t choose_chains(const hk_task *t, const hk_decision *d) {
+  const hk_geom *g = &t->geom;
+  const hk_dwc p = {.source = d->knob[HK_DWC_SOURCE], .unit = d->knob[HK_DWC_UNIT]};
+  const int64_t runs = g->win[0] * g->win[1] * row_runs(g, &p);
+  if (!resumes(t, &p)) return 0;
+  const double rows = (double)g->taps * (double)(g->groups * g->c) * 4;
+  if (hk_ceil_div(g->out[2], p.unit) <= 3 * d->knob[HK_DWC_TILE] && runs > 2 * PASS && rows > (double)hk_cost_l2()) return PASS;
+  return runs > HK_DWC_RUNS ? HK_DWC_RUNS : 0;
+}
+
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   if (!supported(t, why)) return false;
@@ -175,8 +197,10 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const int64_t items = g->n * g->out[0] * g->out[1] * hk_ceil_div(units, d->knob[HK_DWC_TILE]);
   d->knob[HK_DWC_SHARDS] = hk_max64(1, hk_min64(t->threads, blocks / 4));
   d->knob[HK_DWC_PARTS] = hk_min64(items, hk_ceil_div(t->threads > 1 ? 2 * t->threads : 1, d->knob[HK_DWC_SHARDS]));
+  d->knob[HK_DWC_CHAINS] = choose_chains(t, d);
   if (finish(t, d, why)) return true;
   d->knob[HK_DWC_SOURCE] = HK_DWC_DIRECT;
+  d->knob[HK_DWC_CHAINS] = choose_chains(t, d);
   return finish(t, d, why);
 }
 
@@ -284,6 +308,7 @@ static hk_status build(hk_plan *plan) {
   p->fused = hk_dw_fuse_make(&plan->task, &p->fuse) && flat(&g->y, g->groups, g->k) &&
              (!plan->task.epi.e.residual || flat(&plan->task.epi.c, g->groups, g->k));
   p->past = goes_past(g, p);
+  if (!p->chains) p->chains = p->run_count;
   p->runs = hk_alloc_zero((size_t)p->run_count * sizeof *p->runs);
   p->of = hk_alloc_zero((size_t)p->run_count * sizeof *p->of);
   p->order = hk_alloc((size_t)g->taps * sizeof *p->order);
@@ -297,5 +322,5 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_dwc = {
-    .name = "dwc", .knobs = {"source", "unit", "tile", "shards", "parts"}, .family = HK_FAMILY_DWC, .device = HK_CPU,
+    .name = "dwc", .knobs = {"source", "unit", "tile", "shards", "parts", "chains"}, .family = HK_FAMILY_DWC, .device = HK_CPU,
     .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_dwc_run, .destroy = destroy};

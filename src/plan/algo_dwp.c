@@ -113,7 +113,7 @@ static bool fans(const hk_geom *g, const hk_dwp *p) {
 }
 
 /* cycles a vector and tap cost: products, or the loads that a chain shares; measured on Zen 4 */
-static double tap_cycles(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
+static double tap_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
   const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
   const double product = 2.0 * kernel->nr / width;
   if (fans(g, p)) return 1.45 * product;
@@ -122,6 +122,13 @@ static double tap_cycles(const hk_geom *g, const hk_dwp *p, const hk_kernel *ker
   const double shared = ((double)kernel->mr + chain - 1) / ((double)kernel->mr * chain);
   const double load = (kernel->nr > 8 ? 2.2 : kernel->nr == 8 ? 1.0 : 0.5) * shared;
   return load > product ? load : product * (1.0 + 0.1 * shared);
+}
+
+/* few vectors of sums do not hide the latency of four cycles */
+static double tap_cycles(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
+  const int64_t vectors = p->down ? p->band_p : hk_ceil_div(hk_min64(p->band_q, g->out[2]), p->vw);
+  const double cycles = tap_throughput(g, p, kernel), latency = 4.0 / (double)hk_max64(1, hk_min64(vectors, kernel->mr));
+  return cycles > latency ? cycles : latency;
 }
 
 static double predict(const hk_task *t, const hk_decision *d, const hk_dwp *p) {

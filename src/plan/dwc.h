@@ -10,8 +10,8 @@
 #include "plan/dw.h"
 
 enum { HK_DWC_DIRECT = 0, HK_DWC_STAGED = 1 };
-enum { HK_DWC_SOURCE, HK_DWC_UNIT, HK_DWC_TILE, HK_DWC_SHARDS, HK_DWC_PARTS };
-#define HK_DWC_RUNS 512 /* most runs of a window, kept on the stack with their edges */
+enum { HK_DWC_SOURCE, HK_DWC_UNIT, HK_DWC_TILE, HK_DWC_SHARDS, HK_DWC_PARTS, HK_DWC_CHAINS };
+#define HK_DWC_RUNS 512 /* most runs of a pass, kept on the stack with their edges */
 
 /* A chain of taps of one window row. */
 typedef struct hk_dwc_run_of {
@@ -27,7 +27,7 @@ typedef struct hk_dwc {
   int64_t x_lanes, y_lanes, inputs;   /* lanes of a whole block; inputs a group, 0 for depthwise */
   int64_t units, tiles;               /* of one output row; the last unit may be short */
   int64_t shards, parts;
-  int64_t run_count;
+  int64_t run_count, chains;          /* chains: runs of a pass over y, so that the rows they read stay near */
   int64_t stretch, cols_staged;       /* STAGED: tiles copied together, and the pixels they read of a window row */
   int64_t f_block;                    /* weights of a block */
   int64_t inner_first, inner_last;    /* units all of whose taps lie inside x along the row */

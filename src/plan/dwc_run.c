@@ -13,6 +13,7 @@ typedef struct job {
   const hk_dwc *p;
   int64_t from, to;   /* blocks */
   const float *f;     /* weights of block `from` */
+  int64_t run;        /* the first of this pass */
   hk_dwc_args a;      /* what all calls share */
 } job;
 
@@ -108,24 +109,25 @@ static bool row_runs(const job *j, const spot *s, hk_dw_run *to) {
   const hk_geom *g = j->g;
   const hk_dwc *p = j->p;
   bool all = true;
-  for (int64_t i = 0; i < p->run_count; i++) {
-    const hk_dwc_run_of *of = &p->of[i];
+  for (int64_t i = 0; i < j->a.run_count; i++) {
+    const hk_dwc_run_of *of = &p->of[j->run + i];
     const int64_t depth = s->z * g->stride[0] + of->a * g->dil[0] - g->lo[0];
     const int64_t row = s->p * g->stride[1] + of->r * g->dil[1] - g->lo[1];
     const bool in = depth >= 0 && depth < g->in[0] && row >= 0 && row < g->in[1];
-    to[i] = p->runs[i];
+    to[i] = p->runs[j->run + i];
     if (!in) to[i].last = 0;
     all &= in;
   }
   return all;
 }
 
-static void edge_runs(const hk_dwc *p, const hk_dw_run *row, int64_t unit, hk_dw_run *to) {
-  for (int64_t i = 0; i < p->run_count; i++) {
+static void edge_runs(const job *j, const hk_dw_run *row, int64_t unit, hk_dw_run *to) {
+  const hk_dwc_run_of *of = j->p->of + j->run;
+  for (int64_t i = 0; i < j->a.run_count; i++) {
     to[i] = row[i];
     if (!row[i].last) continue;
-    to[i].first = clamp16(p->of[i].first - unit);
-    to[i].last = clamp16(p->of[i].last - unit);
+    to[i].first = clamp16(of[i].first - unit);
+    to[i].last = clamp16(of[i].last - unit);
   }
 }
 
@@ -144,20 +146,19 @@ static void last_unit(job *j, const spot *s, int64_t q, int64_t pixels, int64_t 
   a->last_lanes = y_lanes;
 }
 
-static void run_row(job *j, const spot *s, int64_t tile, int64_t last) {
+static void run_pass(job *j, const spot *s, int64_t tile, int64_t last) {
   const hk_geom *g = j->g;
   const hk_dwc *p = j->p;
   hk_dw_run row[HK_DWC_RUNS], edge[HK_DWC_RUNS];
   hk_dwc_args *a = &j->a;
   const int64_t out_units = p->unit == 1 ? g->out[2] : g->out[2] / p->unit; /* with all their pixels */
   const bool one = g->win[0] == 1 && g->win[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 && g->in[1] > 0;
-  const hk_dw_run *runs = (one && g->out[0] == 1 && g->out[1] == 1) || row_runs(j, s, row) ? p->runs : row;
+  const hk_dw_run *runs = (one && g->out[0] == 1 && g->out[1] == 1) || row_runs(j, s, row) ? p->runs + j->run : row;
   const float *x = (const float *)(const void *)j->call->x + s->x + j->from * p->block_groups * g->c;
-  a->f = j->f;
   for (int64_t count = 1; tile < last; tile += count) {
     const int64_t unit = tile * p->tile, units = hk_min64(p->tile, p->units - unit), q = unit * p->unit;
     const bool inside = unit >= p->inner_first && unit + units <= p->inner_last;
-    if (!inside) edge_runs(p, runs, unit, edge);
+    if (!inside) edge_runs(j, runs, unit, edge);
     a->runs = inside ? runs : edge;
     a->x = x + q * g->stride[2] * g->x.at[2];
     const int64_t left = g->out[2] - q, whole = p->unit > 1 ? hk_min64(units, left / p->unit) : units;
@@ -166,10 +167,28 @@ static void run_row(job *j, const spot *s, int64_t tile, int64_t last) {
     const int64_t alike = inside && p->fused ? hk_min64(p->inner_last, out_units) / p->tile : 0;
     count = hk_max64(1, hk_min64(last, alike) - tile);
     a->tiles = count;
-    a->chain = inside && runs == p->runs ? p->chain : 0;
+    a->chain = inside && runs == p->runs && a->run_count == p->run_count ? p->chain : 0;
     if (whole) emit(j, s, q, whole * p->unit, j->from);
     if (whole == units) continue;
     last_unit(j, s, q + whole * p->unit, left - whole * p->unit, whole);
+  }
+}
+
+/* The runs of a row, pass after pass; y holds the sums between them. */
+static void run_row(job *j, const spot *s, int64_t tile, int64_t last) {
+  const hk_dwc *p = j->p;
+  hk_dwc_args *a = &j->a;
+  const hk_dw_fuse fuse = a->fuse;
+  const int32_t past = a->past;
+  a->f = j->f;
+  for (j->run = 0; j->run < p->run_count; j->run += p->chains) {
+    const bool ends = j->run + p->chains >= p->run_count;
+    a->run_count = ends ? p->run_count - j->run : p->chains;
+    a->resume = j->run > 0;
+    a->fuse.flags = ends ? fuse.flags : 0;
+    a->past = ends ? past : 0;
+    run_pass(j, s, tile, last);
+    for (int64_t i = 0; i < a->run_count && !ends; i++) a->f += p->runs[j->run + i].taps * p->vw * hk_max64(1, p->inputs);
   }
 }
 
@@ -276,6 +295,7 @@ static void share_args(job *j) {
   const hk_dwc *p = j->p;
   hk_dwc_args *a = &j->a;
   a->scale = a->bias = a->c = NULL;
+  a->resume = 0;
   a->index = p->index;
   a->run_count = p->run_count;
   a->x_step = p->source == HK_DWC_STAGED ? p->vw * g->stride[2] : p->unit * g->stride[2] * g->x.at[2];
@@ -346,7 +366,7 @@ void hk_dwc_prepare(const hk_plan *plan, hk_dwc *p) {
                        g->lo[1] == 0 && g->in[0] > 0 && g->in[1] > 0;
   const bool plain = p->unit == 1 || (g->out[2] % p->unit == 0 && !e->bias && e->scale != 2);
   p->at_once = one_row && plain && p->source == HK_DWC_DIRECT && p->fused && plan->task.f_now && !e->residual &&
-               p->shards * p->parts == 1 && p->inner_first <= 0 && p->inner_last >= p->units;
+               p->shards * p->parts == 1 && p->chains >= p->run_count && p->inner_first <= 0 && p->inner_last >= p->units;
   if (!p->at_once) return;
   job j = {.plan = plan, .g = g, .p = p, .to = p->blocks};
   share_args(&j);

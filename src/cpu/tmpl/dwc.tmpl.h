@@ -101,6 +101,10 @@ HK_INLINE void dwc_tile(const int pixels, const int kind, const hk_dwc_args *a, 
     const float *f = a->f + block * a->f_block;
     v_f32 acc[MR];
     HK_UNROLL for (int j = 0; j < pixels; j++) acc[j] = v_zero();
+    if (a->resume) {
+      const v_mask m = v_tail(last ? a->last_lanes : a->y_lanes);
+      HK_UNROLL for (int j = 0; j < pixels; j++) acc[j] = v_load_m(to->y + block * a->y_block + j * a->y_step, m);
+    }
     dwc_runs(pixels, kind, a, &b, f, acc);
     dwc_store(pixels, a, acc, to, block, last ? a->last_lanes : a->y_lanes);
   }
