@@ -126,7 +126,9 @@ static double tap_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel 
 
 /* few vectors of sums do not hide the latency of four cycles */
 static double tap_cycles(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
-  const int64_t vectors = p->down ? p->band_p : hk_ceil_div(hk_min64(p->band_q, g->out[2]), p->vw);
+  int64_t vectors = p->down ? p->band_p : hk_ceil_div(hk_min64(p->band_q, g->out[2]), p->vw);
+  /* a row that ends in part of a vector takes two tiles, of which the second is moved back */
+  if (p->source == HK_DWP_DIRECT && g->out[2] % p->vw && vectors <= kernel->mr) vectors = hk_ceil_div(vectors, 2);
   const double cycles = tap_throughput(g, p, kernel), latency = 4.0 / (double)hk_max64(1, hk_min64(vectors, kernel->mr));
   return cycles > latency ? cycles : latency;
 }
