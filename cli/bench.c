@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench.h"
 
@@ -14,7 +13,7 @@ static struct {
   int64_t rounds;
   double seconds;
   int64_t block;
-  bool deconv, csv, json, cold, late, stream, own_time;
+  bool deconv, csv, json, cold, late, stream;
 } o = {.rounds = 0, .seconds = 0.3, .block = 64};
 
 static const cli_option table[] = {
@@ -26,7 +25,7 @@ static const cli_option table[] = {
     {"peer", CLI_LIST, &o.peers, "NAME", "time this library too (again for more)"},
     {"cold", CLI_FLAG, &o.cold, NULL, "empty the caches before each call"},
     {"late-weights", CLI_FLAG, &o.late, NULL, "weights come at execute"},
-    {"own-time", CLI_FLAG, &o.own_time, NULL, "the thread's own time, not the wall's: one thread on a busy machine"},
+    {"own-time", CLI_FLAG, &cli_own_time, NULL, "the thread's own time, not the wall's: one thread on a busy machine"},
     {"seconds", CLI_REAL, &o.seconds, "S", "time spent on a problem, all together (default 0.3)"},
     {"rounds", CLI_INTEGER, &o.rounds, "N", "rounds (default: as many as fit, 7 to 200)"},
     {"stream", CLI_FLAG, &o.stream, NULL, "in place of problems: streams of 1 to 32 channels, every group, 1 and 3 taps"},
@@ -68,22 +67,13 @@ static void caches_empty(void) {
   for (size_t i = 0; i < bytes; i += 64) junk[i]++;
 }
 
-static double tick(void) {
-  struct timespec t;
-  if (!o.own_time) return cli_now();
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Warm means the same for all: whoever ran before has left its own data in the caches, so a contender's first call of a
- * sample is not timed. Without it a sample of one call times the reload, and the longest working set hurts its follower. */
 static double sample(const contender *c) {
   if (c->site.device == HK_CUDA) return cli_site_time(&c->site, c->plan, c->calls);
   if (o.cold) caches_empty();
   else call(c);
-  double start = tick();
+  double start = cli_tick();
   for (int i = 0; i < c->calls; i++) call(c);
-  return (tick() - start) / c->calls;
+  return (cli_tick() - start) / c->calls;
 }
 
 /* Enough calls that the clock's own cost is under a percent, and no more. */
@@ -99,9 +89,9 @@ static bool calibrate(contender *c) {
   if (!call(c)) return false;
   double once = 1;
   for (int i = 0; i < 3; i++) {
-    const double start = tick();
+    const double start = cli_tick();
     call(c);
-    const double took = tick() - start;
+    const double took = cli_tick() - start;
     if (took < once) once = took;
   }
   if (!o.cold && once < 50e-6) c->calls = (int)(50e-6 / (once > 1e-8 ? once : 1e-8)) + 1;
@@ -313,7 +303,7 @@ int cli_bench(const cli_verb *verb, int argc, char **argv) {
       (code = cli_layout_read(o.layout, &layout)))
     return code;
   s.device = options.device;
-  if (options.device == HK_CUDA && (o.peers.count || o.stream || o.cold || o.own_time)) {
+  if (options.device == HK_CUDA && (o.peers.count || o.stream || o.cold || cli_own_time)) {
     cli_error("--peer, --stream, --cold and --own-time are for the CPU; cuDNN is timed beside the device by make bench-gpu");
     return CLI_UNSUPPORTED;
   }

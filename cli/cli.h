@@ -99,6 +99,8 @@ void cli_json_bool(cli_json *j, const char *key, bool value);
 
 /* ---- clock.c */
 double cli_now(void); /* seconds, monotonic */
+extern bool cli_own_time;
+double cli_tick(void); /* for timing: the same, or the thread's own time under --own-time */
 typedef struct cli_spread {
   double median, low, high; /* low and high: the quartiles */
 } cli_spread;

@@ -4,9 +4,18 @@
 
 #include "cli.h"
 
+bool cli_own_time;
+
 double cli_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double cli_tick(void) {
+  struct timespec t;
+  if (!cli_own_time) return cli_now();
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 

@@ -115,10 +115,10 @@ void cli_site_free(cli_site *s) {
 double cli_site_time(const cli_site *s, const hk_plan *plan, int calls) {
   double seconds = 0;
   if (s->device == HK_CUDA) return hk_gpu_time(plan, s->args, s->sets, calls, &seconds) ? INFINITY : seconds;
-  const double start = cli_now();
+  const double start = cli_tick();
   for (int i = 0; i < calls; i++)
     if (hk_plan_execute(plan, &s->args[0])) return INFINITY;
-  return (cli_now() - start) / calls;
+  return (cli_tick() - start) / calls;
 }
 
 double cli_gpu_peak(const hk_problem *p, uint32_t math) {

@@ -24,6 +24,7 @@ static const cli_option table[] = {
     {"again", CLI_FLAG, &o.again, NULL, "measure what wisdom already knows, too"},
     {"save", CLI_TEXT, &o.file, "FILE", "keep wisdom there (default: the user's file)"},
     {"audit", CLI_FLAG, &o.audit, NULL, "how far the cost model's choice is from the best; learns nothing"},
+    {"own-time", CLI_FLAG, &cli_own_time, NULL, "with --audit: the thread's own time, not the wall's (one thread, busy machine)"},
     {"csv", CLI_FLAG, &o.csv, NULL, "with --audit: one line a problem"},
     {0}};
 
@@ -94,7 +95,7 @@ typedef struct audit {
 
 static void note(void *context, const hk_candidate *c) {
   audit *a = context;
-  if (c->refusal || a->count == MOST) return;
+  if (c->refusal || a->count == MOST || (a->count && c->predicted_s > 30 * a->predicted[0])) return; /* hopeless */
   a->decision[a->count] = strdup(c->decision);
   a->predicted[a->count++] = c->predicted_s;
 }
