@@ -59,7 +59,16 @@ enum {
   HK_IGEMM_RESUME = 1, HK_IGEMM_SUSPEND = 2, HK_IGEMM_AFFINE = 4, HK_IGEMM_BEFORE = 8, HK_IGEMM_CLAMP = 16,
   HK_IGEMM_AFTER = 32
 };
+/* Rows that lie evenly, in place of tables: row m of segment t at x + x_seg[t] + m*x_step, results at y + m*y_step, the
+ * residual at c + m*c_step. */
+typedef struct hk_igemm_line {
+  const float *x, *c;
+  float *y;
+  const int64_t *x_seg;
+  int64_t x_step, y_step, c_step;
+} hk_igemm_line;
 typedef struct hk_igemm_args {
+  const hk_igemm_line *line; /* NULL: rows, c and y are tables; igemm only */
   const float *const *rows;
   const float *zeros;
   int64_t row_step, count, segments, channels, x_at, y_at;

@@ -72,9 +72,9 @@ static double predict(const hk_task *t, const hk_decision *d) {
   /* taps in the padding are left out block by block; input dilation leaves only its phase's taps */
   double flops = 2.0 * (double)(g->groups * g->gm) * (double)(s.vectors * s.lanes) * (double)g->gk;
   for (int i = 0; i < 3; i++) flops /= (double)g->in_dil[i];
-  /* one vector of channels a tile: every product waits for its own broadcast (Zen 4: 69 % of the peak with AVX2, 82 %
+  /* one vector of channels a tile: every product waits for its own broadcast (Zen 4: 76 % of the peak with AVX2, 96 %
    * with AVX-512, 64 channels of 56 x 56) */
-  if (s.vectors == 1 && !s.dot) flops *= d->kernel->isa == HK_ISA_AVX2 ? 1.4 : 1.2;
+  if (s.vectors == 1 && !s.dot) flops *= d->kernel->isa == HK_ISA_AVX2 ? 1.3 : 1.02;
   const double tiles = (double)(g->groups * g->gm) * (double)s.vectors / (double)(d->kernel->mr * (d->kernel->nr / s.lanes));
   double cycles = tiles * (20 + 4.0 * (double)g->taps) / 3e9;
   const double bytes = g->bytes;
@@ -145,6 +145,29 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
   return false;
 }
 
+/* True when all pixels of the batch follow each other at one distance. */
+static bool in_line(const hk_geom *g, const hk_strides *s, const int64_t size[3]) {
+  int64_t step = s->at[2];
+  for (int d = 2; d >= 0; step *= size[d], d--)
+    if (size[d] > 1 && s->at[d] != step) return false;
+  return g->n == 1 || s->outer == step;
+}
+
+static int64_t choose_even(const hk_task *t, const hk_igemm_own *o, int64_t pack) {
+  const hk_geom *g = &t->geom;
+  const bool one_piece = o->bk == g->c && pack != HK_PACK_BLOCK && o->fuse.all && !o->turn && o->grids == 1 && !o->panels.dot;
+  if (!one_piece) return HK_EVEN_NOT;
+  if (o->merged) {
+    const bool fits = o->segments <= HK_EVEN_ROWS && g->out[2] - (o->q1 - o->q0) <= o->bm;
+    return fits && o->q1 - o->q0 >= 16 ? HK_EVEN_LINES : HK_EVEN_NOT;
+  }
+  for (int d = 0; d < 3; d++)
+    if (g->lo[d] || g->in[d] != g->out[d] || (g->stride[d] != 1 && g->in[d] > 1)) return HK_EVEN_NOT;
+  const bool even = g->taps == 1 && in_line(g, &g->x, g->in) && in_line(g, &g->y, g->out) &&
+                    (!t->epi.e.residual || in_line(g, &t->epi.c, g->out));
+  return even ? HK_EVEN_FLAT : HK_EVEN_NOT;
+}
+
 static bool check(const hk_task *t, hk_decision *d, char *why) { return applies(t, d->kernel, why) && finish(t, d, why); }
 
 static hk_status build(hk_plan *plan) {
@@ -167,6 +190,16 @@ static hk_status build(hk_plan *plan) {
   o->splits = hk_ceil_div(o->panels.count, o->bn);
   o->grids = hk_grid_count(g);
   for (int64_t i = 0; i < o->grids; i++) o->blocks += hk_ceil_div(hk_grid_get(g, i).pixels, o->bm);
+  o->q0 = hk_min64(g->out[2], hk_max64(0, hk_ceil_div(hk_max64(g->lo[2], 0), g->stride[2])));
+  const int64_t room = g->in[2] + g->lo[2] - g->win[2];
+  o->q1 = room < 0 ? 0 : hk_min64(g->out[2], room / g->stride[2] + 1);
+  o->even = choose_even(&plan->task, o, k[HK_IGEMM_PACK]);
+  if (o->even == HK_EVEN_LINES) {
+    const int64_t ends = g->out[2] - (o->q1 - o->q0);
+    o->lines = hk_min64(HK_EVEN_MOST, o->bm / hk_max64(ends, 1));
+    o->lines = hk_max64(1, hk_min64(o->lines, g->gm / g->out[2] / (4 * plan->task.threads)));
+    o->blocks = hk_ceil_div(g->gm / g->out[2], o->lines);
+  }
   o->zeros = hk_alloc_zero((size_t)o->channels * sizeof(float));
   if (!o->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
   if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;

@@ -15,11 +15,20 @@ enum { HK_PACK_WHOLE = 0, HK_PACK_BLOCK = 1 };
 #define HK_IGEMM_PARTIAL 8192 /* floats: sums of a block and panel */
 #define HK_IGEMM_SCRATCH 8192 /* floats: completed window rows, or weights packed for a block */
 
+/* FLAT: pointwise, all pixels of x and of y one after another. LINES: merged windows; a block is some output lines, their
+ * ends go through tables together. */
+enum { HK_EVEN_NOT, HK_EVEN_FLAT, HK_EVEN_LINES };
+#define HK_EVEN_MOST 8  /* lines of a block */
+#define HK_EVEN_ROWS 32 /* window rows */
+
 typedef struct hk_igemm_own {
   hk_panels panels;
   hk_fuse fuse;
   const hk_kernel *turn;      /* y lies in planes: blocks are finished in channels-last order and turned; else NULL */
   bool merged;
+  int64_t even;               /* HK_EVEN_*: blocks whose rows lie evenly need no tables */
+  int64_t lines;              /* EVEN_LINES: output lines of a block */
+  int64_t q0, q1;             /* EVEN_LINES: outputs of a line whose windows lie in x along the row */
   int64_t segments, channels; /* of the reduction: taps x C, or window rows x C*S */
   int64_t bm, bn, bk, grids, splits, blocks;
   float *zeros;

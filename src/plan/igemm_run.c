@@ -150,6 +150,98 @@ static void run_panel(work *w, const hk_panel *p) {
   else if (!fuse->all) hk_block_store(plan, w->j->call, &w->block, k, p->columns, w->partial, width);
 }
 
+/* One panel of rows that lie evenly, the whole reduction at once. */
+static void run_even(work *w, const hk_panel *p, const hk_igemm_line *line, int64_t count, int64_t segments, const int64_t *seg) {
+  const hk_igemm_own *o = w->j->o;
+  const hk_fuse *fuse = &o->fuse;
+  w->args = (hk_igemm_args){.line = line, .count = count, .segments = segments, .channels = o->channels, .y_at = p->first, .seg = seg,
+                            .f = w->j->packed + hk_panels_at(&o->panels, w->group, p), .vectors = p->vectors, .columns = p->columns,
+                            .flags = fuse->flags, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
+                            .bias = w->bias};
+  w->j->plan->decision.kernel->fn(&w->args);
+}
+
+static void even_affine(work *w, const hk_panel *p) {
+  const int64_t k = w->group * w->j->plan->task.geom.k + p->first;
+  if (w->j->o->fuse.flags & HK_IGEMM_AFFINE)
+    hk_fuse_affine(w->j->plan, w->j->call, k, p->columns, p->vectors * w->j->o->panels.lanes, w->scale, w->bias);
+}
+
+static void run_flat(work *w, int64_t index, int64_t p0, int64_t p1) {
+  const hk_igemm_own *o = w->j->o;
+  const hk_geom *g = &w->j->plan->task.geom;
+  const hk_epi *epi = &w->j->plan->task.epi;
+  const int64_t m0 = index * o->bm, start = 0;
+  hk_igemm_line line = {.x = w->x + m0 * g->x.at[2], .x_step = g->x.at[2], .y = (float *)w->j->call->y + w->group * g->y.group + m0 * g->y.at[2],
+                        .y_step = g->y.at[2], .x_seg = &start, .c_step = epi->c.at[2]};
+  if (epi->e.residual) line.c = (const float *)w->j->call->c + w->group * epi->c.group + m0 * epi->c.at[2];
+  for (int64_t p = p0; p < p1; p++) {
+    const hk_panel panel = hk_panels_get(&o->panels, p);
+    even_affine(w, &panel);
+    run_even(w, &panel, &line, hk_min64(o->bm, g->gm - m0), 1, &start);
+  }
+}
+
+/* What one output line reads and writes between its ends. */
+typedef struct even_line {
+  hk_igemm_line at;
+  int64_t kept, x_seg[HK_EVEN_ROWS], seg[HK_EVEN_ROWS];
+} even_line;
+
+static void make_line(const work *w, const hk_run *r, even_line *l) {
+  const hk_igemm_own *o = w->j->o;
+  const hk_geom *g = &w->j->plan->task.geom;
+  const hk_epi *epi = &w->j->plan->task.epi;
+  const int64_t y = r->n * g->y.outer + r->p[0] * g->y.at[0] + r->p[1] * g->y.at[1] + o->q0 * g->y.at[2];
+  const int64_t c = r->n * epi->c.outer + r->p[0] * epi->c.at[0] + r->p[1] * epi->c.at[1] + o->q0 * epi->c.at[2];
+  l->at = (hk_igemm_line){.x = w->x + r->n * g->x.outer + (o->q0 * g->stride[2] - g->lo[2]) * g->c, .x_seg = l->x_seg,
+                          .x_step = g->stride[2] * g->c, .y = (float *)w->j->call->y + w->group * g->y.group + y,
+                          .y_step = g->y.at[2], .c_step = epi->c.at[2]};
+  if (epi->e.residual) l->at.c = (const float *)w->j->call->c + w->group * epi->c.group + c;
+  l->kept = 0;
+  for (int64_t a = 0; a < g->win[0]; a++) {
+    const int64_t i0 = r->p[0] * g->stride[0] + a * g->dil[0] - g->lo[0];
+    for (int64_t b = 0; b < g->win[1]; b++) {
+      const int64_t i1 = r->p[1] * g->stride[1] + b * g->dil[1] - g->lo[1];
+      if (i0 < 0 || i0 >= g->in[0] || i1 < 0 || i1 >= g->in[1]) continue;
+      l->x_seg[l->kept] = i0 * g->x.at[0] + i1 * g->x.at[1];
+      l->seg[l->kept++] = (a * g->win[1] + b) * o->channels;
+    }
+  }
+}
+
+/* A block of output lines: between their ends without tables, then all ends as one block with tables. */
+static void run_lines(work *w, int64_t index, int64_t p0, int64_t p1) {
+  const hk_igemm_own *o = w->j->o;
+  const hk_geom *g = &w->j->plan->task.geom;
+  even_line line[HK_EVEN_MOST];
+  const int64_t first = index * o->lines, count = hk_min64(o->lines, g->gm / g->out[2] - first);
+  w->grid = hk_grid_get(g, 0);
+  hk_block *b = &w->block;
+  *b = (hk_block){.grid = &w->grid};
+  for (int64_t i = 0; i < count; i++) {
+    hk_block one;
+    hk_block_make(&one, &w->grid, (first + i) * g->out[2], 1);
+    hk_run r = one.run[0];
+    make_line(w, &r, &line[i]);
+    const int64_t end[2][2] = {{0, o->q0}, {o->q1, g->out[2]}};
+    for (int e = 0; e < 2; e++) {
+      if (end[e][0] == end[e][1]) continue;
+      r.p[2] = end[e][0], r.m = b->count, r.count = (int32_t)(end[e][1] - end[e][0]);
+      b->count += r.count;
+      b->run[b->runs++] = r;
+    }
+  }
+  w->rows.step = b->count;
+  if (b->count) output_rows(w), make_rows(w, 0);
+  for (int64_t p = p0; p < p1; p++) {
+    const hk_panel panel = hk_panels_get(&o->panels, p);
+    even_affine(w, &panel);
+    for (int64_t i = 0; i < count; i++) run_even(w, &panel, &line[i].at, o->q1 - o->q0, line[i].kept, line[i].seg);
+    if (b->count) run_panel(w, &panel);
+  }
+}
+
 static void body(void *context, int64_t i) {
   work w;
   const job *j = w.j = context;
@@ -158,12 +250,23 @@ static void body(void *context, int64_t i) {
   const int64_t split = i % o->splits, block = i / o->splits % o->blocks;
   w.group = i / o->splits / o->blocks;
   w.x = (const float *)j->call->x + w.group * g->x.group;
+  const int64_t p0 = split * o->bn, p1 = hk_min64(o->panels.count, (split + 1) * o->bn);
+  w.rows = (hk_rows){.table = w.table, .tap = w.tap, .zeros = o->zeros};
+  w.pass = o->segments;
+  if (o->even == HK_EVEN_FLAT) {
+    run_flat(&w, block, p0, p1);
+    return;
+  }
+  if (o->even == HK_EVEN_LINES) {
+    run_lines(&w, block, p0, p1);
+    return;
+  }
   find_block(&w, block);
-  w.rows = (hk_rows){.table = w.table, .step = w.block.count, .tap = w.tap, .zeros = o->zeros};
+  w.rows.step = w.block.count;
   w.pass = hk_min64(HK_IGEMM_TAPS, HK_IGEMM_TABLE / w.block.count);
   if (o->fuse.all && !o->turn) output_rows(&w);
   if (w.pass >= o->segments) make_rows(&w, 0);
-  for (int64_t p = split * o->bn; p < hk_min64(o->panels.count, (split + 1) * o->bn); p++) {
+  for (int64_t p = p0; p < p1; p++) {
     const hk_panel panel = hk_panels_get(&o->panels, p);
     run_panel(&w, &panel);
   }

@@ -15,14 +15,23 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
     }
   }
   const int64_t channels = r->channels, end = r->x_at + channels;
-  const float *const *rows = r->rows + m0;
-  for (int64_t t = 0; t < r->segments; t++, rows += r->row_step) {
-    uintptr_t live = 0;
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) live |= (uintptr_t)rows[m] ^ (uintptr_t)r->zeros;
-    if (!live) continue;
-    const float *f = r->f + r->seg[t] * NR;
+  const hk_igemm_line *line = r->line;
+  const float *const *rows = line ? NULL : r->rows + m0;
+  for (int64_t t = 0; t < r->segments; t++) {
     const float *x[HK_MR];
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) x[m] = rows[m] + end;
+    if (line) {
+      x[0] = line->x + line->x_seg[t] + m0 * line->x_step + end;
+      HK_UNROLL for (int m = 1; m < HK_MR; m++) x[m] = x[m - 1] + line->x_step;
+    } else {
+      uintptr_t live = 0;
+      HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+        live |= (uintptr_t)rows[m] ^ (uintptr_t)r->zeros;
+        x[m] = rows[m] + end;
+      }
+      rows += r->row_step;
+      if (!live) continue;
+    }
+    const float *f = r->f + r->seg[t] * NR;
     HK_ROLLED for (int64_t c = -channels; c < 0; c++, f += NR) {
       v_f32 b[HK_NV];
       HK_UNROLL for (int v = 0; v < HK_NV; v++) {
@@ -54,7 +63,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
   if (flags & HK_IGEMM_BEFORE) {
     const v_f32 beta = v_set1(r->beta);
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      const float *c = r->c[m0 + m] + r->y_at;
+      const float *c = line ? line->c + (m0 + m) * line->c_step + r->y_at : r->c[m0 + m] + r->y_at;
       HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
       acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
     }
@@ -68,25 +77,28 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
   if (flags & HK_IGEMM_AFTER) {
     const v_f32 beta = v_set1(r->beta);
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      const float *c = r->c[m0 + m] + r->y_at;
+      const float *c = line ? line->c + (m0 + m) * line->c_step + r->y_at : r->c[m0 + m] + r->y_at;
       HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
       acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
     }
   }
-  /* read before any store: after one the compiler would read the arguments again */
-  float *const *ys = r->y + m0;
-  const int64_t y_at = r->y_at;
+  /* all read before any store: after one the compiler would read the arguments again */
+  float *y[HK_MR];
+  if (line) {
+    const int64_t y_step = line->y_step;
+    y[0] = line->y + m0 * y_step + r->y_at;
+    HK_UNROLL for (int m = 1; m < HK_MR; m++) y[m] = y[m - 1] + y_step;
+  } else {
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) y[m] = r->y[m0 + m] + r->y_at;
+  }
   if (last == HK_VW) {
-    float *y[HK_MR];
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) y[m] = ys[m] + y_at;
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
       HK_UNROLL for (int v = 0; v < HK_NV; v++) v_store(y[m] + v * HK_VW, acc[m][v]);
     }
     return;
   }
   HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-    float *y = ys[m] + y_at;
-    HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) v_store(y + v * HK_VW, acc[m][v]);
-    v_store_n(y + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1], last);
+    HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) v_store(y[m] + v * HK_VW, acc[m][v]);
+    v_store_n(y[m] + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1], last);
   }
 }
