@@ -27,6 +27,7 @@ typedef enum hk_family {
   HK_FAMILY_WEAVE = 17,  /* pixels of few channels, several a vector */
   HK_FAMILY_TURN = 18,   /* a matrix transposed */
   HK_FAMILY_DWD = 19,    /* depthwise, few outputs, lanes are neighbouring taps */
+  HK_FAMILY_FFT = 22,    /* long windows by transforms, lanes are channels */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -327,6 +328,19 @@ typedef struct hk_dwd_args {
   int64_t count, x_step;
   int32_t outputs, add;
 } hk_dwd_args;
+
+/* fft: value i of z has its real parts at z[i*2*VW], its imaginary ones VW behind.
+ *   TURN     z is transformed, multiplied by h and transformed back; points is a power of two, 16 or more
+ *   GATHER   z[i*2*VW] = the lanes of x + i*x_step for first <= i < last, zeros for the other i < points
+ *   SCATTER  the lanes of y + i*y_step = z[i*2*VW] with the epilogue, i < points */
+enum { HK_FFT_TURN, HK_FFT_GATHER, HK_FFT_SCATTER };
+typedef struct hk_fft_args {
+  int32_t op, lanes, scale_one;
+  float *z, *y;
+  const float *h, *twiddle, *x, *c, *scale, *bias;
+  int64_t points, first, last, x_step, y_step, c_step;
+  hk_dw_fuse fuse;
+} hk_fft_args;
 
 /* stage: x[row*x_row + i*x_step], i < cols, goes to column lead + i*spread of a buffer row whose columns are dealt to
  * `phases` runs of `pitch` floats: column j lies at (j % phases)*pitch + j / phases. Rows lie `row` floats apart. The

@@ -1,0 +1,127 @@
+/* Long windows by transforms against exact sums: the error of every output stays under the stated factor * gk * eps * sum
+ * |x||f|, and the norm of the errors under 4 * eps * sqrt(gk) of the result's, on normal-looking data, for every kernel the
+ * host has, every length of transform from the shortest possible on, both layouts, padding, dilation, epilogues, two
+ * threads. Refused without the math option. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/ukernel.h"
+#include "support/check.h"
+
+typedef struct shape {
+  int64_t n, c, w, s, lo, hi, dilation;
+  hk_layout layout;
+} shape;
+
+static const shape shapes[] = {
+    {1, 37, 300, 50, 0, 0, 1, HK_CHANNELS_LAST},   {2, 17, 211, 33, 32, 0, 1, HK_CHANNELS_LAST},
+    {1, 5, 400, 9, 4, 4, 3, HK_CHANNELS_LAST},     {1, 19, 60, 13, 70, 80, 7, HK_CHANNELS_LAST},
+    {2, 37, 300, 50, 25, 24, 1, HK_CHANNELS_FIRST}, {1, 8, 1000, 600, 0, 0, 1, HK_CHANNELS_FIRST},
+    {1, 3, 40, 40, 0, 0, 1, HK_CHANNELS_FIRST},    {1, 16, 4096, 128, 127, 0, 1, HK_CHANNELS_LAST}};
+
+typedef struct tensors {
+  float *x, *f, *y, *bias;
+  int64_t out;
+} tensors;
+
+static int64_t at(const shape *d, int64_t n, int64_t c, int64_t i, int64_t width) {
+  return d->layout == HK_CHANNELS_LAST ? (n * width + i) * d->c + c : (n * d->c + c) * width + i;
+}
+
+static tensors tensors_make(const shape *d) {
+  tensors t = {.out = d->w + d->lo + d->hi - (d->s - 1) * d->dilation};
+  uint64_t seed = 3;
+  t.x = malloc((size_t)(d->n * d->c * d->w) * 4);
+  t.f = malloc((size_t)(d->c * d->s) * 4);
+  t.y = malloc((size_t)(d->n * d->c * t.out) * 4);
+  t.bias = malloc((size_t)d->c * 4);
+  for (int64_t i = 0; i < d->n * d->c * d->w; i++) t.x[i] = (float)hk_test_integer(&seed, 1000) / 577.0f;
+  for (int64_t i = 0; i < d->c * d->s; i++) t.f[i] = (float)hk_test_integer(&seed, 1000) / 577.0f;
+  for (int64_t i = 0; i < d->c; i++) t.bias[i] = (float)i;
+  return t;
+}
+
+static void tensors_free(tensors *t) {
+  free(t->x);
+  free(t->f);
+  free(t->y);
+  free(t->bias);
+}
+
+static hk_status plan_make(hk_plan **plan, const shape *d, const tensors *t, const char *decision, uint32_t math, int threads) {
+  hk_conv_desc c = {.size = sizeof c, .rank = 1, .layout = d->layout, .n = d->n, .c = d->c, .k = d->c, .groups = d->c};
+  c.in[0] = d->w, c.window[0] = d->s, c.stride[0] = 1, c.dilation[0] = d->dilation, c.pad_lo[0] = d->lo, c.pad_hi[0] = d->hi;
+  hk_problem p;
+  hk_epilogue e = {.size = sizeof e};
+  const hk_options o = {.size = sizeof o, .threads = threads, .math = math, .decision = decision};
+  const hk_weights w = {.size = sizeof w, .f = t->f, .bias = t->bias};
+  hk_status s = hk_problem_conv(&p, &c);
+  if (!s) s = hk_epilogue_parse(&e, "bias");
+  return s ? s : hk_plan_create(plan, &p, &e, &o, &w);
+}
+
+/* The largest error as part of gk * eps * sum |x||f|; *miss: the norm's as part of 4 * eps * sqrt(gk). */
+static double judge(const shape *d, const tensors *t, double *miss) {
+  const double eps = 0x1p-24;
+  double worst = 0, errors = 0, norm = 0;
+  for (int64_t n = 0; n < d->n; n++)
+    for (int64_t c = 0; c < d->c; c++)
+      for (int64_t q = 0; q < t->out; q++) {
+        double sum = t->bias[c], size = fabs(sum);
+        for (int64_t s = 0; s < d->s; s++) {
+          const int64_t i = q - d->lo + s * d->dilation;
+          if (i < 0 || i >= d->w) continue;
+          const double v = (double)t->x[at(d, n, c, i, d->w)] * (double)t->f[c * d->s + s];
+          sum += v, size += fabs(v);
+        }
+        const double e = fabs((double)t->y[at(d, n, c, q, t->out)] - sum);
+        if (size > 0 && !(e / ((double)d->s * eps * size) <= worst)) worst = e / ((double)d->s * eps * size);
+        errors += e * e, norm += sum * sum;
+      }
+  *miss = sqrt(errors / norm) / (4 * eps * sqrt((double)d->s));
+  return worst;
+}
+
+static void run(const shape *d, tensors *t, const char *decision, int threads) {
+  hk_plan *plan = NULL;
+  double miss;
+  CHECK_STATUS(HK_OK, "", plan_make(&plan, d, t, decision, HK_MATH_FAST_ALGORITHMS, threads));
+  if (!plan) return;
+  const size_t bytes = hk_plan_workspace(plan);
+  void *space = aligned_alloc(64, (bytes + 63) / 64 * 64);
+  memset(space, 0xff, (bytes + 63) / 64 * 64); /* NaN: nothing may be read before it is written */
+  memset(t->y, 0x7f, (size_t)(d->n * d->c * t->out) * 4);
+  const hk_args a = {.size = sizeof a, .x = t->x, .y = t->y, .workspace = space, .workspace_bytes = bytes};
+  CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));
+  const double factor = hk_plan_error_factor(plan), worst = judge(d, t, &miss);
+  CHECK(factor > 0 && worst <= factor, "%s: element error %g of gk eps sum|x||f|, stated %g", decision, worst, factor);
+  CHECK(miss <= 1, "%s: norm error %g of 4 eps sqrt(gk)", decision, miss);
+  static double most;
+  if (worst > most) printf("%s, %lld taps: %.3f of gk eps sum|x||f|, norm %.3f of 4 eps sqrt(gk)\n", decision, (long long)d->s, worst, miss);
+  most = worst > most ? worst : most;
+  free(space);
+  hk_plan_destroy(plan);
+}
+
+int main(void) {
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    const shape *d = &shapes[i];
+    tensors t = tensors_make(d);
+    for (int32_t k = 0; k < hk_kernel_count; k++) {
+      if (hk_kernels[k].family != HK_FAMILY_FFT || !hk_cpu_has(hk_kernels[k].isa)) continue;
+      char decision[128];
+      for (int points = 16; points <= 4096; points *= 2) {
+        if (points <= d->s) continue;
+        for (int threads = 1; threads <= 2; threads++) {
+          snprintf(decision, sizeof decision, "fft kernel=%s points=%d slots=%d", hk_kernels[k].name, points, threads);
+          run(d, &t, decision, threads);
+        }
+      }
+      hk_plan *plan = NULL;
+      CHECK(plan_make(&plan, d, &t, decision, HK_MATH_STRICT, 1) && strstr(hk_last_error(), "math option"), "%s", hk_last_error());
+    }
+    tensors_free(&t);
+  }
+  return hk_test_end();
+}
