@@ -12,7 +12,7 @@
 #include "check.h"
 
 static struct {
-  const char *batch, *layout, *types, *with;
+  const char *batch, *layout, *types, *with, *family;
   int64_t random, seed, jobs;
   double reduce;
   bool deconv, stats, in_process, list;
@@ -24,6 +24,7 @@ static const cli_option table[] = {
     {"layout", CLI_TEXT, &o.layout, "WORD", "of a .tsv: last (default) or first"},
     {"types", CLI_TEXT, &o.types, "LIST", "of a .tsv: e.g. f32,bf16 (default f32); column: its last column"},
     {"random", CLI_INTEGER, &o.random, "N", "N random problems"},
+    {"family", CLI_TEXT, &o.family, "WORD", "of --random: depthwise (and grouped) problems only"},
     {"seed", CLI_INTEGER, &o.seed, "S", "of the random problems, or of the data (default 1)"},
     {"jobs", CLI_INTEGER, &o.jobs, "N", "processes to use (default 1)"},
     {"with", CLI_TEXT, &o.with, "LIST", "late, state, user, user2, store, c_strides, in_place, f_zeros"},
@@ -90,7 +91,7 @@ static void gate_settle(hk_problem *p) {
 static void case_make(check_case *t, hk_options *made, int64_t index, tally *sum) {
   *made = options;
   if (o.random >= 0) {
-    check_random(t, made, cli_random_mix((uint64_t)o.seed, (uint64_t)index));
+    check_random(t, made, o.family != NULL, cli_random_mix((uint64_t)o.seed, (uint64_t)index));
     made->math |= options.math;
     if (options.device == HK_CUDA) {
       check_case_leave_out(t);
@@ -252,6 +253,10 @@ static int problems_read(const cli_verb *verb, int words, const char *word) {
   if (code) return code;
   if (words + (o.batch != NULL) + (o.random >= 0) != 1) {
     cli_error("one of PROBLEM, --batch and --random is needed; usage: hankel %s", verb->usage);
+    return CLI_USAGE;
+  }
+  if (o.family && (o.random < 0 || strcmp(o.family, "depthwise"))) {
+    cli_error("--family: depthwise is the only word, of --random");
     return CLI_USAGE;
   }
   if (o.with && !check_with_read(o.with, &with)) {

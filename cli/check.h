@@ -127,7 +127,8 @@ char *check_line(const check_case *t, const hk_options *options, const char *dec
 bool check_with_read(const char *text, unsigned *with);
 
 /* ---- check_random.c and check_stats.c */
-void check_random(check_case *t, hk_options *options, uint64_t seed);
+/* depthwise: only grouped and depthwise ones, mostly f32 */
+void check_random(check_case *t, hk_options *options, bool depthwise, uint64_t seed);
 enum { CHECK_TRAITS = 160 };
 void check_stats_note(int64_t counts[CHECK_TRAITS], const check_case *t);
 void check_stats_print(const int64_t counts[CHECK_TRAITS], int64_t total, FILE *file);

@@ -51,8 +51,8 @@ static int64_t channels_choose(uint64_t *r) {
   return chance(r, 60) ? between(r, 1, 8) : chance(r, 85) ? between(r, 9, 40) : between(r, 41, 100);
 }
 
-static void groups_choose(hk_problem *p, uint64_t *r) {
-  int64_t kind = below(r, 100);
+static void groups_choose(hk_problem *p, bool grouped, uint64_t *r) {
+  int64_t kind = below(r, grouped ? 43 : 100);
   p->n = between(r, 1, 3);
   p->feature_groups = p->batch_groups = 1;
   p->c = channels_choose(r);
@@ -80,6 +80,18 @@ static void dimension_choose(hk_problem *p, int d, bool crop, bool stretch, uint
   p->in_dilation[d] = stretch ? between(r, 1, 3) : 1;
   p->pad_lo[d] = between(r, crop ? -2 : 0, 3);
   p->pad_hi[d] = between(r, crop ? -2 : 0, 3);
+}
+
+/* Of --family depthwise: mostly f32, and longer windows of one dimension than others have. */
+static void depthwise_choose(hk_problem *p, uint64_t *r) {
+  if (chance(r, 85)) {
+    p->x_type = p->f_type = p->y_type = HK_F32;
+    p->x_zero = p->f_zero = p->y_zero = 0;
+  }
+  if (p->rank != 1 || !chance(r, 50)) return;
+  p->in[0] = between(r, 1, 400);
+  p->window[0] = between(r, 1, chance(r, 70) ? 9 : 200);
+  p->dilation[0] = chance(r, 70) ? 1 : between(r, 2, 40);
 }
 
 static double products(const check_case *t) {
@@ -208,7 +220,7 @@ static void stateful_make(check_case *t, uint64_t *r) {
   p->dilation[0] = between(r, 1, 6);
 }
 
-void check_random(check_case *t, hk_options *options, uint64_t seed) {
+void check_random(check_case *t, hk_options *options, bool depthwise, uint64_t seed) {
   uint64_t state = seed, *r = &state;
   memset(t, 0, sizeof *t);
   t->p.size = sizeof t->p;
@@ -217,9 +229,10 @@ void check_random(check_case *t, hk_options *options, uint64_t seed) {
   t->p.rank = (int32_t)(chance(r, 35) ? 1 : chance(r, 65) ? 2 : 3);
   types_choose(&t->p, r);
   zeros_choose(&t->p, r);
-  groups_choose(&t->p, r);
+  groups_choose(&t->p, depthwise, r);
   bool crop = chance(r, 15), stretch = chance(r, 15);
   for (int d = 0; d < t->p.rank; d++) dimension_choose(&t->p, d, crop, stretch, r);
+  if (depthwise) depthwise_choose(&t->p, r);
   for (int d = 0; d < t->p.rank && chance(r, 15); d++) t->p.reverse[d] = 1;
   if (t->p.rank == 1 && !cli_problem_is_int8(&t->p) && chance(r, 15)) t->with |= WITH_STATE;
   if (t->with & WITH_STATE) stateful_make(t, r);
