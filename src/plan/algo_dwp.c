@@ -144,7 +144,9 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwp *p) {
   cycles += planes * (p->source == HK_DWP_DIRECT ? 40.0 : 80.0) * (double)p->bands;
   if (p->source == HK_DWP_BAND) {
     const double staged = planes / (double)g->k * (double)p->bands * (double)p->used / (double)p->phases;
-    cycles += staged * (g->x.at[2] != 1 || p->phases > 2 || g->in_dil[2] != 1 ? 1.5 : 1.5 / (double)p->vw);
+    /* the kernel deals up to eight phases in vectors, powers of two by halving; others go one by one */
+    const bool single = g->x.at[2] != 1 || p->phases > 8 || g->in_dil[2] != 1, halves = (p->phases & (p->phases - 1)) == 0;
+    cycles += staged * (single ? 1.5 : (halves ? 1.5 : 0.5 * (double)p->phases) / (double)p->vw);
   }
   const double seconds = cycles / CYCLES + 0.5 * hk_cost_move(g->bytes, g->bytes);
   return 5e-8 + hk_cost_spread(seconds, d->knob[HK_DWP_SHARDS] * d->knob[HK_DWP_PARTS], t->threads);

@@ -34,27 +34,101 @@ static void stage_two(const hk_stage_args *a) {
   }
 }
 
-static void stage_any(const hk_stage_args *a) {
+/* columns [from, to) of a row, one by one */
+static void stage_columns(const hk_stage_args *a, const float *x, float *b, int64_t from, int64_t to) {
+  const int64_t column = a->lead + from * a->spread, phases = a->spread % a->phases, ats = a->spread / a->phases;
+  int64_t phase = column % a->phases, at = column / a->phases;
+  for (int64_t i = from; i < to; i++) {
+    b[phase * a->pitch + at] = x[i * a->x_step];
+    phase += phases;
+    at += ats;
+    if (phase >= a->phases) {
+      phase -= a->phases;
+      at++;
+    }
+  }
+}
+
+#define STAGE_PHASES 8
+
+/* Four or eight phases: even and odd columns parted again and again. */
+HK_INLINE void stage_halve(const int phases, const float *x, float *to, int64_t pitch) {
+  v_f32 v[STAGE_PHASES], w[STAGE_PHASES];
+  HK_UNROLL for (int k = 0; k < phases; k++) v[k] = v_load(x + k * HK_VW);
+  HK_UNROLL for (int part = phases; part > 1; part /= 2) {
+    HK_UNROLL for (int k = 0; k < phases; k += 2) {
+      const int at = k / part * part + k % part / 2;
+      w[at] = v_even(v[k], v[k + 1]);
+      w[at + part / 2] = v_odd(v[k], v[k + 1]);
+    }
+    HK_UNROLL for (int k = 0; k < phases; k++) v[k] = w[k];
+  }
+  HK_UNROLL for (int k = 0; k < phases; k++) {
+    const int phase = phases == 4 ? (k & 1) << 1 | k >> 1 : (k & 1) << 2 | (k & 2) | k >> 2;
+    v_store(to + phase * pitch, v[k]);
+  }
+}
+
+/* Other phases: `phases` vectors of columns hold one vector of every phase, whose lanes are permuted out of each and put
+ * together. Lane l of phase c is column l*phases + c of them. */
+typedef struct stage_deal {
+  int32_t index[STAGE_PHASES][STAGE_PHASES][HK_VW]; /* [phase][vector]: which lane of the vector */
+  v_mask before[STAGE_PHASES][STAGE_PHASES];        /* the lanes of a phase that lie before the vector */
+} stage_deal;
+
+static void stage_plan(stage_deal *d, int phases) {
+  float lane[HK_VW];
+  for (int l = 0; l < HK_VW; l++) lane[l] = (float)l;
+  for (int c = 0; c < phases; c++)
+    for (int k = 0; k < phases; k++) {
+      for (int l = 0; l < HK_VW; l++) {
+        const int at = l * phases + c - k * HK_VW;
+        d->index[c][k][l] = at >= 0 && at < HK_VW ? at : 0;
+      }
+      d->before[c][k] = v_lt(v_load(lane), v_set1((float)(k * HK_VW > c ? (k * HK_VW - c + phases - 1) / phases : 0)));
+    }
+}
+
+HK_INLINE void stage_block(const int phases, const stage_deal *d, const float *x, float *to, int64_t pitch) {
+  v_f32 v[STAGE_PHASES];
+  HK_UNROLL for (int k = 0; k < phases; k++) v[k] = v_load(x + k * HK_VW);
+  for (int c = 0; c < phases; c++, to += pitch) {
+    v_f32 sum = v_permute(v[0], v_load_i32(d->index[c][0]));
+    HK_UNROLL for (int k = 1; k < phases; k++) sum = v_select(d->before[c][k], sum, v_permute(v[k], v_load_i32(d->index[c][k])));
+    v_store(to, sum);
+  }
+}
+
+static void stage_deal_out(const hk_stage_args *a) {
+  stage_deal d;
+  const int64_t phases = a->phases, block = phases * HK_VW, first = (phases - a->lead % phases) % phases;
+  if (phases & (phases - 1)) stage_plan(&d, (int)phases);
   for (int64_t r = 0; r < a->rows; r++) {
     const float *x = a->x + r * a->x_row;
-    float *b = a->buffer + r * a->row;
-    int64_t phase = a->lead % a->phases, at = a->lead / a->phases;
-    const int64_t phases = a->spread % a->phases, ats = a->spread / a->phases;
-    for (int64_t i = 0; i < a->cols; i++) {
-      b[phase * a->pitch + at] = x[i * a->x_step];
-      phase += phases;
-      at += ats;
-      if (phase >= a->phases) {
-        phase -= a->phases;
-        at++;
+    float *b = a->buffer + r * a->row, *to = b + (a->lead + first) / phases;
+    int64_t i = hk_min64(first, a->cols);
+    stage_columns(a, x, b, 0, i);
+    for (; i + block <= a->cols; i += block, to += HK_VW) {
+      switch (phases) {
+        case 3: stage_block(3, &d, x + i, to, a->pitch); break;
+        case 4: stage_halve(4, x + i, to, a->pitch); break;
+        case 5: stage_block(5, &d, x + i, to, a->pitch); break;
+        case 6: stage_block(6, &d, x + i, to, a->pitch); break;
+        case 7: stage_block(7, &d, x + i, to, a->pitch); break;
+        default: stage_halve(8, x + i, to, a->pitch); break;
       }
     }
+    stage_columns(a, x, b, i, a->cols);
   }
 }
 
 void HK_NAME(const void *args) {
   const hk_stage_args *a = args;
-  if (a->x_step == 1 && a->spread == 1 && a->phases == 1) stage_copy(a);
-  else if (a->x_step == 1 && a->spread == 1 && a->phases == 2) stage_two(a);
-  else stage_any(a);
+  const bool plain = a->x_step == 1 && a->spread == 1;
+  if (plain && a->phases == 1) stage_copy(a);
+  else if (plain && a->phases == 2) stage_two(a);
+  /* to plan the deal takes as long as some hundred columns */
+  else if (plain && HK_VW > 1 && a->phases <= STAGE_PHASES && a->rows * a->cols > 16 * a->phases * HK_VW) stage_deal_out(a);
+  else
+    for (int64_t r = 0; r < a->rows; r++) stage_columns(a, a->x + r * a->x_row, a->buffer + r * a->row, 0, a->cols);
 }
