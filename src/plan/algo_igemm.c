@@ -193,6 +193,7 @@ static hk_status build(hk_plan *plan) {
   o->q0 = hk_min64(g->out[2], hk_max64(0, hk_ceil_div(hk_max64(g->lo[2], 0), g->stride[2])));
   const int64_t room = g->in[2] + g->lo[2] - g->win[2];
   o->q1 = room < 0 ? 0 : hk_min64(g->out[2], room / g->stride[2] + 1);
+  if (!o->merged && g->taps > 1) o->cuts = hk_cuts_make(g);
   o->even = choose_even(&plan->task, o, k[HK_IGEMM_PACK]);
   if (o->even == HK_EVEN_LINES) {
     const int64_t ends = g->out[2] - (o->q1 - o->q0);

@@ -50,6 +50,16 @@ typedef struct hk_block {
 } hk_block;
 /* Pixels m0..m0+count-1 of a grid. */
 void hk_block_make(hk_block *b, const hk_grid *grid, int64_t m0, int64_t count);
+/* dense_cut.c: where the taps that lie in x change, along lines and along columns; columns = 0: nowhere. */
+#define HK_CUTS 16
+typedef struct hk_cuts {
+  int32_t columns, lines;
+  int64_t column[HK_CUTS + 1], line[HK_CUTS + 1];
+} hk_cuts;
+hk_cuts hk_cuts_make(const hk_geom *g);
+/* Puts the pixels of a block in order of their taps; end[i]: how many pixels the groups up to i hold. Returns the number
+ * of groups, at most HK_BLOCK_MAX. */
+int32_t hk_block_group(const hk_cuts *c, hk_block *b, int32_t *end);
 /* Offset of pixel j of a run in a tensor laid out as y. */
 static inline int64_t hk_run_offset(const hk_block *b, const hk_run *r, const hk_strides *s, int64_t j) {
   return s->outer * r->n + s->at[0] * r->p[0] + s->at[1] * r->p[1] + s->at[2] * (r->p[2] + j * b->grid->step[2]);

@@ -27,6 +27,7 @@ typedef struct hk_igemm_own {
   const hk_kernel *turn;      /* y lies in planes: blocks are finished in channels-last order and turned; else NULL */
   bool merged;
   int64_t even;               /* HK_EVEN_*: blocks whose rows lie evenly need no tables */
+  hk_cuts cuts;               /* tiles end where the set of taps changes */
   int64_t lines;              /* EVEN_LINES: output lines of a block */
   int64_t q0, q1;             /* EVEN_LINES: outputs of a line whose windows lie in x along the row */
   int64_t segments, channels; /* of the reduction: taps x C, or window rows x C*S */

@@ -19,6 +19,7 @@ typedef struct work {
   const float *x;
   hk_igemm_args args;
   hk_block block;
+  int32_t groups, end[HK_BLOCK_MAX]; /* pixels whose tiles must not be mixed */
   const float *c_rows[HK_BLOCK_MAX];
   float *y_rows[HK_BLOCK_MAX];
   int64_t tap[HK_IGEMM_TAPS], seg[HK_IGEMM_TAPS];
@@ -39,6 +40,24 @@ static void find_block(work *w, int64_t index) {
     index -= blocks;
   }
   hk_block_make(&w->block, &w->grid, index * bm, hk_min64(bm, w->grid.pixels - index * bm));
+  if (w->j->o->cuts.columns) w->groups = hk_block_group(&w->j->o->cuts, &w->block, w->end);
+}
+
+/* The kernel over each group of the block's pixels. */
+static void run_groups(work *w) {
+  const hk_igemm_args whole = w->args;
+  const int64_t width = whole.vectors * w->j->o->panels.lanes;
+  for (int64_t i = 0, from = 0; i < w->groups; from = w->end[i++]) {
+    w->args.rows = whole.rows + from;
+    w->args.count = w->end[i] - from;
+    w->args.y = whole.y + from;
+    w->args.c = whole.c + from;
+    w->args.partial = whole.partial + from * width;
+    w->j->plan->decision.kernel->fn(&w->args);
+  }
+  const uint32_t flags = w->args.flags;
+  w->args = whole;
+  w->args.flags = flags;
 }
 
 static void output_rows(work *w) {
@@ -84,7 +103,6 @@ static void run_packing(work *w, const hk_panel *p, int64_t c0, int64_t cl, uint
   const hk_igemm_own *o = w->j->o;
   hk_igemm_args *a = &w->args;
   const int64_t piece = HK_IGEMM_SCRATCH / (p->vectors * o->panels.lanes);
-  const hk_kernel *kernel = w->j->plan->decision.kernel;
   static const int64_t from_start = 0;
   a->f = w->scratch;
   a->seg = &from_start;
@@ -97,13 +115,13 @@ static void run_packing(work *w, const hk_panel *p, int64_t c0, int64_t cl, uint
       hk_panel_pack(&w->j->plan->task.geom, &o->panels, p, w->group, (const float *)w->j->call->f, w->tap[t], w->tap[t] + 1,
                     a->x_at, a->channels, w->scratch);
       a->flags |= HK_IGEMM_SUSPEND;
-      kernel->fn(a);
+      run_groups(w);
       a->flags |= HK_IGEMM_RESUME;
     }
   }
   a->segments = 0; /* the epilogue of what was summed */
   a->flags = (a->flags & HK_IGEMM_RESUME) | last;
-  if (!(last & HK_IGEMM_SUSPEND) || !(a->flags & HK_IGEMM_RESUME)) kernel->fn(a);
+  if (!(last & HK_IGEMM_SUSPEND) || !(a->flags & HK_IGEMM_RESUME)) run_groups(w);
 }
 
 static void run_packed(work *w, const hk_panel *p, int64_t c0, int64_t cl, uint32_t last) {
@@ -117,7 +135,7 @@ static void run_packed(work *w, const hk_panel *p, int64_t c0, int64_t cl, uint3
   a->channels = cl;
   a->x_at = c0;
   a->flags |= last;
-  w->j->plan->decision.kernel->fn(a);
+  run_groups(w);
 }
 
 /* One panel: the reduction in blocks of channels, then of taps; sums are carried from piece to piece exactly. */
@@ -233,6 +251,7 @@ static void run_lines(work *w, int64_t index, int64_t p0, int64_t p1) {
     }
   }
   w->rows.step = b->count;
+  w->end[0] = b->count;
   if (b->count) output_rows(w), make_rows(w, 0);
   for (int64_t p = p0; p < p1; p++) {
     const hk_panel panel = hk_panels_get(&o->panels, p);
@@ -253,6 +272,7 @@ static void body(void *context, int64_t i) {
   const int64_t p0 = split * o->bn, p1 = hk_min64(o->panels.count, (split + 1) * o->bn);
   w.rows = (hk_rows){.table = w.table, .tap = w.tap, .zeros = o->zeros};
   w.pass = o->segments;
+  w.groups = 1;
   if (o->even == HK_EVEN_FLAT) {
     run_flat(&w, block, p0, p1);
     return;
@@ -262,6 +282,7 @@ static void body(void *context, int64_t i) {
     return;
   }
   find_block(&w, block);
+  if (!o->cuts.columns) w.end[0] = w.block.count;
   w.rows.step = w.block.count;
   w.pass = hk_min64(HK_IGEMM_TAPS, HK_IGEMM_TABLE / w.block.count);
   if (o->fuse.all && !o->turn) output_rows(&w);

@@ -1,0 +1,80 @@
+/* Pixels of a block in the order of the taps they use. Near the borders of x some taps fall into the padding; a register
+ * tile leaves such a tap out only if all its pixels do without it. So the pixels are grouped by column, then by line,
+ * wherever the set of taps changes, and tiles never cross a group. */
+#include "plan/dense.h"
+
+#define LEAST 3 /* pixels of a group worth its own tiles */
+
+/* Where, along d, the set of taps inside x changes: cut[0] = 0 .. cut[count] = out. Returns count, or 1 when there are
+ * more places than HK_CUTS. */
+static int32_t find_cuts(const hk_geom *g, int d, int64_t cut[HK_CUTS + 1]) {
+  int32_t n = 1;
+  cut[0] = 0;
+  for (int64_t from = 0; from < g->out[d];) {
+    int64_t next = g->out[d];
+    for (int64_t s = 0; s < g->win[d]; s++) {
+      int64_t lo, hi;
+      hk_geom_valid(g, d, s, &lo, &hi);
+      if (lo > from && lo < next) next = lo;
+      if (hi > from && hi < next) next = hi;
+    }
+    if (next == g->out[d]) break;
+    if (n == HK_CUTS) {
+      n = 1;
+      break;
+    }
+    cut[n++] = from = next;
+  }
+  cut[n] = g->out[d];
+  return n;
+}
+
+hk_cuts hk_cuts_make(const hk_geom *g) {
+  hk_cuts c = {0};
+  if (hk_grid_count(g) > 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return c;
+  c.columns = find_cuts(g, 2, c.column);
+  c.lines = find_cuts(g, 1, c.line);
+  if (c.columns == 1 && c.lines == 1) c.columns = 0;
+  return c;
+}
+
+static int32_t line_class(const hk_cuts *c, int64_t p) {
+  int32_t i = 0;
+  while (p >= c->line[i + 1]) i++;
+  return i;
+}
+
+/* Drops the ends of groups that are too small: they join the next one. */
+static int32_t join(int32_t *end, int32_t groups) {
+  int32_t n = 0, from = 0;
+  for (int32_t i = 0; i < groups; i++) {
+    if (i + 1 < groups && (end[i] - from < LEAST || end[groups - 1] - end[i] < LEAST)) continue;
+    end[n++] = from = end[i];
+  }
+  return n;
+}
+
+int32_t hk_block_group(const hk_cuts *c, hk_block *b, int32_t *end) {
+  hk_run run[HK_BLOCK_MAX];
+  int32_t runs = 0, groups = 0, m = 0;
+  for (int32_t h = 0; h < c->columns; h++) {
+    int32_t class = -1;
+    for (int32_t i = 0; i < b->runs; i++) {
+      hk_run r = b->run[i];
+      const int64_t last = r.p[2] + r.count, lo = hk_max64(r.p[2], c->column[h]), hi = hk_min64(last, c->column[h + 1]);
+      if (lo >= hi) continue;
+      const int32_t now = line_class(c, r.p[1]);
+      if (m && class != now) end[groups++] = m;
+      class = now;
+      r.p[2] = lo;
+      r.count = (int32_t)(hi - lo);
+      r.m = m;
+      m += r.count;
+      run[runs++] = r;
+    }
+  }
+  end[groups++] = m;
+  b->runs = runs;
+  for (int32_t i = 0; i < runs; i++) b->run[i] = run[i];
+  return join(end, groups);
+}
