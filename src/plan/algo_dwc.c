@@ -140,12 +140,12 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   const double crowd = p->vw < 16 && p->inputs && g->x.at[2] * g->stride[2] * 4 % 2048 == 0 ? 1.5 : 1.0;
   const double feed = !p->inputs ? product * (0.2 + loads)
                       : p->unit == 1 && p->block_groups == 1 ? 0.12 + 0.65 * crowd * loads : product * (0.3 + 1.5 * crowd * loads);
-  double tap = feed > 1.06 * product ? feed : 1.06 * product;
+  double tap = feed > 1.02 * product ? feed : 1.02 * product;
   /* few accumulators do not hide the latency of four cycles */
   const double latency = 4.0 / per_tile;
   if (tap < latency) tap = latency;
   const double store = p->fused ? 1.2 * product + 0.5 : 5.0 * (double)p->vw;
-  double cycles = vectors * ((double)g->taps * inputs * tap + store) + rows * (double)p->tiles * (30.0 + 4.0 * (double)p->run_count);
+  double cycles = vectors * ((double)g->taps * inputs * tap + store) + rows * ((double)p->tiles * (10.0 + 4.0 * (double)p->run_count) + 20.0);
   if (p->source == HK_DWC_STAGED)
     cycles += rows * (double)p->blocks * (double)(g->win[0] * g->win[1]) * 2.0 * (double)(p->cols_staged * p->tiles) / (double)p->stretch;
   const double seconds = cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);

@@ -58,11 +58,11 @@ static double predict(const hk_task *t, const hk_decision *d, const dwm *m) {
   const double product = 2.0 * (double)m->vw / (hk_cost_peak(d->kernel->isa) / CYCLES), stride = (double)g->stride[1];
   const double marched = (double)hk_min64(m->rows * g->stride[1] + SIDE - g->stride[1], g->in[1]) / (double)m->rows / stride;
   /* 16 registers hold a strip of 3 columns, whose loads take longer than its products */
-  const double few = d->kernel->mr < 4 ? 1.2 : m->columns < 3 && g->stride[1] == 2 ? 1.3 : 1.0;
+  const double few = d->kernel->mr < 4 ? 1.05 : m->columns < 3 && g->stride[1] == 2 ? 1.3 : 1.0;
   const double one = product * (few * SIDE * SIDE * marched + 0.5 * stride) + 0.2;
   const double marches = (double)(g->n * g->out[0] * m->bands * m->strips) * (double)m->blocks;
   const double cycles = marches * ((double)(m->rows * m->columns) * one + 35.0 + 1.5 * (double)m->rows);
-  return 5e-8 + hk_cost_spread(cycles / CYCLES + 0.25 * hk_cost_move(g->bytes, g->bytes), m->shards * m->parts, t->threads);
+  return 4e-8 + hk_cost_spread(0.85 * cycles / CYCLES + 0.25 * hk_cost_move(g->bytes, g->bytes), m->shards * m->parts, t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
