@@ -93,11 +93,11 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const bool one = g->gk <= HK_PLANES_PANEL / d->kernel->nr;
   const bool flat = d->knob[HK_PLANES_FLAT];
   if (!flat) cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
-  if (!flat) cycles += vectors * (double)g->taps * 10 / 3e9;
   if (step > 2) cycles *= 2.5; /* pixels apart: measured 2.2 to 3 times the count above (bench/results/cost-audit-2026-11-15.txt) */
   /* the weights are read again for every strip */
   const double strips = vectors / (double)(d->kernel->nr / lanes);
-  cycles += (flat ? 1e-8 : 1e-7) * strips; /* setting a strip up, same results */
+  /* setting a strip up; each tap of it is a list of pieces to gather (3 channels of 224 x 224: 70 ns a tap) */
+  cycles += flat ? 1e-8 * strips : (1e-7 + 5e-8 * (double)g->taps) * strips;
   cycles += 0.6 * hk_cost_move((double)packed_bytes(g) / (double)g->groups * strips, (double)packed_bytes(g));
   const int64_t jobs = (int64_t)hk_max64(1, (int64_t)(vectors / (double)(d->kernel->nr / lanes))) *
                        hk_ceil_div(sets, d->knob[HK_PLANES_BS]);

@@ -1,6 +1,6 @@
 /* relay: channels-first tensors through the channels-last algorithms. x is turned into channels-last in the workspace,
- * the inner algorithm writes y channels-last there too, with the whole epilogue done, and y is turned back (igemm turns
- * its finished blocks itself). Worth it where each element takes part in many products. One algorithm of this kind
+ * the inner algorithm writes y channels-last there too, with the whole epilogue done, and y is turned back (igemm and
+ * dot turn their finished blocks themselves). Worth it where each element takes part in many products. One algorithm of this kind
  * stands for each inner one and takes its kernels and knobs. Refuses other types than f32, batch groups, residuals, gates, user functions and streaming state. */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "plan/igemm.h"
 #include "plan/winograd.h"
 
-extern const hk_algo hk_algo_igemm, hk_algo_winograd2, hk_algo_winograd4;
+extern const hk_algo hk_algo_igemm, hk_algo_dot, hk_algo_winograd2, hk_algo_winograd4;
 
 static bool adjacent(const hk_strides *s, const int64_t size[3]) {
   int64_t step = 1;
@@ -44,8 +44,8 @@ static hk_strides last(int64_t channels, int64_t groups, const int64_t size[3]) 
   return s;
 }
 
-/* igemm turns its blocks itself while they are hot. */
-static bool inner_turns(const hk_task *t, const hk_algo *inner) { return inner == &hk_algo_igemm && hk_igemm_turns(t); }
+/* igemm and dot turn their blocks themselves while they are hot. */
+static bool inner_turns(const hk_task *t, const hk_algo *inner) { return (inner == &hk_algo_igemm || inner == &hk_algo_dot) && hk_igemm_turns(t); }
 
 static hk_task inner_task(const hk_task *t, const hk_algo *inner) {
   hk_task i = *t;
@@ -163,10 +163,11 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   return s;
 }
 
-#define RELAY(which, factor)                                                                                               \
-  const hk_algo hk_algo_relay_##which = {.name = "relay_" #which, .inner = &hk_algo_##which, .family = HK_FAMILY_IGEMM,     \
+#define RELAY(which, rows, factor)                                                                                         \
+  const hk_algo hk_algo_relay_##which = {.name = "relay_" #which, .inner = &hk_algo_##which, .family = HK_FAMILY_##rows,    \
                                          .device = HK_CPU, .error_factor = factor, .offer = offer, .vary = vary,           \
                                          .check = check, .build = build, .run = run, .destroy = destroy}
-RELAY(igemm, 0);
-RELAY(winograd2, HK_WINOGRAD2_ERROR);
-RELAY(winograd4, HK_WINOGRAD4_ERROR);
+RELAY(igemm, IGEMM, 0);
+RELAY(dot, DOT, 0);
+RELAY(winograd2, IGEMM, HK_WINOGRAD2_ERROR);
+RELAY(winograd4, IGEMM, HK_WINOGRAD4_ERROR);
