@@ -59,6 +59,7 @@ hk_status hk_plan_create_like(hk_plan **plan, const hk_plan *like, const hk_prob
   if (!s) s = hk_task_make(&task, p, &like->task.epi.e, &like->task.options, &w);
   if (s) return s;
   task.f_now = like->task.f_now;
+  task.wild = like->task.wild;
   char text[512];
   hk_decision d;
   if ((s = hk_plan_decision(like, text, sizeof text, NULL)) || (s = hk_decision_parse(&task, text, &d))) return s;

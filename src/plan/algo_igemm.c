@@ -61,6 +61,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (t->options.stateful) no = "streaming state lies channel by channel";
   else if (k->family == HK_FAMILY_DOT && g->k > MOST_DOTS) no = "more output channels than sums of their own pay for";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  else if (t->wild && !hk_cuts_make(g, true).exact) no = "weights hold Inf or NaN, and the taps inside x change too often";
   if (no) snprintf(why, HK_REASON, "%s", no);
   return !no;
 }
@@ -182,7 +183,7 @@ static hk_status build(hk_plan *plan) {
     o->turn = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa);
     o->fuse = turned_fuse(&plan->task);
   }
-  o->merged = k[HK_IGEMM_PACK] != HK_PACK_BLOCK && k[HK_IGEMM_BK] == g->c &&
+  o->merged = !plan->task.wild && k[HK_IGEMM_PACK] != HK_PACK_BLOCK && k[HK_IGEMM_BK] == g->c &&
               merge_pays(g, plan->decision.kernel);
   o->segments = o->merged ? g->taps / g->win[2] : g->taps;
   o->channels = o->merged ? g->c * g->win[2] : g->c;
@@ -193,7 +194,7 @@ static hk_status build(hk_plan *plan) {
   o->q0 = hk_min64(g->out[2], hk_max64(0, hk_ceil_div(hk_max64(g->lo[2], 0), g->stride[2])));
   const int64_t room = g->in[2] + g->lo[2] - g->win[2];
   o->q1 = room < 0 ? 0 : hk_min64(g->out[2], room / g->stride[2] + 1);
-  if (!o->merged && g->taps > 1) o->cuts = hk_cuts_make(g);
+  if (plan->task.wild || (!o->merged && g->taps > 1)) o->cuts = hk_cuts_make(g, plan->task.wild);
   o->even = choose_even(&plan->task, o, k[HK_IGEMM_PACK]);
   if (o->even == HK_EVEN_LINES) {
     const int64_t ends = g->out[2] - (o->q1 - o->q0);
@@ -217,9 +218,9 @@ static void destroy(hk_plan *plan) {
   hk_free(o);
 }
 
-const hk_algo hk_algo_dot = {.name = "dot", .knobs = {"bm", "bn", "bk", "pack"}, .family = HK_FAMILY_DOT, .device = HK_CPU,
+const hk_algo hk_algo_dot = {.name = "dot", .knobs = {"bm", "bn", "bk", "pack"}, .family = HK_FAMILY_DOT, .device = HK_CPU, .steps_over = true,
                              .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_igemm_run,
                              .destroy = destroy};
 const hk_algo hk_algo_igemm = {.name = "igemm", .knobs = {"bm", "bn", "bk", "pack"}, .family = HK_FAMILY_IGEMM,
-                               .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build,
+                               .device = HK_CPU, .steps_over = true, .offer = offer, .vary = vary, .check = check, .build = build,
                                .run = hk_igemm_run, .destroy = destroy};

@@ -163,11 +163,11 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   return s;
 }
 
-#define RELAY(which, rows, factor)                                                                                         \
-  const hk_algo hk_algo_relay_##which = {.name = "relay_" #which, .inner = &hk_algo_##which, .family = HK_FAMILY_##rows,    \
-                                         .device = HK_CPU, .error_factor = factor, .offer = offer, .vary = vary,           \
-                                         .check = check, .build = build, .run = run, .destroy = destroy}
-RELAY(igemm, IGEMM, 0);
-RELAY(dot, DOT, 0);
-RELAY(winograd2, IGEMM, HK_WINOGRAD2_ERROR);
-RELAY(winograd4, IGEMM, HK_WINOGRAD4_ERROR);
+#define RELAY(which, rows, factor, over)                                                                                   \
+  const hk_algo hk_algo_relay_##which = {.name = "relay_" #which, .inner = &hk_algo_##which, .family = HK_FAMILY_##rows,   \
+                                         .device = HK_CPU, .error_factor = factor, .steps_over = over, .offer = offer,     \
+                                         .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy}
+RELAY(igemm, IGEMM, 0, true);
+RELAY(dot, DOT, 0, true);
+RELAY(winograd2, IGEMM, HK_WINOGRAD2_ERROR, false);
+RELAY(winograd4, IGEMM, HK_WINOGRAD4_ERROR, false);

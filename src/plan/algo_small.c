@@ -269,6 +269,7 @@ static void destroy(hk_plan *plan) { hk_free(plan->own); }
 const hk_algo hk_algo_small = {.name = "small",
                                .family = HK_FAMILY_SMALL,
                                .device = HK_CPU,
+                               .steps_over = true,
                                .offer = offer,
                                .check = offer,
                                .build = build,

@@ -31,6 +31,12 @@ static bool set_knob(hk_decision *d, const char *key, const char *value) {
   return false;
 }
 
+bool hk_algo_tames(const hk_algo *a, const hk_task *t, char *why) {
+  if (!t->wild || a->steps_over || a->device != HK_CPU) return true;
+  snprintf(why, HK_REASON, "weights hold Inf or NaN, and taps in the padding would be multiplied by zero");
+  return false;
+}
+
 /* The kernel named, or the first of the family that offers itself. */
 static hk_status offer_named(const hk_task *task, const char *text, const char *kernel, hk_decision *d) {
   char why[HK_REASON] = "no kernel of its family is in this build";
@@ -73,6 +79,7 @@ hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *
       s = hk_fail(HK_SYNTAX, "decision \"%.120s\": cannot read \"%.60s\"", text, words[i]);
   }
   char why[HK_REASON] = "";
+  if (!s && !hk_algo_tames(d->algo, task, why)) s = hk_fail(HK_UNSUPPORTED, "decision \"%.120s\": %s", text, why);
   if (!s && d->algo->check && !d->algo->check(task, d, why))
     s = hk_fail(HK_UNSUPPORTED, "decision \"%.120s\": %s", text, why);
   return s;

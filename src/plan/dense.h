@@ -53,10 +53,12 @@ void hk_block_make(hk_block *b, const hk_grid *grid, int64_t m0, int64_t count);
 /* dense_cut.c: where the taps that lie in x change, along lines and along columns; columns = 0: nowhere. */
 #define HK_CUTS 16
 typedef struct hk_cuts {
-  int32_t columns, lines;
-  int64_t column[HK_CUTS + 1], line[HK_CUTS + 1];
+  int32_t columns, lines, planes;
+  int32_t least; /* pixels of a group worth its own tiles; 1: no two pixels of different taps share a tile */
+  bool exact;    /* no place was left out */
+  int64_t column[HK_CUTS + 1], line[HK_CUTS + 1], plane[HK_CUTS + 1];
 } hk_cuts;
-hk_cuts hk_cuts_make(const hk_geom *g);
+hk_cuts hk_cuts_make(const hk_geom *g, bool every);
 /* Puts the pixels of a block in order of their taps; end[i]: how many pixels the groups up to i hold. Returns the number
  * of groups, at most HK_BLOCK_MAX. */
 int32_t hk_block_group(const hk_cuts *c, hk_block *b, int32_t *end);

@@ -23,6 +23,7 @@ typedef struct hk_task {
   int32_t threads;     /* >= 1 */
   bool f_now;          /* weights are known at creation */
   bool f_zero_per_k;
+  bool wild;           /* some tap falls outside x, and the weights, known at creation, hold Inf or NaN */
 } hk_task;
 
 typedef struct hk_algo hk_algo;
@@ -54,6 +55,7 @@ struct hk_algo {
   hk_device device;
   bool fallback;                 /* a slow path: forbid_fallback refuses it */
   double error_factor;           /* 0: integers exact */
+  bool steps_over;               /* a tap outside x is left out, never multiplied by zero: what wild weights need */
   /* Fills knobs, predicted_s and workspace_bytes of *d (algo and kernel are set), or writes why not (HK_REASON bytes)
    * and returns false. */
   bool (*offer)(const hk_task *task, hk_decision *d, char *why);
@@ -117,6 +119,8 @@ void hk_plan_log_exec(const hk_plan *plan, double seconds); /* print.c */
 /* decision.c */
 void hk_decision_print(hk_text *t, const hk_decision *d);
 hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d);
+/* False with a reason when the weights are wild and the algorithm would multiply them by zeros. */
+bool hk_algo_tames(const hk_algo *a, const hk_task *t, char *why);
 
 /* plan.c: from a decision to a plan. like (may be NULL): a plan whose packed weights are shared. */
 hk_status hk_plan_build(hk_plan **plan, const hk_task *task, const hk_decision *d, const hk_weights *w,

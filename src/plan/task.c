@@ -1,4 +1,5 @@
 /* The task: problem, epilogue and options made canonical; everything a decision may depend on. */
+#include <math.h>
 #include <string.h>
 
 #include "plan/plan.h"
@@ -28,6 +29,29 @@ static hk_status check_state(const hk_task *t) {
   return HK_OK;
 }
 
+/* True when a tap can fall outside x, or between the elements of a dilated x. */
+static bool leaves_x(const hk_geom *g) {
+  for (int d = 0; d < 3; d++)
+    if (g->in_dil[d] > 1 || g->lo[d] > 0 || (g->out[d] - 1) * g->stride[d] + (g->win[d] - 1) * g->dil[d] - g->lo[d] >= g->in_span[d]) return true;
+  return false;
+}
+
+static bool all_finite(const hk_geom *g, const void *f) {
+  if (hk_type_is_int8(g->f_type)) return true;
+  for (int64_t group = 0; group < g->groups; group++)
+    for (int64_t k = 0; k < g->k; k++)
+      for (int64_t tap = 0; tap < g->taps; tap++) {
+        const int64_t s2 = tap % g->win[2], s1 = tap / g->win[2] % g->win[1], s0 = tap / g->win[2] / g->win[1];
+        const int64_t at = g->f.offset + group * g->f.group + k * g->f.outer + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
+        for (int64_t c = 0; c < g->c; c++) {
+          const int64_t i = at + c * g->f.channel;
+          const double v = g->f_type == HK_F32 ? (double)((const float *)f)[i] : hk_load_element(g->f_type, f, i);
+          if (!isfinite(v)) return false;
+        }
+      }
+  return true;
+}
+
 hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
                        const hk_weights *w) {
   hk_status s;
@@ -49,6 +73,7 @@ hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, co
   t->isa = t->options.isa ? t->options.isa : hk_cpu_best_isa();
   t->f_now = w && w->f;
   t->f_zero_per_k = w && w->f_zero;
+  t->wild = t->f_now && t->options.device == HK_CPU && leaves_x(&t->geom) && t->geom.gm && !all_finite(&t->geom, w->f);
   if (t->f_zero_per_k && t->geom.acc_type != HK_S32) return hk_fail(HK_INVALID, "weights.f_zero needs int8 types");
   if (t->epi.e.act == HK_ACT_PRELU || t->epi.e.act2 == HK_ACT_PRELU)
     if (!w || !w->slopes) return hk_fail(HK_INVALID, "act = prelu needs weights.slopes at creation");

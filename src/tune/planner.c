@@ -22,7 +22,7 @@ static bool allowed(const hk_task *t, const hk_decision *d, char *why) {
   else if (!hk_cpu_has(isa)) snprintf(why, HK_REASON, "this CPU lacks %s", hk_isa_name(isa));
   else if (isa > t->isa) snprintf(why, HK_REASON, "%s is above the ISA cap %s", hk_isa_name(isa), hk_isa_name(t->isa));
   else if (d->algo->fallback && t->options.forbid_fallback) snprintf(why, HK_REASON, "is a slow path and forbid_fallback is set");
-  else return true;
+  else return hk_algo_tames(d->algo, t, why);
   return false;
 }
 
