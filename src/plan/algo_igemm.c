@@ -27,6 +27,12 @@ static int64_t most_pixels(const hk_geom *g, const hk_kernel *k, int64_t pack) {
   return bm;
 }
 
+static hk_panels panels_of(const hk_geom *g, const hk_kernel *k, int64_t bk) {
+  hk_panels s = hk_panels_make(g, k, bk);
+  hk_panels_cut_tail(&s, g, k);
+  return s;
+}
+
 static size_t packed_bytes(const hk_geom *g, const hk_panels *s) {
   return (size_t)(s->group_size * g->groups) * sizeof(float);
 }
@@ -68,7 +74,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
 
 static double predict(const hk_task *t, const hk_decision *d) {
   const hk_geom *g = &t->geom;
-  const hk_panels s = hk_panels_make(g, d->kernel, d->knob[HK_IGEMM_BK]);
+  const hk_panels s = panels_of(g, d->kernel, d->knob[HK_IGEMM_BK]);
   const double peak = hk_cost_peak(d->kernel->isa);
   /* taps in the padding are left out block by block; input dilation leaves only its phase's taps */
   double flops = 2.0 * (double)(g->groups * g->gm) * (double)(s.vectors * s.lanes) * (double)g->gk;
@@ -82,6 +88,10 @@ static double predict(const hk_task *t, const hk_decision *d) {
   if (s.dot) { /* whole vectors of input channels, then each sum across its lanes */
     flops *= (double)hk_round_up(g->c, hk_isa_lanes(d->kernel->isa)) / (double)g->c / 0.85;
     cycles += (double)(g->groups * g->gm * s.vectors) * 12 / 3e9;
+  }
+  if (s.tail) { /* the same for the channels left over */
+    const double vectors = 1.3 * (double)(g->taps * hk_ceil_div(g->c, s.lanes)) * (double)s.lanes * 2.0;
+    cycles += (double)(g->groups * g->gm * s.tail) * (vectors / peak + 12 / 3e9);
   }
   double seconds = flops / (0.96 * peak) + cycles + 0.3 * hk_cost_move(bytes, bytes);
   if (!t->f_now && d->knob[HK_IGEMM_PACK] == HK_PACK_WHOLE) seconds += hk_cost_move(2.0 * (double)packed_bytes(g, &s), 1e8) * 4;
@@ -100,7 +110,7 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
              t->f_now ? "0" : "0 or 1");
     return false;
   }
-  const hk_panels s = hk_panels_make(g, d->kernel, k[HK_IGEMM_BK]);
+  const hk_panels s = panels_of(g, d->kernel, k[HK_IGEMM_BK]);
   d->workspace_bytes = !t->f_now && k[HK_IGEMM_PACK] == HK_PACK_WHOLE ? packed_bytes(g, &s) : 0;
   d->predicted_s = predict(t, d);
   return true;
@@ -111,7 +121,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   if (!applies(t, d->kernel, why)) return false;
   d->knob[HK_IGEMM_PACK] = HK_PACK_WHOLE;
   d->knob[HK_IGEMM_BK] = choose_bk(g, d->kernel);
-  const hk_panels s = hk_panels_make(g, d->kernel, d->knob[HK_IGEMM_BK]);
+  const hk_panels s = panels_of(g, d->kernel, d->knob[HK_IGEMM_BK]);
   if (!t->f_now && t->options.limit_workspace && packed_bytes(g, &s) > t->options.workspace_limit_bytes)
     d->knob[HK_IGEMM_PACK] = HK_PACK_BLOCK;
   const int64_t most = most_pixels(g, d->kernel, d->knob[HK_IGEMM_PACK]);
@@ -156,7 +166,7 @@ static bool in_line(const hk_geom *g, const hk_strides *s, const int64_t size[3]
 
 static int64_t choose_even(const hk_task *t, const hk_igemm_own *o, int64_t pack) {
   const hk_geom *g = &t->geom;
-  const bool one_piece = o->bk == g->c && pack != HK_PACK_BLOCK && o->fuse.all && !o->turn && o->grids == 1 && !o->panels.dot;
+  const bool one_piece = o->bk == g->c && pack != HK_PACK_BLOCK && o->fuse.all && !o->turn && o->grids == 1 && !o->panels.dot && !o->panels.tail;
   if (!one_piece) return HK_EVEN_NOT;
   if (o->merged) {
     const bool fits = o->segments <= HK_EVEN_ROWS && g->out[2] - (o->q1 - o->q0) <= o->bm;
@@ -177,7 +187,8 @@ static hk_status build(hk_plan *plan) {
   hk_igemm_own *o = hk_alloc_zero(sizeof *o);
   if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   plan->own = o;
-  o->panels = hk_panels_make(g, plan->decision.kernel, k[HK_IGEMM_BK]);
+  o->panels = panels_of(g, plan->decision.kernel, k[HK_IGEMM_BK]);
+  o->dot = hk_kernel_best(HK_FAMILY_DOT, plan->decision.kernel->isa);
   o->fuse = hk_fuse_make(&plan->task, true);
   if (hk_igemm_turns(&plan->task)) {
     o->turn = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa);

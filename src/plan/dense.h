@@ -11,19 +11,23 @@ typedef struct hk_panels {
   int64_t k, taps, c, bk;
   int64_t group_size;            /* packed elements of a group */
   bool dot;                      /* channels innermost */
+  int64_t tail;                  /* output channels left over for a last panel of dot's kind; 0: none */
 } hk_panels;
 typedef struct hk_panel {
   int64_t first, columns; /* output channels, in the group */
-  int64_t vectors;
+  int64_t vectors, lanes; /* of the panel; dot: one lane a channel */
+  bool dot;
 } hk_panel;
 hk_panels hk_panels_make(const hk_geom *g, const hk_kernel *kernel, int64_t bk);
+/* Where a few channels would take a vector of their own, they become a panel whose vectors lie along the inputs instead. */
+void hk_panels_cut_tail(hk_panels *s, const hk_geom *g, const hk_kernel *kernel);
 hk_panel hk_panels_get(const hk_panels *s, int64_t index);
 /* Where panel p of group g begins in packed f. */
 static inline int64_t hk_panels_at(const hk_panels *s, int64_t group, const hk_panel *p) {
   return group * s->group_size + p->first * s->taps * s->c;
 }
 /* Taps t0..t1-1, channels c0..c0+cl-1 of one panel: to[(t - t0)*cl + c][NR]. */
-void hk_panel_pack(const hk_geom *g, const hk_panels *s, const hk_panel *p, int64_t group, const float *f, int64_t t0,
+void hk_panel_pack(const hk_geom *g, const hk_panel *p, int64_t group, const float *f, int64_t t0,
                    int64_t t1, int64_t c0, int64_t cl, float *to);
 /* All of it; the groups and panels are spread over the plan's threads. */
 void hk_panels_pack(const hk_plan *plan, const hk_panels *s, const float *f, float *to);

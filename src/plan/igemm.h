@@ -25,6 +25,7 @@ typedef struct hk_igemm_own {
   hk_panels panels;
   hk_fuse fuse;
   const hk_kernel *turn;      /* y lies in planes: blocks are finished in channels-last order and turned; else NULL */
+  const hk_kernel *dot;       /* for the panel of left-over channels */
   bool merged;
   int64_t even;               /* HK_EVEN_*: blocks whose rows lie evenly need no tables */
   hk_cuts cuts;               /* tiles end where the set of taps changes */

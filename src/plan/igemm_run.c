@@ -13,7 +13,8 @@ typedef struct job {
 
 typedef struct work {
   const job *j;
-  int64_t group, pass, kept;
+  int64_t group, pass, kept, width; /* width: of the panel at hand */
+  hk_kernel_fn kernel;              /* of that panel */
   hk_grid grid;
   hk_rows rows;
   const float *x;
@@ -46,14 +47,14 @@ static void find_block(work *w, int64_t index) {
 /* The kernel over each group of the block's pixels. */
 static void run_groups(work *w) {
   const hk_igemm_args whole = w->args;
-  const int64_t width = whole.vectors * w->j->o->panels.lanes;
+  const int64_t width = w->width;
   for (int64_t i = 0, from = 0; i < w->groups; from = w->end[i++]) {
     w->args.rows = whole.rows + from;
     w->args.count = w->end[i] - from;
     w->args.y = whole.y + from;
     w->args.c = whole.c + from;
     w->args.partial = whole.partial + from * width;
-    w->j->plan->decision.kernel->fn(&w->args);
+    w->kernel(&w->args);
   }
   const uint32_t flags = w->args.flags;
   w->args = whole;
@@ -100,9 +101,8 @@ static void make_rows(work *w, int64_t t0) {
 
 /* All kept taps of one piece, weights packed piece by piece on the stack. */
 static void run_packing(work *w, const hk_panel *p, int64_t c0, int64_t cl, uint32_t last) {
-  const hk_igemm_own *o = w->j->o;
   hk_igemm_args *a = &w->args;
-  const int64_t piece = HK_IGEMM_SCRATCH / (p->vectors * o->panels.lanes);
+  const int64_t piece = HK_IGEMM_SCRATCH / w->width;
   static const int64_t from_start = 0;
   a->f = w->scratch;
   a->seg = &from_start;
@@ -112,7 +112,7 @@ static void run_packing(work *w, const hk_panel *p, int64_t c0, int64_t cl, uint
       a->channels = hk_min64(piece, cl - c);
       a->x_at = c0 + c;
       a->rows = w->table + t * w->rows.step;
-      hk_panel_pack(&w->j->plan->task.geom, &o->panels, p, w->group, (const float *)w->j->call->f, w->tap[t], w->tap[t] + 1,
+      hk_panel_pack(&w->j->plan->task.geom, p, w->group, (const float *)w->j->call->f, w->tap[t], w->tap[t] + 1,
                     a->x_at, a->channels, w->scratch);
       a->flags |= HK_IGEMM_SUSPEND;
       run_groups(w);
@@ -143,7 +143,9 @@ static void run_panel(work *w, const hk_panel *p) {
   const hk_igemm_own *o = w->j->o;
   const hk_fuse *fuse = &o->fuse;
   const hk_plan *plan = w->j->plan;
-  const int64_t k = w->group * plan->task.geom.k + p->first, width = p->vectors * o->panels.lanes;
+  const int64_t k = w->group * plan->task.geom.k + p->first, width = p->vectors * p->lanes;
+  w->width = width;
+  w->kernel = (p->dot && !o->panels.dot ? o->dot : plan->decision.kernel)->fn;
   w->args = (hk_igemm_args){.zeros = o->zeros, .row_step = w->rows.step, .count = w->block.count, .y_at = p->first, .vectors = p->vectors,
                             .columns = p->columns, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
                             .bias = w->bias, .c = w->c_rows, .y = w->y_rows, .partial = w->partial};
@@ -182,7 +184,7 @@ static void run_even(work *w, const hk_panel *p, const hk_igemm_line *line, int6
 static void even_affine(work *w, const hk_panel *p) {
   const int64_t k = w->group * w->j->plan->task.geom.k + p->first;
   if (w->j->o->fuse.flags & HK_IGEMM_AFFINE)
-    hk_fuse_affine(w->j->plan, w->j->call, k, p->columns, p->vectors * w->j->o->panels.lanes, w->scale, w->bias);
+    hk_fuse_affine(w->j->plan, w->j->call, k, p->columns, p->vectors * p->lanes, w->scale, w->bias);
 }
 
 static void run_flat(work *w, int64_t index, int64_t p0, int64_t p1) {
