@@ -10,7 +10,7 @@
 
 #define THREADS 256
 
-typedef struct last_tile { int type, v, tq, lanes, plain; } last_tile; /* plain: known to have no epilogue */
+typedef struct last_tile { int type, v, tq, plain; } last_tile; /* plain: known to have no epilogue */
 
 /* One pixel's channels; nothing is read where the column lies outside x. */
 HK_DEV uint4 last_load(last_tile t, const char *p, int in) {
@@ -120,6 +120,8 @@ HK_DEV void last_store(const hk_cu_dw *P, last_tile t, hk_cu_i64 at, hk_cu_i64 c
   if (t.v > 2) *(uint4 *)to = dw_pack(t.type, v);
   else if (vector && t.type == HK_CU_F32) *(float2 *)to = make_float2(v[0], v[1]);
   else if (vector) *(hk_cu_u32 *)to = dw_pack_pair(t.type, v[0], v[1]);
+  else if (t.type == HK_CU_F32 && g->y_type == t.type) *(float *)to = v[0];
+  else if (g->y_type == t.type) *(hk_cu_u16 *)to = t.type == HK_CU_BF16 ? bf16_from_f32(v[0]) : f16_from_f32(v[0]);
   else store_f32(P->e.y, at, g->y_type, v[0]);
 }
 
@@ -141,9 +143,9 @@ HK_DEV void last_row(const hk_cu_dw *P, last_tile t, const char *line, int first
 
 HK_DEV void last_body(const hk_cu_dw *P, last_tile t) {
   const hk_cu_geom *g = &P->g;
-  const int lane = threadIdx.x % t.lanes, sub = threadIdx.x / t.lanes, per = THREADS / t.lanes;
-  const int cb = blockIdx.x % (unsigned)P->channel_blocks, sb = blockIdx.x / (unsigned)P->channel_blocks;
-  const int k = (cb * t.lanes + lane) * t.v, group = sb * per + sub;
+  const int sub = threadIdx.x / (unsigned)P->lanes, lane = threadIdx.x - sub * P->lanes;
+  const int sb = blockIdx.x / (unsigned)P->channel_blocks, cb = blockIdx.x - sb * P->channel_blocks;
+  const int k = (cb * P->lanes + lane) * t.v, group = sb * P->teams + sub;
   if (group >= P->groups || k >= P->channels) return;
   const int channel = g->kg == 1 ? k : k / (int)g->kg;
   int rest = dw_div(P->div_row_groups, group);
@@ -194,20 +196,20 @@ HK_DEV void last_body(const hk_cu_dw *P, last_tile t) {
     if (q < g->out[2]) last_store(P, t, yo, co, k, acc[i]);
 }
 
-#define KERNEL(name, type, v, tq, lanes, plain, blocks)                                                    \
+#define KERNEL(name, type, v, tq, plain, blocks)                                                           \
   extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const __grid_constant__ hk_cu_dw P) { \
-    const last_tile t = {type, v, tq, lanes, plain};                                                       \
+    const last_tile t = {type, v, tq, plain};                                                              \
     last_body(&P, t);                                                                                      \
   }
-KERNEL(hk_dw_last_f32_4x8, HK_CU_F32, 4, 8, 8, 0, 2)
-KERNEL(hk_dw_last_f32_2x16, HK_CU_F32, 2, 16, 32, 1, 2)
-KERNEL(hk_dw_last_f32_2x16_epi, HK_CU_F32, 2, 16, 32, 0, 2)
-KERNEL(hk_dw_last_f32_1x8, HK_CU_F32, 1, 8, 32, 0, 4)
-KERNEL(hk_dw_last_bf16_8x4, HK_CU_BF16, 8, 4, 8, 0, 2)
-KERNEL(hk_dw_last_bf16_2x16, HK_CU_BF16, 2, 16, 32, 1, 2)
-KERNEL(hk_dw_last_bf16_2x16_epi, HK_CU_BF16, 2, 16, 32, 0, 2)
-KERNEL(hk_dw_last_bf16_1x8, HK_CU_BF16, 1, 8, 32, 0, 4)
-KERNEL(hk_dw_last_f16_8x4, HK_CU_F16, 8, 4, 8, 0, 2)
-KERNEL(hk_dw_last_f16_2x16, HK_CU_F16, 2, 16, 32, 1, 2)
-KERNEL(hk_dw_last_f16_2x16_epi, HK_CU_F16, 2, 16, 32, 0, 2)
-KERNEL(hk_dw_last_f16_1x8, HK_CU_F16, 1, 8, 32, 0, 4)
+KERNEL(hk_dw_last_f32_4x8, HK_CU_F32, 4, 8, 0, 2)
+KERNEL(hk_dw_last_f32_2x16, HK_CU_F32, 2, 16, 1, 2)
+KERNEL(hk_dw_last_f32_2x16_epi, HK_CU_F32, 2, 16, 0, 2)
+KERNEL(hk_dw_last_f32_1x8, HK_CU_F32, 1, 8, 0, 4)
+KERNEL(hk_dw_last_bf16_8x4, HK_CU_BF16, 8, 4, 0, 2)
+KERNEL(hk_dw_last_bf16_2x16, HK_CU_BF16, 2, 16, 1, 2)
+KERNEL(hk_dw_last_bf16_2x16_epi, HK_CU_BF16, 2, 16, 0, 2)
+KERNEL(hk_dw_last_bf16_1x8, HK_CU_BF16, 1, 8, 0, 4)
+KERNEL(hk_dw_last_f16_8x4, HK_CU_F16, 8, 4, 0, 2)
+KERNEL(hk_dw_last_f16_2x16, HK_CU_F16, 2, 16, 1, 2)
+KERNEL(hk_dw_last_f16_2x16_epi, HK_CU_F16, 2, 16, 0, 2)
+KERNEL(hk_dw_last_f16_1x8, HK_CU_F16, 1, 8, 0, 4)

@@ -36,12 +36,31 @@ HK_DEV hk_cu_u32 pack_stem(const hk_cu_dw *P, hk_cu_i64 i) {
   return w;
 }
 
+/* Word i of the Toeplitz kernel's rows: elements 2w + h - front and the next, copies h = 0 and 1. */
+HK_DEV hk_cu_u32 pack_line(const hk_cu_dw *P, hk_cu_i64 i) {
+  const int words = P->taps_bytes / 8, w = (int)(i % words), h = (int)(i / words % 2), rows = P->taps / P->taps_u;
+  const int row = (int)(i / (2 * words) % rows), k = (int)(i / (2 * words) / rows);
+  hk_cu_u32 r = 0;
+  for (int e = 0; e < 2; ++e) {
+    const int u = 2 * w + h + e - HK_TOEPLITZ_FRONT;
+    if (u < 0 || u >= P->taps_u) continue;
+    const pack_tap t = pack_decode(P, row * P->taps_u + u);
+    if (t.s < P->g.win[2]) r |= (hk_cu_u32)((const hk_cu_u16 *)P->f)[dw_filter(&P->g, k) + pack_offset(&P->g, t)] << (16 * e);
+  }
+  return r;
+}
+
 extern "C" __global__ void __launch_bounds__(256) hk_dw_pack(const __grid_constant__ hk_cu_dw P) {
   const hk_cu_geom *g = &P.g;
   const hk_cu_i64 step = (hk_cu_i64)gridDim.x * blockDim.x, start = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (P.pack == HK_DW_PACK_STEM) {
     const hk_cu_i64 count = (hk_cu_i64)((P.channels + 63) / 64) * P.k_steps * 512;
     for (hk_cu_i64 i = start; i < count; i += step) ((hk_cu_u32 *)P.packed)[i] = pack_stem(&P, i);
+    return;
+  }
+  if (P.pack == HK_DW_PACK_LINES) {
+    const hk_cu_i64 count = (hk_cu_i64)P.channels * (P.taps / P.taps_u) * (P.taps_bytes / 4);
+    for (hk_cu_i64 i = start; i < count; i += step) ((hk_cu_u32 *)P.packed)[i] = pack_line(&P, i);
     return;
   }
   if (P.pack != HK_DW_PACK_TABLE) {

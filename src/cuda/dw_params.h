@@ -15,10 +15,14 @@ typedef struct hk_cu_div { unsigned d, m, s; } hk_cu_div;
  *   taps      f32 [tap][channels rounded up to 8]
  *   channels  f32 [channel][tap]
  *   stem      [64 channels][16 of gk][4 pairs of blocks][lane][2][2] fragments of mma, see stem.cuh
+ *   lines     [channel][tap row] two copies of its taps_u weights between zeros, taps_bytes, see dw_toeplitz.cuh
  *   table     [run of 8 channels][tap][reach] fragments of mma: 8x8 16-bit weights [k][c], or 8 [c] when groups are single channels */
-enum { HK_DW_PACK_NONE = 0, HK_DW_PACK_TAPS = 1, HK_DW_PACK_CHANNELS = 2, HK_DW_PACK_TABLE = 3, HK_DW_PACK_STEM = 4 };
+enum { HK_DW_PACK_NONE = 0, HK_DW_PACK_TAPS = 1, HK_DW_PACK_CHANNELS = 2, HK_DW_PACK_TABLE = 3, HK_DW_PACK_STEM = 4, HK_DW_PACK_LINES = 5 };
 
-enum { HK_SLIDE_COLUMNS = 7, HK_SLIDE_THREADS = 128, HK_PLANE_THREADS = 256 };
+enum { HK_SLIDE_COLUMNS = 7, HK_SLIDE_THREADS = 128, HK_PLANE_THREADS = 256, HK_TOEPLITZ_FRONT = 24 };
+
+/* Rows that dw_slide's 3x3 has under way. */
+#define HK_SLIDE_AHEAD(stride, type_bytes) ((type_bytes) == 4 ? 4 : (stride) == 1 ? 6 : 8)
 
 typedef struct hk_cu_dw {
   hk_cu_geom g;
@@ -32,15 +36,15 @@ typedef struct hk_cu_dw {
   int channels;                      /* of y, over all groups */
   int y_vector, x_vector, c_vector;  /* 16-byte accesses along the contiguous dimension are legal */
 
-  /* dw_last: a group is TQ outputs of one class of one output row */
+  /* dw_last: a group is TQ outputs of one class of one output row; a block is `teams` groups of `lanes` runs of channels */
   int row_groups, groups, steps;     /* groups of an output row; in all; that one thread computes in turn */
   int pairs;                         /* stride 2, 3 taps, dilation 1: weights packed as with one phase */
   int channel_blocks, padded;        /* padded: channels rounded up to 8 */
   int chunk_u;                       /* dw_first, dw_toeplitz: taps staged at a time */
 
-  /* dw_slide: a block is `lanes` pairs of channels times `teams` groups; a group is HK_SLIDE_COLUMNS columns of strip_rows output
+  /* dw_slide: a block is `lanes` pairs of channels times `teams` groups; a group is 4 or 7 columns of strip_rows output
    * rows, row_groups and strips of them an image */
-  int strips, strip_rows;
+  int strips, strip_rows;            /* weights_at: pairs of channels before the rows under way of 3x3 */
   hk_cu_div div_strips;
 
   /* dw_plane: a block is `planes` units of `lanes` threads; a unit is strip_rows output rows of a plane, tile_rows of them a thread.
@@ -61,10 +65,13 @@ typedef struct hk_cu_dw {
   int wide;                          /* y contiguous and of the type of x: 16-byte stores */
   int taps_at, taps_bytes;           /* two copies of the weights of a row, the second one element on */
   int sums_at, sums_pitch;           /* results of a warp, bytes */
+  int rows_at;                       /* what is known of each row, 64 bytes a row, with places three of them */
+  int places, buffer_bytes;          /* tiles that the blocks take in turn, 0: one a block; shared memory of one of the two under way */
 
   /* stem: a block is tile_rows output rows of tile_length outputs (16 at a time), 64 output channels */
   int pixel, k_steps;                /* elements of a staged pixel; steps of 16 elements */
   int lead, row_pairs;               /* elements before a filter row's first tap; pairs of elements of a filter row */
+  int row_pieces;                    /* 16-byte pieces of a row of one channel, x channels-first (x_vector 2) */
   int turned;                        /* channels are the left operand: the inner two of a fragment's words change places */
   int patch_pixels, patch_pitch;     /* pixels of a staged row; its bytes */
 

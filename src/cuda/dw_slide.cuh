@@ -1,35 +1,42 @@
 /* Depthwise 3x3, 5x5 and 7x7 of channels-last images on the FMA units, stride 1 or 2, f32, f16, bf16.
  *
  * A thread owns two channels and TQ neighbouring output columns and walks down a strip of output rows. It reads every input
- * row once, one row ahead, and adds it to the J = ceil(size/stride) output rows that see it: output row p keeps its sums in
+ * row once, ahead of its use, and adds it to the J = ceil(size/stride) output rows that see it: output row p keeps its sums in
  * set p mod J. What turns from row to row is the place in the table of weights, not the registers: set j takes tap row
  * (m - j mod J)*stride + sub at step m, and the table holds its rows twice over, so that one moving pointer reaches all sets and
- * the loop needs no unrolling. 3x3 is unrolled by J instead and keeps its weights in registers.
+ * the loop needs no unrolling; the next row waits in registers. 3x3 has little to do while it waits for memory: it is unrolled by J, keeps its
+ * weights in registers and several rows under way, each thread's in shared memory of its own, [row][column][thread].
  * Table in shared memory: f32 pair [channel pair][2J*stride tap rows][size], the pitch of a channel pair odd.
  * Columns outside x stay zero in registers; rows outside x are skipped.
  * Kernels without an epilogue stand apart: the activations' code would cost them registers.
- * Registers: 2*TQ*J sums, 3 a column of the input row. Input dilation, multipliers, dilation are refused by the host.
+ * Registers: 2*TQ*J sums, 3 (f32: 4) a column of the input row. Input dilation, multipliers, dilation are refused by the host.
  * Included by dw_slide_f32.cu, _f16.cu, _bf16.cu. */
 #include "dw_common.cuh"
 
-#define TQ HK_SLIDE_COLUMNS
-#define COLUMNS_MOST ((TQ - 1) * 2 + 7)
+#define TQ_MOST HK_SLIDE_COLUMNS
+#define COLUMNS_MOST ((TQ_MOST - 1) * 2 + 7)
+#if TYPE_BYTES == 4
+#define PAIR_BYTES 8
+#else
+#define PAIR_BYTES 4
+#endif
 
-typedef struct slide_tile { int size, stride, plain; } slide_tile; /* plain: no epilogue but conversion */
+typedef struct slide_tile { int size, stride, tq, plain; } slide_tile; /* plain: no epilogue but conversion */
 /* What one thread works on. */
 typedef struct slide_place {
   const char *from;                  /* of the input row to be read next, first column */
   char *to;                          /* of the output row to be stored next */
   hk_cu_i64 from_row, to_row;        /* bytes from row to row */
   int from_step, to_step;            /* bytes from column to column */
-  int i1, last1;                     /* input row to be read next; the last one that the strip reads */
+  int i1, ahead, last1;              /* input row to be added next, to be read next; the last one that the strip reads */
   int col0, width;                   /* first column, columns of x */
   int whole, live;                   /* all columns lie in x; outputs that lie in y */
   int n, k, p1, q0;                  /* image, first channel, output row to be stored next, first output column */
+  hk_cu_u32 slot, slots;             /* 3x3, shared memory: this thread's place in the row to be added next, in row 0 */
 } slide_place;
 
 HK_DEV constexpr int slide_sets(slide_tile t) { return (t.size + t.stride - 1) / t.stride; }
-HK_DEV constexpr int slide_columns(slide_tile t) { return (TQ - 1) * t.stride + t.size; }
+HK_DEV constexpr int slide_columns(slide_tile t) { return (t.tq - 1) * t.stride + t.size; }
 HK_DEV constexpr int slide_pitch(slide_tile t) { return (2 * slide_sets(t) * t.stride * t.size) | 1; }
 
 /* In place: a column that is not read keeps what it holds. */
@@ -40,7 +47,7 @@ HK_DEV void slide_read(const char *p, uint2 *u) {
 
 /* The next input row, where it lies in x. */
 HK_DEV void slide_load(const hk_cu_dw *P, slide_tile t, slide_place *at, uint2 *raw) {
-  if ((unsigned)at->i1 < (unsigned)P->g.in[1] && at->i1 <= at->last1) {
+  if ((unsigned)at->ahead < (unsigned)P->g.in[1] && at->ahead <= at->last1) {
     if (at->whole) {
 #pragma unroll
       for (int c = 0; c < slide_columns(t); ++c) slide_read(at->from + (hk_cu_i64)c * at->from_step, raw + c);
@@ -51,7 +58,25 @@ HK_DEV void slide_load(const hk_cu_dw *P, slide_tile t, slide_place *at, uint2 *
     }
   }
   at->from += at->from_row;
-  ++at->i1;
+  ++at->ahead;
+}
+
+/* The same for 3x3, into the slot of the row just added; columns outside x become zeros. One group of copies a row. */
+HK_DEV void slide_fetch(const hk_cu_dw *P, slide_tile t, slide_place *at) {
+  if ((unsigned)at->ahead < (unsigned)P->g.in[1] && at->ahead <= at->last1) {
+#pragma unroll
+    for (int c = 0; c < slide_columns(t); ++c) {
+      const char *from = at->from + (hk_cu_i64)c * at->from_step;
+      const int in = at->whole || (unsigned)(at->col0 + c) < (unsigned)at->width ? PAIR_BYTES : 0;
+      asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at->slot + c * (HK_SLIDE_THREADS * PAIR_BYTES)), "l"(from), "n"(PAIR_BYTES),
+                   "r"(in) : "memory");
+    }
+  }
+  asm volatile("cp.async.commit_group;" ::: "memory");
+  at->from += at->from_row;
+  ++at->ahead;
+  at->slot += slide_columns(t) * (HK_SLIDE_THREADS * PAIR_BYTES);
+  if (at->slot >= at->slots + HK_SLIDE_AHEAD(t.stride, TYPE_BYTES) * slide_columns(t) * (HK_SLIDE_THREADS * PAIR_BYTES)) at->slot = at->slots;
 }
 
 HK_DEV void slide_unpack(uint2 u, float *v) {
@@ -65,7 +90,7 @@ HK_DEV void slide_add(slide_tile t, const float (*v)[2], const float2 *w, const 
   for (int s = 0; s < t.size; ++s) {
     const float2 f = w[s];
 #pragma unroll
-    for (int i = 0; i < TQ; ++i) {
+    for (int i = 0; i < t.tq; ++i) {
       const float *x = v[i * t.stride + s];
       acc[i][0] = fresh && !s ? x[0] * f.x : fmaf(x[0], f.x, acc[i][0]);
       acc[i][1] = fresh && !s ? x[1] * f.y : fmaf(x[1], f.y, acc[i][1]);
@@ -74,12 +99,12 @@ HK_DEV void slide_add(slide_tile t, const float (*v)[2], const float2 *w, const 
 }
 
 /* Scale, bias, activation and residual on a row of sums; they alternate between two channels. */
-HK_DEV void slide_finish(const hk_cu_dw *P, const slide_place *at, float *v) {
+HK_DEV void slide_finish(const hk_cu_dw *P, slide_tile t, const slide_place *at, float *v) {
   const hk_cu_epi *e = &P->e;
   const hk_cu_geom *g = &P->g;
-  float cv[2 * TQ], slope[2 * TQ];
+  float cv[2 * TQ_MOST], slope[2 * TQ_MOST];
 #pragma unroll
-  for (int i = 0; i < TQ; ++i) {
+  for (int i = 0; i < t.tq; ++i) {
     cv[2 * i] = cv[2 * i + 1] = 0.0f;
     if (e->residual && i < at->live) {
       const int p[3] = {0, at->p1, at->q0 + i};
@@ -91,23 +116,23 @@ HK_DEV void slide_finish(const hk_cu_dw *P, const slide_place *at, float *v) {
     }
   }
 #pragma unroll
-  for (int i = 0; i < 2 * TQ; ++i) {
+  for (int i = 0; i < 2 * t.tq; ++i) {
     if (e->scale) v[i] *= ((const float *)e->scale)[e->scale_one ? 0 : at->k + i % 2];
     if (e->bias) v[i] += ((const float *)e->bias)[at->k + i % 2];
     if (e->residual == 2) v[i] += e->beta * cv[i];
     slope[i] = e->act == HK_CU_PRELU ? ((const float *)e->slopes)[at->k + i % 2] : 0.0f;
   }
-  if (e->act) act_run(2 * TQ, e->act, e->a, e->b, slope, v);
+  if (e->act) act_run(2 * t.tq, e->act, e->a, e->b, slope, v);
   if (e->residual == 1) {
 #pragma unroll
-    for (int i = 0; i < 2 * TQ; ++i) v[i] += e->beta * cv[i];
+    for (int i = 0; i < 2 * t.tq; ++i) v[i] += e->beta * cv[i];
   }
 }
 
 HK_DEV void slide_store(const hk_cu_dw *P, slide_tile t, slide_place *at, float *v) {
-  if (!t.plain) slide_finish(P, at, v);
+  if (!t.plain) slide_finish(P, t, at, v);
 #pragma unroll
-  for (int i = 0; i < TQ; ++i)
+  for (int i = 0; i < t.tq; ++i)
     if (i < at->live) {
       char *to = at->to + (hk_cu_i64)i * at->to_step;
       if (TYPE == HK_CU_F32) *(float2 *)to = make_float2(v[2 * i], v[2 * i + 1]);
@@ -117,9 +142,9 @@ HK_DEV void slide_store(const hk_cu_dw *P, slide_tile t, slide_place *at, float 
   ++at->p1;
 }
 
-/* The row that slide_load brought, as f32, and the next one under way; whether the row lies in x. */
+/* The next row as f32, another one under way in its place; whether it lies in x. */
 HK_DEV int slide_next(const hk_cu_dw *P, slide_tile t, slide_place *at, uint2 *raw, float (*v)[2]) {
-  const int in = (unsigned)(at->i1 - 1) < (unsigned)P->g.in[1];
+  const int in = (unsigned)at->i1++ < (unsigned)P->g.in[1];
 #pragma unroll
   for (int c = 0; c < slide_columns(t); ++c) {
     slide_unpack(raw[c], v[c]);
@@ -129,22 +154,41 @@ HK_DEV int slide_next(const hk_cu_dw *P, slide_tile t, slide_place *at, uint2 *r
   return in;
 }
 
+/* The same for 3x3: the oldest of the rows under way. */
+HK_DEV int slide_next_fetched(const hk_cu_dw *P, slide_tile t, slide_place *at, float (*v)[2]) {
+  const int in = (unsigned)at->i1++ < (unsigned)P->g.in[1];
+  if (t.stride == 1) asm volatile("cp.async.wait_group %0;" ::"n"(HK_SLIDE_AHEAD(1, TYPE_BYTES) - 1) : "memory");
+  else asm volatile("cp.async.wait_group %0;" ::"n"(HK_SLIDE_AHEAD(2, TYPE_BYTES) - 1) : "memory");
+#pragma unroll
+  for (int c = 0; c < slide_columns(t); ++c) {
+    uint2 u = make_uint2(0, 0);
+    const hk_cu_u32 from = at->slot + c * (HK_SLIDE_THREADS * PAIR_BYTES);
+    if (TYPE == HK_CU_F32) asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(u.x), "=r"(u.y) : "r"(from) : "memory");
+    else asm volatile("ld.shared.u32 %0, [%1];" : "=r"(u.x) : "r"(from) : "memory");
+    slide_unpack(u, v[c]);
+  }
+#pragma unroll
+  for (int c = 0; c < slide_columns(t); ++c) asm volatile("" : "+f"(v[c][0]), "+f"(v[c][1]));
+  slide_fetch(P, t, at);
+  return in;
+}
+
 /* Step m of rows + J - 1 reads input rows m*stride.., then output row m - (J-1) is whole. ring = m mod J, a constant; all sets take part: a
  * set's first tap row replaces what an earlier step left in it. w: weights [size][size]. */
-HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, const int ring, const float2 *w, uint2 *raw,
-                             float (*acc)[TQ][2]) {
+HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, const int ring, const float2 *w,
+                             float (*acc)[TQ_MOST][2]) {
   const int sets = slide_sets(t);
 #pragma unroll
   for (int sub = 0; sub < t.stride; ++sub) {
     float v[COLUMNS_MOST][2];
-    if (slide_next(P, t, at, raw, v)) {
+    if (slide_next_fetched(P, t, at, v)) {
 #pragma unroll
       for (int a = 0; a < sets; ++a)
         if (a * t.stride + sub < t.size)
           slide_add(t, v, w + (a * t.stride + sub) * t.size, !a && !sub, acc[(ring - a + sets) % sets]);
     } else if (!sub) {
 #pragma unroll
-      for (int i = 0; i < TQ; ++i) acc[ring][i][0] = acc[ring][i][1] = 0.0f;
+      for (int i = 0; i < t.tq; ++i) acc[ring][i][0] = acc[ring][i][1] = 0.0f;
     }
   }
   if (m >= sets - 1) slide_store(P, t, at, &acc[(ring + 1) % sets][0][0]);
@@ -152,7 +196,7 @@ HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, i
 
 /* The same with ring a variable. Rows of the strip's neighbours are left out: live has a bit a set. */
 HK_DEV void slide_step(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, int rows, int ring, const float2 *table, uint2 *raw,
-                       float (*acc)[TQ][2]) {
+                       float (*acc)[TQ_MOST][2]) {
   const int sets = slide_sets(t), done = ring + 1 == sets ? 0 : ring + 1;
   unsigned live = (1u << sets) - 1;
   if (m < sets - 1 || m >= rows) {
@@ -167,17 +211,22 @@ HK_DEV void slide_step(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, 
     unsigned now = slide_next(P, t, at, raw, v) ? live : 0;
     if ((sets - 1) * t.stride + sub >= t.size) now &= ~(1u << done);
     const float2 *w = table + ((ring + sets) * t.stride + sub) * t.size;
+    if (now + 1 == 1u << sets) { /* the usual case without branches, so that its reads of weights run ahead */
+#pragma unroll
+      for (int j = 0; j < sets; ++j) slide_add(t, v, w - j * t.stride * t.size, 0, acc[j]);
+      continue;
+    }
 #pragma unroll
     for (int j = 0; j < sets; ++j)
       if (now >> j & 1) slide_add(t, v, w - j * t.stride * t.size, 0, acc[j]);
   }
   if (m < sets - 1) return;
-  float out[2 * TQ];
+  float out[2 * TQ_MOST];
 #pragma unroll
   for (int j = 0; j < sets; ++j)
     if (j == done) {
 #pragma unroll
-      for (int i = 0; i < 2 * TQ; ++i) out[i] = acc[j][i / 2][i % 2], acc[j][i / 2][i % 2] = 0.0f;
+      for (int i = 0; i < 2 * t.tq; ++i) out[i] = acc[j][i / 2][i % 2], acc[j][i / 2][i % 2] = 0.0f;
       if (t.plain) slide_store(P, t, at, out);
     }
   if (!t.plain) slide_store(P, t, at, out);
@@ -198,7 +247,7 @@ HK_DEV void slide_table(const hk_cu_dw *P, slide_tile t, int k0, float2 *table) 
 HK_DEV int slide_begin(const hk_cu_dw *P, slide_tile t, int group, slide_place *at) {
   const hk_cu_geom *g = &P->g;
   const int strip = dw_div(P->div_row_groups, group), bytes = dw_type_bytes(TYPE);
-  at->q0 = (group - strip * P->row_groups) * TQ;
+  at->q0 = (group - strip * P->row_groups) * t.tq;
   at->n = dw_div(P->div_strips, strip);
   at->p1 = (strip - at->n * P->strips) * P->strip_rows;
   const int rows = (int)g->out[1] - at->p1 < P->strip_rows ? (int)g->out[1] - at->p1 : P->strip_rows;
@@ -206,7 +255,7 @@ HK_DEV int slide_begin(const hk_cu_dw *P, slide_tile t, int group, slide_place *
   at->width = (int)g->in[2];
   at->whole = at->col0 >= 0 && at->col0 + slide_columns(t) <= at->width;
   at->live = (int)g->out[2] - at->q0;
-  at->i1 = at->p1 * t.stride - (int)g->lo[1];
+  at->i1 = at->ahead = at->p1 * t.stride - (int)g->lo[1];
   at->last1 = at->i1 + (rows - 1) * t.stride + t.size - 1;
   at->from_step = (int)g->x.at[2] * bytes, at->to_step = (int)g->y.at[2] * bytes;
   at->from_row = g->x.at[1] * bytes, at->to_row = g->y.at[1] * bytes;
@@ -226,16 +275,15 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
   if (group >= P->groups || at.k >= P->channels) return;
   const int rows = slide_begin(P, t, group, &at), steps = rows + slide_sets(t) - 1;
   const float2 *mine = table + pair * slide_pitch(t);
-  uint2 raw[COLUMNS_MOST];
-  float acc[7][TQ][2];
-#pragma unroll
-  for (int c = 0; c < slide_columns(t); ++c) raw[c] = make_uint2(0, 0);
+  float acc[7][TQ_MOST][2];
 #pragma unroll
   for (int j = 0; j < slide_sets(t); ++j)
 #pragma unroll
-    for (int i = 0; i < TQ; ++i) acc[j][i][0] = acc[j][i][1] = 0.0f;
-  slide_load(P, t, &at, raw);
+    for (int i = 0; i < t.tq; ++i) acc[j][i][0] = acc[j][i][1] = 0.0f;
   if (t.size == 3) {
+    at.slot = at.slots = dw_shared(table) + (P->weights_at + threadIdx.x) * PAIR_BYTES;
+#pragma unroll 1
+    for (int i = 0; i < HK_SLIDE_AHEAD(t.stride, TYPE_BYTES); ++i) slide_fetch(P, t, &at);
     float2 w[9];
 #pragma unroll
     for (int i = 0; i < 9; ++i) w[i] = mine[i];
@@ -243,9 +291,13 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
     for (int m = 0; m < steps; m += slide_sets(t)) {
 #pragma unroll
       for (int ring = 0; ring < slide_sets(t); ++ring)
-        if (m + ring < steps) slide_step_fixed(P, t, &at, m + ring, ring, w, raw, acc);
+        if (m + ring < steps) slide_step_fixed(P, t, &at, m + ring, ring, w, acc);
     }
   } else {
+    uint2 raw[COLUMNS_MOST];
+#pragma unroll
+    for (int c = 0; c < slide_columns(t); ++c) raw[c] = make_uint2(0, 0);
+    slide_load(P, t, &at, raw);
     int ring = 0;
 #pragma unroll 1
     for (int m = 0; m < steps; ++m) {
@@ -255,12 +307,12 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
   }
 }
 
-#define KERNEL(name, size, stride, plain, blocks)                                                                    \
+#define KERNEL(name, size, stride, tq, plain, blocks)                                                                \
   extern "C" __global__ void __launch_bounds__(HK_SLIDE_THREADS, blocks) name(const __grid_constant__ hk_cu_dw P) { \
     extern __shared__ float2 raw[];                                                                                  \
-    slide_body(&P, {size, stride, plain}, raw);                                                                      \
+    slide_body(&P, {size, stride, tq, plain}, raw);                                                                  \
   }
-/* hk_dw_slide_<type>_<size>[s2], and the same with an epilogue: .._epi. */
-#define PAIR(name, size, stride, blocks)  \
-  KERNEL(name, size, stride, 1, blocks)   \
-  KERNEL(name##_epi, size, stride, 0, 2)
+/* hk_dw_slide_<type>_<size>[s2], and the same with an epilogue: .._epi. dw_tiles_slide.c knows tq and blocks. */
+#define PAIR(name, size, stride, tq, blocks)  \
+  KERNEL(name, size, stride, tq, 1, blocks)   \
+  KERNEL(name##_epi, size, stride, tq, 0, 2)

@@ -67,8 +67,8 @@ typedef struct last_form {
 static const last_form last_forms[] = {
     {8, 4, 8, 2.3, {"", "", "hk_dw_last_f16_8x4", "hk_dw_last_bf16_8x4"}},
     {4, 8, 8, 1.75, {"hk_dw_last_f32_4x8", "", "", ""}},
-    {2, 16, 32, 1.6, {"hk_dw_last_f32_2x16", "", "hk_dw_last_f16_2x16", "hk_dw_last_bf16_2x16"}},
-    {2, 16, 32, 1.6, {"hk_dw_last_f32_2x16_epi", "", "hk_dw_last_f16_2x16_epi", "hk_dw_last_bf16_2x16_epi"}},
+    {2, 16, 32, 1.9, {"hk_dw_last_f32_2x16", "", "hk_dw_last_f16_2x16", "hk_dw_last_bf16_2x16"}},
+    {2, 16, 32, 1.9, {"hk_dw_last_f32_2x16_epi", "", "hk_dw_last_f16_2x16_epi", "hk_dw_last_bf16_2x16_epi"}},
     {1, 8, 32, 3.5, {"hk_dw_last_f32_1x8", "", "hk_dw_last_f16_1x8", "hk_dw_last_bf16_1x8"}},
 };
 
@@ -79,9 +79,26 @@ static bool last_takes(const hk_geom *g, const hk_epi *e, bool unaligned, const 
                     hk_cu_dw_pairs(&g->y, v) && (!e->e.residual || hk_cu_dw_pairs(&e->c, v)));
 }
 
+/* Threads side by side: those of the form, or another number that leaves fewer of them idle. */
+static int last_lanes(const hk_cu_dw *p, const last_form *f, double *idle) {
+  const int64_t runs = p->channels / f->v;
+  int best = 0;
+  for (int lanes = f->lanes; lanes >= f->lanes / 2; lanes--) {
+    const double threads = (double)(hk_ceil_div(runs, lanes) * 256) / (256 / lanes) / (double)runs;
+    if (!best || threads < *idle * 0.95) best = lanes, *idle = threads;
+  }
+  for (int lanes = f->lanes + 1; lanes <= 2 * f->lanes; lanes++) {
+    const double threads = (double)(hk_ceil_div(runs, lanes) * 256) / (256 / lanes) / (double)runs;
+    if (threads < *idle * 0.95) best = lanes, *idle = threads;
+  }
+  return best;
+}
+
 static double last_seconds(const hk_geom *g, const hk_cu_dw *p, const last_form *f) {
+  double idle = 1;
+  last_lanes(p, f, &idle);
   const double groups = (double)(g->n * g->out[0] * g->out[1]) * p->classes * (double)hk_ceil_div(p->class_length, f->tq);
-  const double work = groups * (double)hk_ceil_div(p->channels, f->lanes * f->v) * f->lanes * (double)(g->win[0] * g->win[1]) * p->phases;
+  const double work = groups * idle * p->channels / f->v * (double)(g->win[0] * g->win[1]) * p->phases;
   /* an FMA of 32 lanes every quarter clock; a load moves 128 bytes a clock, and half of it for one channel */
   const double bytes = (double)f->v * (double)hk_type_bytes(g->x_type);
   const double loads = work * (f->tq + p->taps_u - 1) * (f->v == 1 ? 2.0 : bytes / 4) / 32;
@@ -103,15 +120,18 @@ static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_d
   p->row_groups = (int)row_groups;
   p->groups = (int)groups;
   p->div_row_groups = hk_cu_dw_divisor(row_groups);
-  p->channel_blocks = (int)hk_ceil_div(p->channels, f->lanes * f->v);
+  double idle;
+  p->lanes = last_lanes(p, f, &idle);
+  p->teams = 256 / p->lanes;
+  p->channel_blocks = (int)hk_ceil_div(p->channels, p->lanes * f->v);
   p->pack = HK_DW_PACK_TAPS;
   t->packed_bytes = (size_t)p->taps * (size_t)p->padded * 4;
   t->image = "dw_last";
   t->kernel = f->names[g->x_type];
   t->knobs.run = f->tq;
   t->aligned = f->v > 1;
-  t->threads = 256;
-  t->blocks = hk_ceil_div(groups, 256 / f->lanes) * p->channel_blocks;
+  t->threads = p->lanes * p->teams;
+  t->blocks = hk_ceil_div(groups, p->teams) * p->channel_blocks;
   t->seconds = last_seconds(g, p, f);
   return true;
 }
@@ -179,7 +199,7 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
   const double stage = (double)t->blocks * p->planes * p->slots * p->slot_length / 32 * 3;
   const bool contiguous = g->x.at[2] == 1 && g->y.at[2] == 1;
   /* 400 clocks of set-up a warp: bench/results/gpu-depthwise-2026-11-15.md */
-  t->seconds = hk_cu_dw_seconds(g, warps * 400 + (warps * per_row * (double)g->win[1] + stage) * (double)g->win[0] * p->phases, contiguous ? 1.15 : 6);
+  t->seconds = hk_cu_dw_seconds(g, warps * 400 + (warps * per_row * (double)g->win[1] + stage) * (double)g->win[0] * p->phases, contiguous ? 1.15 : 19);
   return true;
 }
 
@@ -214,6 +234,7 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, bool u
     case HK_DW_TOEPLITZ: return hk_cu_dw_tile_toeplitz(g, unaligned, knobs, t, why);
     case HK_DW_SLIDE: return hk_cu_dw_tile_slide(g, e, unaligned, knobs, t, why);
     case HK_DW_PLANE: return hk_cu_dw_tile_plane(g, e, unaligned, knobs, t, why);
+    case HK_DW_ROW: return hk_cu_dw_tile_row(g, e, t, why);
     case HK_DW_STEM: return hk_cu_dw_tile_stem(g, e, unaligned, knobs, t, why);
     default: return hk_cu_dw_tile_mma(g, e, unaligned, kind == HK_DW_ROLL, knobs, t, why);
   }

@@ -26,8 +26,10 @@ static int toeplitz_shared(hk_cu_dw *p, int b) {
   p->taps_bytes = ((24 + p->chunk_u + 40 + 1) / 2 * 8 + 15) / 16 * 16;
   p->sums_pitch = (p->wide ? 32 : 64) * b;
   p->taps_at = p->planes * p->line_bytes;
-  p->sums_at = p->taps_at + p->planes * p->taps_bytes;
-  return p->sums_at + p->planes * p->lanes * p->sums_pitch;
+  p->buffer_bytes = p->taps_at + p->planes * p->taps_bytes;
+  p->sums_at = p->buffer_bytes * (p->places ? 2 : 1);
+  p->rows_at = p->sums_at + p->planes * p->lanes * p->sums_pitch;
+  return p->rows_at + p->planes * 64 * 3;
 }
 
 /* Rows of the last dimension begin at multiples of 8 elements. */
@@ -35,21 +37,27 @@ static bool eights(const hk_strides *s) {
   return s->offset % 8 == 0 && s->outer % 8 == 0 && s->group % 8 == 0 && s->channel % 8 == 0 && s->at[0] % 8 == 0 && s->at[1] % 8 == 0;
 }
 
-/* Clocks of all processors: a multiplication of 16x8x16 every 1.7, a fragment every 4. */
+static size_t toeplitz_packed(const hk_cu_dw *p) {
+  return (size_t)p->channels * (size_t)(p->taps / p->taps_u) * (size_t)p->taps_bytes;
+}
+
+/* Clocks of all processors: a multiplication of 16x8x16 every 2.3, a fragment every 6. */
 static double toeplitz_clocks(const hk_geom *g, const hk_cu_dw *p, int b) {
   const double warps = (double)p->plane_count * p->lane_blocks * p->lanes, rows = (double)(g->win[0] * g->win[1]) * p->phases;
   const double mmas = (double)b / 8 * hk_ceil_div(p->taps_u + 10, 16), loads = (double)hk_ceil_div(b + p->taps_u + 3, 16);
-  const double mma = 1.7 * mmas, load = 6 * loads;
+  const double mma = 2.3 * mmas, load = 6 * loads;
   return warps * (rows * ((mma > load ? mma : load) + 16.0 * b / 32 + (rows > 1 ? 300 : 0)) + 16.0 * b / 32 * 2 + 250);
 }
 
 bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   static const int sizes[] = {64, 32, 8};
-  static const char *const names[2][2][3] = {
+  static const char *const names[2][3][3] = {
       {{"hk_dw_toeplitz_f16_64", "hk_dw_toeplitz_f16_32", "hk_dw_toeplitz_f16_8"},
-       {"hk_dw_toeplitz_f16_64_epi", "hk_dw_toeplitz_f16_32_epi", "hk_dw_toeplitz_f16_8_epi"}},
+       {"hk_dw_toeplitz_f16_64_epi", "hk_dw_toeplitz_f16_32_epi", "hk_dw_toeplitz_f16_8_epi"},
+       {"hk_dw_toeplitz_f16_64_steady", "hk_dw_toeplitz_f16_32_steady", "hk_dw_toeplitz_f16_8_steady"}},
       {{"hk_dw_toeplitz_bf16_64", "hk_dw_toeplitz_bf16_32", "hk_dw_toeplitz_bf16_8"},
-       {"hk_dw_toeplitz_bf16_64_epi", "hk_dw_toeplitz_bf16_32_epi", "hk_dw_toeplitz_bf16_8_epi"}}};
+       {"hk_dw_toeplitz_bf16_64_epi", "hk_dw_toeplitz_bf16_32_epi", "hk_dw_toeplitz_bf16_8_epi"},
+       {"hk_dw_toeplitz_bf16_64_steady", "hk_dw_toeplitz_bf16_32_steady", "hk_dw_toeplitz_bf16_8_steady"}}};
   hk_cu_dw *p = &t->params;
   if (!half_type(g->x_type)) REFUSE("takes f16 and bf16");
   if (p->classes != 1) REFUSE("does not take dilation %lld", (long long)g->dil[2]);
@@ -71,15 +79,27 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
   if (best < 0) REFUSE("run = %d must be 8, 32 or 64", knobs.run);
   const int b = sizes[best];
   toeplitz_shape(g, p, b);
-  while (p->planes > 1 && toeplitz_shared(p, b) > 64 * 1024) p->planes--;
+  /* one row of taps, not so long that multiplying hides the rest, and no epilogue: tiles in turn; else a block a tile */
+  p->places = p->wide && p->plain && p->taps == p->taps_u && p->taps_u <= 512 && lines * p->lane_blocks < INT32_MAX / 2;
+  while (p->planes > 1 && toeplitz_shared(p, b) > 72 * 1024) p->planes--;
+  if (toeplitz_shared(p, b) > 110 * 1024 || toeplitz_packed(p) >> 28) p->places = 0;
   while (toeplitz_shared(p, b) > SHARED_MOST) p->chunk_u = (p->chunk_u + 1) / 2;
+  t->shared_bytes = toeplitz_shared(p, b);
+  t->packed_bytes = p->chunk_u < p->taps_u || toeplitz_packed(p) >> 28 ? 0 : toeplitz_packed(p);
+  p->pack = t->packed_bytes ? HK_DW_PACK_LINES : HK_DW_PACK_NONE;
   t->knobs.run = b;
   t->image = g->x_type == HK_BF16 ? "dw_toeplitz_bf16" : "dw_toeplitz_f16";
-  t->kernel = names[g->x_type == HK_BF16][!p->plain][best];
+  t->kernel = names[g->x_type == HK_BF16][p->places ? 2 : !p->plain][best];
   t->threads = p->planes * p->lanes * 32;
   t->blocks = hk_ceil_div(lines, p->planes) * p->lane_blocks;
-  t->shared_bytes = toeplitz_shared(p, b);
-  t->seconds = hk_cu_dw_seconds(g, least, g->x.at[2] == 1 && g->y.at[2] == 1 ? 1.15 : 6);
+  if (p->places) {
+    /* as many blocks as run at once: by registers 24 warps (B = 8: 32) a processor, by shared memory */
+    const int64_t resident = hk_min64((b == 8 ? 1024 : 768) / t->threads, 225 * 1024 / (t->shared_bytes + 1024));
+    p->places = (int)t->blocks;
+    t->blocks = hk_min64(t->blocks, 132 * hk_max64(1, resident));
+  }
+  /* x or y not contiguous: elements one by one, 330 us for the 33 M of 512 channels by 8 x 4096 */
+  t->seconds = hk_cu_dw_seconds(g, least, g->x.at[2] == 1 && g->y.at[2] == 1 ? 1.15 : 19);
   return true;
 }
 
@@ -226,7 +246,7 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
     clocks = warps * p->tile_rows * (p->tile_length / 64) * rows * (2.2 * (load > mma ? load : mma) + 30);
   }
   const double slabs_read = (double)p->in_slabs / p->slabs, rows_read = (double)p->slots / p->tile_rows / (double)g->stride[1];
-  const double factor = 1.15 + 0.1 * (rows_read > 1 ? rows_read - 1 : 0) + 0.1 * (slabs_read - 1) + (p->x_vector ? 0 : 0.5) + (p->y_vector ? 0 : 0.3);
+  const double factor = 1.15 + 0.1 * (rows_read > 1 ? rows_read - 1 : 0) + 0.1 * (slabs_read - 1) + (p->x_vector ? 0 : 6) + (p->y_vector ? 0 : 3);
   t->seconds = hk_cu_dw_seconds(g, clocks, factor);
   return true;
 }

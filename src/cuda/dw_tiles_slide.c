@@ -9,24 +9,32 @@
 typedef struct slide_kernel {
   const char *slide[3][2], *plane[3][2]; /* f32, f16, bf16; plain, with an epilogue */
   int size, stride;
-  int blocks, plane_blocks;              /* that share a processor */
+  struct { int columns, blocks; } f32, half; /* dw_slide: output columns a thread; blocks that share a processor */
+  int plane_blocks;
 } slide_kernel;
 
 #define NAMES(form, tag)                                                 \
   {{"hk_dw_" form "_f32_" tag, "hk_dw_" form "_f32_" tag "_epi"},        \
    {"hk_dw_" form "_f16_" tag, "hk_dw_" form "_f16_" tag "_epi"},        \
    {"hk_dw_" form "_bf16_" tag, "hk_dw_" form "_bf16_" tag "_epi"}}
-#define KERNEL(tag, size, stride, blocks, plane_blocks) {NAMES("slide", tag), NAMES("plane", tag), size, stride, blocks, plane_blocks}
-static const slide_kernel kernels[] = {KERNEL("3", 3, 1, 4, 4),   KERNEL("5", 5, 1, 3, 3),   KERNEL("7", 7, 1, 3, 2),
-                                       KERNEL("3s2", 3, 2, 4, 4), KERNEL("5s2", 5, 2, 3, 3), KERNEL("7s2", 7, 2, 3, 2)};
+#define KERNEL(tag, size, stride, columns32, blocks32, columns16, blocks16, plane_blocks) \
+  {NAMES("slide", tag), NAMES("plane", tag), size, stride, {columns32, blocks32}, {columns16, blocks16}, plane_blocks}
+static const slide_kernel kernels[] = {KERNEL("3", 3, 1, 7, 5, 7, 5, 4),   KERNEL("5", 5, 1, 7, 3, 7, 3, 3),
+                                       KERNEL("7", 7, 1, 4, 3, 7, 3, 2),   KERNEL("3s2", 3, 2, 4, 5, 4, 5, 4),
+                                       KERNEL("5s2", 5, 2, 4, 3, 7, 3, 3), KERNEL("7s2", 7, 2, 4, 3, 7, 3, 2),
+                                       KERNEL("7x4", 7, 1, 0, 0, 4, 4, 2)};
 
 static int type_index(hk_type t) { return t == HK_F32 ? 0 : t == HK_F16 ? 1 : 2; }
 
-static const slide_kernel *find(const hk_geom *g) {
+/* run: output columns a thread, 0 for any; columns of 0: no such kernel. */
+static const slide_kernel *find(const hk_geom *g, int run) {
   if (g->win[0] != 1 || g->in[0] != 1 || g->out[0] != 1 || g->win[1] != g->win[2] || g->stride[1] != g->stride[2]) return NULL;
   if (g->dil[1] != 1 || g->dil[2] != 1) return NULL;
-  for (size_t i = 0; i < HK_COUNT(kernels); i++)
-    if (kernels[i].size == g->win[1] && kernels[i].stride == g->stride[1]) return &kernels[i];
+  for (int i = 0; i < HK_COUNT(kernels); i++)
+    if (kernels[i].size == g->win[1] && kernels[i].stride == g->stride[1]) {
+      const int columns = g->x_type == HK_F32 ? kernels[i].f32.columns : kernels[i].half.columns;
+      if (columns && (!run || run == columns)) return &kernels[i];
+    }
   return NULL;
 }
 
@@ -43,24 +51,25 @@ static int lanes_of(int64_t pairs) {
 }
 
 /* Time of `rows` output rows a strip in units of a row: whole waves of blocks, and what a strip reads beyond its rows. */
-static double strip_cost(const hk_geom *g, const hk_cu_dw *p, const slide_kernel *k, int rows) {
+static double strip_cost(const hk_geom *g, const hk_cu_dw *p, int resident, int rows) {
   const double blocks = (double)p->channel_blocks *
                         (double)hk_ceil_div(g->n * hk_ceil_div(g->out[1], rows) * p->row_groups, p->teams);
-  const double waves = blocks / (PROCESSORS * k->blocks), whole = (double)(int64_t)(waves + 0.999);
+  const double waves = blocks / (PROCESSORS * resident), whole = (double)(int64_t)(waves + 0.999);
   /* blocks of a second wave start as those of the first end, so part of a wave costs less than a whole one */
-  return (0.5 * whole + 0.5 * (waves > 1 ? waves : 1)) * (rows + 0.3 * (double)(g->win[1] - g->stride[1]) + 2);
+  return (0.5 * whole + 0.5 * (waves > 1 ? waves : 1)) * (rows + 0.6 * (double)(g->win[1] - g->stride[1]) + 4);
 }
 
 bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   hk_cu_dw *p = &t->params;
-  const slide_kernel *k = find(g);
-  if (!k) REFUSE("takes 3x3, 5x5 and 7x7 images with stride 1 or 2");
+  const slide_kernel *k = find(g, knobs.run);
+  if (!k) REFUSE("takes 3x3, 5x5 and 7x7 images with stride 1 or 2, and run 4 or 7");
   if (g->c != 1 || g->k != 1) REFUSE("takes one channel a group");
   if (unaligned || g->groups % 2 || g->y_type != g->x_type || !hk_cu_dw_pairs(&g->x, 2) || !hk_cu_dw_pairs(&g->y, 2) ||
       (e->e.residual && !hk_cu_dw_pairs(&e->c, 2)))
     REFUSE("takes pairs of neighbouring channels, aligned, of one type");
   if (hk_max64(g->x.at[2], g->y.at[2]) > 1 << 26) REFUSE("pixels lie more than 2^26 elements apart");
-  const int64_t pairs = g->groups / 2, columns = hk_ceil_div(g->out[2], HK_SLIDE_COLUMNS);
+  const int tq = g->x_type == HK_F32 ? k->f32.columns : k->half.columns, resident = e->any ? 2 : g->x_type == HK_F32 ? k->f32.blocks : k->half.blocks;
+  const int64_t pairs = g->groups / 2, columns = hk_ceil_div(g->out[2], tq);
   p->lanes = lanes_of(pairs);
   p->teams = HK_SLIDE_THREADS / p->lanes;
   p->channel_blocks = (int)hk_ceil_div(pairs, p->lanes);
@@ -69,7 +78,7 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   if (rows < 0 || rows > 1 << 20) REFUSE("rows = %d is out of range", rows);
   for (int strips = 1; !knobs.rows && strips <= 64 && strips <= g->out[1]; strips++) {
     const int each = (int)hk_ceil_div(g->out[1], strips);
-    if (!rows || strip_cost(g, p, k, each) < strip_cost(g, p, k, rows)) rows = each;
+    if (!rows || strip_cost(g, p, resident, each) < strip_cost(g, p, resident, rows)) rows = each;
   }
   p->strip_rows = rows;
   p->strips = (int)hk_ceil_div(g->out[1], rows);
@@ -85,12 +94,15 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   t->aligned = true;
   t->threads = p->lanes * p->teams;
   const int sets = (k->size + k->stride - 1) / k->stride;
-  t->shared_bytes = ((2 * sets * k->stride * k->size) | 1) * p->lanes * 8;
+  const int pair_bytes = 2 * (int)hk_type_bytes(g->x_type), table = ((2 * sets * k->stride * k->size) | 1) * p->lanes * 8;
+  p->weights_at = (table + pair_bytes - 1) / pair_bytes;
+  t->shared_bytes = table;
+  if (k->size == 3) t->shared_bytes = (p->weights_at + HK_SLIDE_AHEAD(k->stride, pair_bytes / 2) * ((tq - 1) * k->stride + k->size) * HK_SLIDE_THREADS) * pair_bytes;
   t->blocks = hk_ceil_div(groups, p->teams) * p->channel_blocks;
-  t->knobs = (hk_cu_dw_knobs){0, 0, rows};
-  /* instructions of a row of a warp: 2*7*size^2 FMA, 5 a column read, 100 */
+  t->knobs = (hk_cu_dw_knobs){tq, 0, rows};
+  /* instructions of a row of a warp: 2*tq*size^2 FMA, 5 a column read, 100 */
   const double warps = (double)t->blocks * HK_SLIDE_THREADS / 32;
-  const double row = 14.0 * k->size * k->size + 5.0 * ((HK_SLIDE_COLUMNS - 1) * k->stride + k->size) * k->stride + 100;
+  const double row = 2.0 * tq * k->size * k->size + 5.0 * ((tq - 1) * k->stride + k->size) * k->stride + 100;
   t->seconds = hk_cu_dw_seconds(g, 1.25 * warps * rows * row / 4, 1.15);
   return true;
 }
@@ -121,7 +133,7 @@ static int64_t plane_unit(const hk_geom *g, hk_cu_dw *p, const slide_kernel *k, 
 
 bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   hk_cu_dw *p = &t->params;
-  const slide_kernel *k = find(g);
+  const slide_kernel *k = find(g, 0);
   if (!k) REFUSE("takes 3x3, 5x5 and 7x7 images with stride 1 or 2");
   if (g->c != 1) REFUSE("takes one channel a group");
   if (g->y_type != g->x_type || g->x.at[2] != 1 || g->y.at[2] != 1 || g->x.at[1] != g->in[2] || g->y.at[1] != g->out[2])
@@ -133,7 +145,7 @@ bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   p->row_groups = (int)hk_ceil_div(g->out[2], HK_SLIDE_COLUMNS);
   if (p->row_groups > HK_PLANE_THREADS) REFUSE("rows are longer than %d", HK_PLANE_THREADS * HK_SLIDE_COLUMNS);
   const int limit = 224 * 1024 / k->plane_blocks - 2048;
-  int rows = (int)g->out[1], each = knobs.rows ? knobs.rows : 14;
+  int rows = (int)g->out[1], each = knobs.rows ? knobs.rows : 7;
   while (rows > 1 && (plane_unit(g, p, k, rows) > limit || hk_ceil_div(rows, each) * p->row_groups > HK_PLANE_THREADS)) rows = (rows + 1) / 2;
   if (plane_unit(g, p, k, rows) > limit) REFUSE("rows of %lld do not fit in shared memory", (long long)g->in[2]);
   p->strip_rows = rows;

@@ -56,7 +56,10 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   p->row_tiles = (int)hk_ceil_div(g->out[1], rows);
   p->x_vector = !unaligned && p->pixel == g->c && (g->c == 1 || g->x.channel == 1) && g->x.at[2] == g->c && g->x.at[1] % 8 == 0 &&
                 g->x.outer % 8 == 0 && g->x.offset % 8 == 0;
-  p->div_patch = hk_cu_dw_divisor(p->x_vector ? p->patch_pitch / 16 : p->patch_pixels);
+  if (!unaligned && !p->x_vector && g->x.at[2] == 1 && g->x.at[1] % 8 == 0 && g->x.channel % 8 == 0 && g->x.outer % 8 == 0 && g->x.offset % 8 == 0)
+    p->x_vector = 2;
+  p->row_pieces = (int)hk_ceil_div(p->patch_pixels + 7, 8);
+  p->div_patch = hk_cu_dw_divisor(p->x_vector == 1 ? p->patch_pitch / 16 : p->x_vector ? p->row_pieces : p->patch_pixels);
   const bool turned = g->y.at[2] == 1 && g->y.channel != 1;
   const int run = turned ? 4 : 8;
   p->turned = turned;

@@ -11,7 +11,7 @@
  * the host. NaN results are recomputed: T's zeros would let a foreign Inf in. Included by dw_toeplitz_bf16.cu and _f16.cu. */
 #include "dw_line.cuh"
 
-#define FRONT 24 /* zeros before the weights: a block may reach 7 + 7 + 8 elements back */
+#define FRONT HK_TOEPLITZ_FRONT /* zeros before the weights: a block may reach 7 + 7 + 8 elements back */
 
 HK_DEV void load_x4(hk_cu_u32 at, hk_cu_u32 *r) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -22,14 +22,40 @@ HK_DEV void mma_k16(float *d, const hk_cu_u32 *a, hk_cu_u32 b0, hk_cu_u32 b1) {
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/* What a block knows of one of its output rows; one thread finds it out for all. */
+typedef struct toeplitz_row {
+  hk_cu_i64 image, filter, y;        /* elements: the channel's in x and in f; the row's first output */
+  int n, k, p0, p1;
+  int skew;                          /* outputs that the tiles begin before the row */
+  int live, index0, x_skew;          /* toeplitz_steady: is there a row; the tile's first output; the staged x's skew, -1 without one */
+} toeplitz_row;
+
+HK_DEV dw_line toeplitz_line(const toeplitz_row *row) {
+  dw_line l = {row->n, row->k, {row->p0, row->p1, 0}, 0};
+  return l;
+}
+
 /* Output row `line` of all (n, channel, depth, row). */
-HK_DEV void toeplitz_line(const hk_cu_dw *P, int line, dw_line *l) {
+HK_DEV void toeplitz_find(const hk_cu_dw *P, int line, toeplitz_row *to) {
   const hk_cu_geom *g = &P->g;
   const int a = dw_div(P->div_out1, line), b = dw_div(P->div_out0, a);
-  l->p[1] = line - a * (int)g->out[1];
-  l->p[0] = a - b * (int)g->out[0];
-  l->n = dw_div(P->div_channels, b);
-  l->k = b - l->n * P->channels;
+  to->p1 = line - a * (int)g->out[1];
+  to->p0 = a - b * (int)g->out[0];
+  to->n = dw_div(P->div_channels, b);
+  to->k = b - to->n * P->channels;
+  const int group = g->kg == 1 ? to->k : to->k / (int)g->kg;
+  const dw_line l = toeplitz_line(to);
+  to->image = to->n * g->x.outer + group * g->x.group;
+  to->filter = dw_filter(g, to->k);
+  to->y = pixel_offset(&g->y, l.n, l.p) + dw_channel(g, &g->y, l.k);
+  to->skew = dw_line_skew(P, TYPE, l);
+}
+
+/* Elements that the aligned addresses of x begin before window index `first`. */
+HK_DEV int toeplitz_skew(const hk_cu_dw *P, const hk_cu_u16 *row, int first, int f) {
+  const hk_cu_geom *g = &P->g;
+  const int col0 = (int)g->stride[2] * first + f * (int)g->dil[2] - (int)g->lo[2];
+  return row && g->stride[2] == 1 && g->x.at[2] == 1 ? (int)((hk_cu_u64)(row + col0) & 15) / 2 : 0;
 }
 
 /* Window indices first.. of one phase of one input row. Returns the skew; `row` NULL: all zeros. */
@@ -40,7 +66,7 @@ HK_DEV int toeplitz_stage(const hk_cu_dw *P, const hk_cu_u16 *row, int first, in
   const int col0 = (int)g->stride[2] * first + f * (int)g->dil[2] - (int)g->lo[2];
   const int plain = g->stride[2] == 1 && g->x.at[2] == 1;
   const hk_cu_u16 *start = row + col0;
-  const int skew = row && plain ? (int)((hk_cu_u64)start & 15) / 2 : 0;
+  const int skew = toeplitz_skew(P, row, first, f);
   const int pieces = (length + skew + 7) / 8;
   /* pieces that lie in x whole; ranks is a multiple of the planes, so a thread stays in its plane */
   const int low = skew > col0 ? (skew - col0 + 7) / 8 : 0, high = row && plain ? (width + skew - col0) >> 3 : 0;
@@ -66,14 +92,24 @@ HK_DEV int toeplitz_stage(const hk_cu_dw *P, const hk_cu_u16 *row, int first, in
 
 /* Two copies of us weights between zeros: word i of copy h holds elements 2i + h and 2i + h + 1. */
 HK_DEV void toeplitz_weights(const hk_cu_dw *P, const hk_cu_u16 *f, int s0, int us, int rank, int ranks, hk_cu_u32 *to) {
-  const int words = P->taps_bytes / 8;
-  for (int i = rank; i < 2 * words; i += ranks) {
-    const int e = i % words * 2 + i / words - FRONT;
-    hk_cu_u32 w = 0;
-    if ((unsigned)e < (unsigned)us) w = f[(s0 + P->phases * e) * P->g.f.at[2]];
-    if ((unsigned)(e + 1) < (unsigned)us) w |= (hk_cu_u32)f[(s0 + P->phases * (e + 1)) * P->g.f.at[2]] << 16;
-    to[i] = w;
-  }
+  const int words = P->taps_bytes / 8, step = P->phases * (int)P->g.f.at[2];
+  f += s0 * P->g.f.at[2];
+#pragma unroll
+  for (int h = 0; h < 2; ++h)
+    for (int i = rank; i < words; i += ranks) {
+      const int e = i * 2 + h - FRONT;
+      hk_cu_u32 w = 0;
+      if ((unsigned)e < (unsigned)us) w = f[e * step];
+      if ((unsigned)(e + 1) < (unsigned)us) w |= (hk_cu_u32)f[(e + 1) * step] << 16;
+      to[h * words + i] = w;
+    }
+}
+
+/* The same where they were packed at creation. */
+HK_DEV void toeplitz_packed(const hk_cu_dw *P, int k, int row, int rank, int ranks, hk_cu_u32 *to) {
+  const int rows = P->taps / P->taps_u;
+  const char *from = (const char *)P->packed + ((hk_cu_i64)k * rows + row) * P->taps_bytes;
+  for (int i = rank; i < P->taps_bytes / 16; i += ranks) dw_copy16(dw_shared(to + i * 4), from + i * 16, 16);
 }
 
 /* 16 windows times B outputs of one warp; x: shared address of the row's planes, window0: the warp's first window. */
@@ -128,26 +164,33 @@ HK_DEV void toeplitz_finish(const hk_cu_dw *P, dw_line l, int q, const int b, fl
   }
 }
 
-/* One output from its sum's bits or, where that is NaN, anew. */
-static __device__ __noinline__ void toeplitz_single(const hk_cu_dw *P, const dw_line *l, int q, hk_cu_u16 bits) {
+/* One output whose sum is NaN, anew. */
+static __device__ __noinline__ void toeplitz_again(const hk_cu_dw *P, const toeplitz_row *row, int q) {
   const hk_cu_geom *g = &P->g;
-  const float v = dw_half(TYPE, bits);
-  const hk_cu_i64 yo = pixel_offset(&g->y, l->n, l->p) + dw_channel(g, &g->y, l->k) + q;
-  if (v == v) {
-    ((hk_cu_u16 *)P->e.y)[yo] = bits;
-    return;
-  }
-  const hk_cu_i64 co = P->e.residual ? pixel_offset(&g->c, l->n, l->p) + dw_channel(g, &g->c, l->k) : 0;
-  dw_line_single(P, *l, yo - q, co, q, dw_plain(P, TYPE, l->n, l->p[0], l->p[1], q, l->k));
+  const dw_line l = toeplitz_line(row);
+  const hk_cu_i64 co = P->e.residual ? pixel_offset(&g->c, l.n, l.p) + dw_channel(g, &g->c, l.k) : 0;
+  dw_line_single(P, l, row->y, co, q, dw_plain(P, TYPE, l.n, l.p[0], l.p[1], q, l.k));
+}
+
+/* Whether one of 8 values is NaN; sums of infinities may say so too. */
+HK_DEV int toeplitz_nan(uint4 u) {
+  hk_cu_u32 a, b;
+  asm("add.rn." MMA_TYPE "x2 %0, %1, %2;" : "=r"(a) : "r"(u.x), "r"(u.y));
+  asm("add.rn." MMA_TYPE "x2 %0, %1, %2;" : "=r"(b) : "r"(u.z), "r"(u.w));
+  asm("add.rn." MMA_TYPE "x2 %0, %1, %2;" : "=r"(a) : "r"(a), "r"(b));
+  float v[2];
+  dw_unpack_pair(TYPE, a, v);
+  v[0] += v[1];
+  return v[0] != v[0];
 }
 
 /* Results of a warp to y, contiguous and of the type of x. stage: 32*B bytes of shared memory of this warp's own. */
-HK_DEV void toeplitz_store(const hk_cu_dw *P, dw_line l, int q, char *stage, const int b, const int plain,
+HK_DEV void toeplitz_store(const hk_cu_dw *P, const toeplitz_row *row, int q, char *stage, const int b, const int plain,
                            float (*acc)[4]) {
   const hk_cu_geom *g = &P->g;
   const int lane = threadIdx.x % 32, blocks = b / 8;
   const hk_cu_u32 at = dw_shared(stage);
-  if (!plain) toeplitz_finish(P, l, q, b, acc);
+  if (!plain) toeplitz_finish(P, toeplitz_line(row), q, b, acc);
 #pragma unroll
   for (int v = 0; v < blocks; v += 2) {
     /* matrices: windows 0..7 and 8..15 of block v, then of block v + 1 */
@@ -162,7 +205,7 @@ HK_DEV void toeplitz_store(const hk_cu_dw *P, dw_line l, int q, char *stage, con
     }
   }
   __syncwarp();
-  hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + pixel_offset(&g->y, l.n, l.p) + dw_channel(g, &g->y, l.k) + q;
+  hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + row->y + q;
   const int length = (int)g->out[2];
 #pragma unroll
   for (int r = 0; r < (2 * b + 31) / 32; ++r) {
@@ -170,15 +213,17 @@ HK_DEV void toeplitz_store(const hk_cu_dw *P, dw_line l, int q, char *stage, con
     if (c < 2 * b && q + o > -8 && q + o < length) {
       const char *from = stage + toeplitz_piece(c, b);
       const uint4 u = *(const uint4 *)from;
-      float all[8];
-      dw_unpack(TYPE, u, all);
-      const float sum = ((all[0] + all[1]) + (all[2] + all[3])) + ((all[4] + all[5]) + (all[6] + all[7]));
-      if (q + o >= 0 && q + o + 8 <= length && sum == sum) {
+      if (q + o >= 0 && q + o + 8 <= length && !toeplitz_nan(u)) {
         *(uint4 *)(y + o) = u;
       } else {
 #pragma unroll 1
         for (int i = 0; i < 8; ++i)
-          if ((unsigned)(q + o + i) < (unsigned)length) toeplitz_single(P, &l, q + o + i, ((const hk_cu_u16 *)from)[i]);
+          if ((unsigned)(q + o + i) < (unsigned)length) {
+            const hk_cu_u16 bits = ((const hk_cu_u16 *)from)[i];
+            const float v = dw_half(TYPE, bits);
+            if (v == v) y[o + i] = bits;
+            else toeplitz_again(P, row, q + o + i);
+          }
       }
     }
   }
@@ -206,55 +251,108 @@ HK_DEV void toeplitz_store_any(const hk_cu_dw *P, dw_line l, int q, float *stage
 HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int plain) {
   const hk_cu_geom *g = &P->g;
   const int warp = threadIdx.x / 32, ln = warp / (unsigned)P->lanes, wl = warp - ln * P->lanes;
-  const int tile = P->lanes * 16 * b;
-  const int line = blockIdx.x / P->lane_blocks * P->planes + ln, live = line < P->plane_count;
+  const int tile = P->lanes * 16 * b, place = blockIdx.x / (unsigned)P->lane_blocks;
+  const int line = place * P->planes + ln, live = line < P->plane_count;
   const int ranks = P->lanes * 32, rank = threadIdx.x - ln * ranks;
   char *x = raw + ln * P->line_bytes;
   hk_cu_u32 *taps = (hk_cu_u32 *)(raw + P->taps_at + ln * P->taps_bytes);
-  dw_line l;
-  l.p[2] = 0;
-  toeplitz_line(P, live ? line : 0, &l);
-  const int index0 = blockIdx.x % P->lane_blocks * tile - dw_line_skew(P, TYPE, l);
-  const int group = l.k / (int)g->kg;
-  const hk_cu_u16 *image = (const hk_cu_u16 *)P->x + l.n * g->x.outer + group * g->x.group;
-  const hk_cu_u16 *filter = (const hk_cu_u16 *)P->f + dw_filter(g, l.k);
+  toeplitz_row *own = (toeplitz_row *)(raw + P->rows_at) + ln;
+  if (rank == 0) toeplitz_find(P, live ? line : 0, own);
+  __syncthreads();
+  const toeplitz_row here = *own;
+  const int index0 = (blockIdx.x - place * P->lane_blocks) * tile - here.skew;
   float acc[8][4];
 #pragma unroll
   for (int i = 0; i < b / 8; ++i)
 #pragma unroll
     for (int j = 0; j < 4; ++j) acc[i][j] = 0.0f;
   const int rows = (int)(g->win[0] * g->win[1]) * P->phases;
+  int d = 0, r = 0, f = 0;
   for (int row = 0; row < rows; ++row) {
-    const int dr = P->phases == 1 ? row : row / P->phases, f = row - dr * P->phases;
-    const int d = dr / (unsigned)g->win[1], r = dr - d * (int)g->win[1];
-    const int i0 = l.p[0] * (int)g->stride[0] + d * (int)g->dil[0] - (int)g->lo[0];
-    const int i1 = l.p[1] * (int)g->stride[1] + r * (int)g->dil[1] - (int)g->lo[1];
+    const int i0 = here.p0 * (int)g->stride[0] + d * (int)g->dil[0] - (int)g->lo[0];
+    const int i1 = here.p1 * (int)g->stride[1] + r * (int)g->dil[1] - (int)g->lo[1];
     const int in = live && (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
-    const hk_cu_u16 *from = in ? image + i0 * g->x.at[0] + i1 * g->x.at[1] : 0;
+    const hk_cu_u16 *from = in ? (const hk_cu_u16 *)P->x + here.image + i0 * g->x.at[0] + i1 * g->x.at[1] : 0;
     const int us = P->phases == 1 ? P->taps_u : ((int)g->win[2] - f + P->phases - 1) / P->phases;
     for (int u0 = 0; u0 < us; u0 += P->chunk_u) {
-      const int here = us - u0 < P->chunk_u ? us - u0 : P->chunk_u;
-      __syncthreads();
+      const int count = us - u0 < P->chunk_u ? us - u0 : P->chunk_u;
+      if (row + u0) __syncthreads();
       /* Pieces past the last window are read by multiplications that other windows need: they must hold numbers. */
-      const int skew = toeplitz_stage(P, from, index0 + u0, f, tile + here - 1 + 16, rank, ranks, b, x);
-      toeplitz_weights(P, filter + d * g->f.at[0] + r * g->f.at[1], f + P->phases * u0, here, rank, ranks, taps);
+      const int skew = toeplitz_stage(P, from, index0 + u0, f, tile + count - 1 + 16, rank, ranks, b, x);
+      if (P->pack) toeplitz_packed(P, here.k, row, rank, ranks, taps);
+      else toeplitz_weights(P, (const hk_cu_u16 *)P->f + here.filter + d * g->f.at[0] + r * g->f.at[1], f + P->phases * u0, count, rank, ranks, taps);
       dw_copy_wait();
       __syncthreads();
-      if (in) toeplitz_multiply(P, dw_shared(x), wl * 16, taps, here, skew, b, acc);
+      if (in) toeplitz_multiply(P, dw_shared(x), wl * 16, taps, count, skew, b, acc);
+    }
+    if (++f == P->phases) {
+      f = 0;
+      if (++r == (int)g->win[1]) r = 0, ++d;
     }
   }
   if (!live) return;
   char *stage = raw + P->sums_at + warp * P->sums_pitch;
-  if (dw_line_wide(P, TYPE)) toeplitz_store(P, l, index0 + wl * 16 * b, stage, b, plain, acc);
-  else toeplitz_store_any(P, l, index0 + wl * 16 * b, (float *)stage, b, acc);
+  if (P->wide) toeplitz_store(P, own, index0 + wl * 16 * b, stage, b, plain, acc);
+  else toeplitz_store_any(P, toeplitz_line(own), index0 + wl * 16 * b, (float *)stage, b, acc);
 }
 
-#define KERNEL(name, b, plain, blocks)                                                                 \
+/* One row of taps, packed, no epilogue: a block takes tiles in turn, and while it works at one the next is on its way. What is known of a
+ * tile's rows is kept for three tiles: slower warps may still read the last one's while the next one's is written. */
+HK_DEV void toeplitz_bring(const hk_cu_dw *P, toeplitz_row *row, int place, char *x, hk_cu_u32 *taps, int rank, int ranks, const int b) {
+  const hk_cu_geom *g = &P->g;
+  const int tile = P->lanes * 16 * b;
+  const int i0 = row->p0 * (int)g->stride[0] - (int)g->lo[0], i1 = row->p1 * (int)g->stride[1] - (int)g->lo[1];
+  const int in = (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
+  const hk_cu_u16 *from = in ? (const hk_cu_u16 *)P->x + row->image + i0 * g->x.at[0] + i1 * g->x.at[1] : 0;
+  const int index0 = place % (unsigned)P->lane_blocks * tile - row->skew;
+  toeplitz_packed(P, row->k, 0, rank, ranks, taps);
+  const int skew = toeplitz_stage(P, from, index0, 0, tile + P->taps_u - 1 + 16, rank, ranks, b, x);
+  if (rank == 0) row->index0 = index0, row->x_skew = in ? skew : -1;
+}
+
+HK_DEV void toeplitz_steady(const hk_cu_dw *P, char *raw, const int b) {
+  const int warp = threadIdx.x / 32, ln = warp / (unsigned)P->lanes, wl = warp - ln * P->lanes;
+  const int ranks = P->lanes * 32, rank = threadIdx.x - ln * ranks;
+  toeplitz_row *rows = (toeplitz_row *)(raw + P->rows_at) + ln * 3;
+  char *const buffers = raw + ln * P->line_bytes, *const taps = raw + P->taps_at + ln * P->taps_bytes;
+  int next = 0, side = 0; /* of rows; of the buffers */
+  /* the first time round there is nothing to multiply yet */
+  for (int ahead = blockIdx.x, now = ahead - gridDim.x; now < P->places; now = ahead, ahead += gridDim.x) {
+    const int line = ahead / (unsigned)P->lane_blocks * P->planes + ln, live = ahead < P->places && line < P->plane_count;
+    if (rank == 0) {
+      if (live) toeplitz_find(P, line, rows + next);
+      rows[next].live = live;
+    }
+    __syncthreads();
+    if (live)
+      toeplitz_bring(P, rows + next, ahead, buffers + side * P->buffer_bytes, (hk_cu_u32 *)(taps + side * P->buffer_bytes), rank, ranks, b);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    const toeplitz_row *row = rows + (next ? next - 1 : 2);
+    next = next == 2 ? 0 : next + 1;
+    side ^= 1;
+    if (now < 0) continue;
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    __syncthreads();
+    if (!row->live) continue;
+    float acc[8][4];
+#pragma unroll
+    for (int i = 0; i < b / 8; ++i)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) acc[i][j] = 0.0f;
+    if (row->x_skew >= 0)
+      toeplitz_multiply(P, dw_shared(buffers + side * P->buffer_bytes), wl * 16, (const hk_cu_u32 *)(taps + side * P->buffer_bytes), P->taps_u,
+                        row->x_skew, b, acc);
+    toeplitz_store(P, row, row->index0 + wl * 16 * b, raw + P->sums_at + warp * P->sums_pitch, b, 1, acc);
+  }
+}
+
+#define KERNEL(name, b, blocks, body)                                                                  \
   extern "C" __global__ void __launch_bounds__(256, blocks) name(const __grid_constant__ hk_cu_dw P) { \
     extern __shared__ uint4 raw[];                                                                     \
-    toeplitz_body(&P, (char *)raw, b, plain);                                                          \
+    body;                                                                                              \
   }
-/* hk_dw_toeplitz_<type>_<B>, and the same with an epilogue: .._epi. */
-#define PAIR(name, b, blocks) \
-  KERNEL(name, b, 1, blocks)  \
-  KERNEL(name##_epi, b, 0, 2)
+/* hk_dw_toeplitz_<type>_<B>; with an epilogue: .._epi; tiles in turn: .._steady. */
+#define KERNELS(name, b, blocks)                                          \
+  KERNEL(name, b, blocks, toeplitz_body(&P, (char *)raw, b, 1))           \
+  KERNEL(name##_epi, b, 2, toeplitz_body(&P, (char *)raw, b, 0))          \
+  KERNEL(name##_steady, b, blocks, toeplitz_steady(&P, (char *)raw, b))

@@ -5,7 +5,7 @@
  * pairs of elements: row_pairs of them a filter row, the rows one after another, filled up to a multiple of 8 pairs. A run must
  * begin at an even element: stride*pixel is even (pixel is the channels, widened by one where need be) and `lead` elements before
  * the first tap are read with zero weights. A table in shared memory says where each pair lies. Rows of x that are runs of memory
- * on 16-byte addresses are staged as they are, else element by element.
+ * on 16-byte addresses are staged as they are, those of channels-first x dealt out to the pixels, others element by element.
  * Rows of the left operand are overlapping runs of a staged row, read in place. A warp multiplies two tiles of 16 outputs by 64
  * channels; the weights lie in shared memory as fragments, output channels dealt so that a lane's sums of one output are two runs of 8
  * channels and four lanes store 64 bytes side by side. Zero weights meet foreign pixels: NaN results are recomputed by the plain loop.
@@ -19,6 +19,20 @@ typedef struct stem_place { int n, row0, col0, k0; } stem_place;
 HK_DEV void mma_k16(float *d, const hk_cu_u32 *a, hk_cu_u32 b0, hk_cu_u32 b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* Zeros around the staged rows, and in the last `widened` (0 or 1) element of each pixel. */
+HK_DEV void stem_patch_zeros(const hk_cu_dw *P, char *patch, int widened) {
+  const int length = P->patch_pitch / 2, used = P->lead + P->patch_pixels * P->pixel, rest = length - used + P->lead;
+  for (int i = threadIdx.x; i < P->slots * rest; i += blockDim.x) {
+    const int z = i / rest, e = i - z * rest;
+    ((hk_cu_u16 *)(patch + z * P->patch_pitch))[e < P->lead ? e : used + e - P->lead] = 0;
+  }
+  if (!widened) return;
+  for (int i = threadIdx.x; i < P->slots * P->patch_pixels; i += blockDim.x) {
+    const int z = i / P->patch_pixels, px = i - z * P->patch_pixels;
+    ((hk_cu_u16 *)(patch + z * P->patch_pitch))[P->lead + (px + 1) * P->pixel - 1] = 0;
+  }
 }
 
 /* Element by element, [row][lead, pixels], zeros outside x, behind its channels and around the row. */
@@ -35,18 +49,45 @@ HK_DEV void stem_patch_single(const hk_cu_dw *P, stem_place at, char *patch) {
     hk_cu_u16 *to = (hk_cu_u16 *)(patch + z * P->patch_pitch) + P->lead + px * P->pixel;
     for (int c = 0; c < P->pixel; ++c) to[c] = in && c < cg ? __ldg(from + c * xc) : (hk_cu_u16)0;
   }
-  const int length = P->patch_pitch / 2, used = P->lead + P->patch_pixels * P->pixel, rest = length - used + P->lead;
-  for (int i = threadIdx.x; i < P->slots * rest; i += blockDim.x) {
-    const int z = i / rest, e = i - z * rest;
-    ((hk_cu_u16 *)(patch + z * P->patch_pitch))[e < P->lead ? e : used + e - P->lead] = 0;
+  stem_patch_zeros(P, patch, 0);
+}
+
+/* Channels-first x: sixteen bytes of a channel's row at a time, dealt out to the pixels. */
+HK_DEV void stem_patch_rows(const hk_cu_dw *P, stem_place at, char *patch) {
+  const hk_cu_geom *g = &P->g;
+  const int row0 = at.row0 * (int)g->stride[1] - (int)g->lo[1], col0 = at.col0 * (int)g->stride[2] - (int)g->lo[2], grid = col0 & ~7;
+  const int pieces = P->row_pieces, cg = (int)g->cg, width = (int)g->in[2];
+  const hk_cu_u16 *image = (const hk_cu_u16 *)P->x + at.n * g->x.outer;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < P->slots * cg * pieces; i += blockDim.x) {
+    const int zc = dw_div(P->div_patch, i), z = zc / cg, c = zc - z * cg, row = row0 + z, col = grid + (i - zc * pieces) * 8;
+    const int in = (unsigned)row < (unsigned)g->in[1];
+    const hk_cu_u16 *from = image + (c * g->x.channel + row * (int)g->x.at[1] + col);
+    uint4 u = make_uint4(0, 0, 0, 0);
+    if (in && col >= 0 && col + 8 <= width) {
+      u = __ldg((const uint4 *)from);
+    } else if (in) {
+      hk_cu_u32 w[4] = {0, 0, 0, 0};
+#pragma unroll
+      for (int j = 0; j < 8; ++j)
+        if ((unsigned)(col + j) < (unsigned)width) w[j / 2] |= (hk_cu_u32)__ldg(from + j) << (j % 2 * 16);
+      u = make_uint4(w[0], w[1], w[2], w[3]);
+    }
+    const hk_cu_u32 w[4] = {u.x, u.y, u.z, u.w};
+    hk_cu_u16 *to = (hk_cu_u16 *)(patch + z * P->patch_pitch) + P->lead + (col - col0) * P->pixel + c;
+#pragma unroll
+    for (int j = 0; j < 8; ++j)
+      if ((unsigned)(col + j - col0) < (unsigned)P->patch_pixels) to[j * P->pixel] = (hk_cu_u16)(w[j / 2] >> (j % 2 * 16));
   }
+  stem_patch_zeros(P, patch, P->pixel - cg);
 }
 
 /* Sixteen bytes a piece, on the grid of x's aligned addresses. Returns where in the staged rows the tile's first element lies. */
 HK_DEV int stem_patch(const hk_cu_dw *P, stem_place at, char *patch) {
   const hk_cu_geom *g = &P->g;
-  if (!P->x_vector) {
-    stem_patch_single(P, at, patch);
+  if (P->x_vector != 1) {
+    if (P->x_vector) stem_patch_rows(P, at, patch);
+    else stem_patch_single(P, at, patch);
     return 0;
   }
   const int row0 = at.row0 * (int)g->stride[1] - (int)g->lo[1];

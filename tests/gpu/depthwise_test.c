@@ -51,6 +51,7 @@ static const char *const shapes[] = {
     "1d_n2_c3_i1031_k3_w60_p10:3_g3",
     "2d_n1_c3_i33x45_k70_w5_p2_g1",
     "2d_n2_c3_i17x64_k16_w7_s2_p3_g1",
+    "2d_n1_c3_i20x40_k30_w3_p1_g1",
     "2d_n1_c4_i16x24_k64_w3_p1:2x1:0_d2x1_g1",
     "2d_n1_c5_i11x26_k24_w3x4_s1x2_p1x3_g1",
     "1d_n1_c1_i1000_k32_w40_s2_p20_g1",
@@ -134,6 +135,7 @@ int main(int argc, char **argv) {
     printf("no CUDA device: %s\n", hk_last_error());
     return 77;
   }
+  gpu_few_tiles = true;
   int ran = run_shapes(few);
   if (!few) {
     const gpu_case wide = {"1d_n1_c8192_i4096_k8192_w4093_g8192_bf16_first", "none", FILL_INTEGERS, 0, 0};

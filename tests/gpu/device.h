@@ -1,6 +1,7 @@
 /* A problem on the device: tensors between guard bytes, every decision of it executed and compared with the CPU's reference. */
 #ifndef HK_TESTS_GPU_DEVICE_H
 #define HK_TESTS_GPU_DEVICE_H
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "hankel.h"
@@ -15,6 +16,9 @@ typedef struct gpu_case {
   uint32_t math;
   int late_weights;   /* filters, scale and bias given at execute */
 } gpu_case;
+
+/* Set by tests of other kernels: wgmma by one tile only. */
+extern bool gpu_few_tiles;
 
 /* Runs the case by every wgmma tile and every other decision of the device; counts what ran. Failures go to CHECK. */
 int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed);
