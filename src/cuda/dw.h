@@ -21,7 +21,7 @@ typedef enum hk_cu_dw_kind {
 } hk_cu_dw_kind;
 
 /* Knobs, 0 = chosen here. last: run (outputs a thread: 4, 8, 16). first: run (outputs a thread: 8 or 16). toeplitz: run (B: 8, 32, 64).
- * slide: run (output columns a thread: 4, 7); rows (of a strip). plane: rows (of a thread). walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
+ * slide: rows (of a strip). plane: rows (of a thread). walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
 typedef struct hk_cu_dw_knobs { int run, slabs, rows; } hk_cu_dw_knobs;
 
 typedef struct hk_cu_dw_tiling {

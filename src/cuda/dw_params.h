@@ -19,10 +19,7 @@ typedef struct hk_cu_div { unsigned d, m, s; } hk_cu_div;
  *   table     [run of 8 channels][tap][reach] fragments of mma: 8x8 16-bit weights [k][c], or 8 [c] when groups are single channels */
 enum { HK_DW_PACK_NONE = 0, HK_DW_PACK_TAPS = 1, HK_DW_PACK_CHANNELS = 2, HK_DW_PACK_TABLE = 3, HK_DW_PACK_STEM = 4, HK_DW_PACK_LINES = 5 };
 
-enum { HK_SLIDE_COLUMNS = 7, HK_SLIDE_THREADS = 128, HK_PLANE_THREADS = 256, HK_TOEPLITZ_FRONT = 24 };
-
-/* Rows that dw_slide's 3x3 has under way. */
-#define HK_SLIDE_AHEAD(stride, type_bytes) ((type_bytes) == 4 ? 4 : (stride) == 1 ? 6 : 8)
+enum { HK_SLIDE_COLUMNS = 7, HK_SLIDE_THREADS = 128, HK_SLIDE_AHEAD = 4, HK_PLANE_THREADS = 256, HK_TOEPLITZ_FRONT = 24 };
 
 typedef struct hk_cu_dw {
   hk_cu_geom g;
@@ -44,7 +41,7 @@ typedef struct hk_cu_dw {
 
   /* dw_slide: a block is `lanes` pairs of channels times `teams` groups; a group is 4 or 7 columns of strip_rows output
    * rows, row_groups and strips of them an image */
-  int strips, strip_rows;            /* weights_at: pairs of channels before the rows under way of 3x3 */
+  int strips, strip_rows;            /* weights_at: pairs of channels before the rows under way */
   hk_cu_div div_strips;
 
   /* dw_plane: a block is `planes` units of `lanes` threads; a unit is strip_rows output rows of a plane, tile_rows of them a thread.

@@ -5,7 +5,8 @@
  * set p mod J. What turns from row to row is the place in the table of weights, not the registers: set j takes tap row
  * (m - j mod J)*stride + sub at step m, and the table holds its rows twice over, so that one moving pointer reaches all sets and
  * the loop needs no unrolling; the next row waits in registers. 3x3 has little to do while it waits for memory: it is unrolled by J, keeps its
- * weights in registers and several rows under way, each thread's in shared memory of its own, [row][column][thread].
+ * weights in registers and more rows under way: two in registers (stride 2, 16-bit) or, with stride 1, HK_SLIDE_AHEAD in shared memory of
+ * each thread's own, [row][column][thread].
  * Table in shared memory: f32 pair [channel pair][2J*stride tap rows][size], the pitch of a channel pair odd.
  * Columns outside x stay zero in registers; rows outside x are skipped.
  * Kernels without an epilogue stand apart: the activations' code would cost them registers.
@@ -32,11 +33,12 @@ typedef struct slide_place {
   int col0, width;                   /* first column, columns of x */
   int whole, live;                   /* all columns lie in x; outputs that lie in y */
   int n, k, p1, q0;                  /* image, first channel, output row to be stored next, first output column */
-  hk_cu_u32 slot, slots;             /* 3x3, shared memory: this thread's place in the row to be added next, in row 0 */
+  hk_cu_u32 slot, slots;             /* 3x3 with stride 1, shared memory: this thread's place in the row to be added next, in row 0 */
 } slide_place;
 
 HK_DEV constexpr int slide_sets(slide_tile t) { return (t.size + t.stride - 1) / t.stride; }
 HK_DEV constexpr int slide_columns(slide_tile t) { return (t.tq - 1) * t.stride + t.size; }
+HK_DEV constexpr int slide_buffers(slide_tile t) { return t.size == 3 && t.stride == 2 && TYPE != HK_CU_F32 ? 2 : 1; }
 HK_DEV constexpr int slide_pitch(slide_tile t) { return (2 * slide_sets(t) * t.stride * t.size) | 1; }
 
 /* In place: a column that is not read keeps what it holds. */
@@ -61,7 +63,7 @@ HK_DEV void slide_load(const hk_cu_dw *P, slide_tile t, slide_place *at, uint2 *
   ++at->ahead;
 }
 
-/* The same for 3x3, into the slot of the row just added; columns outside x become zeros. One group of copies a row. */
+/* The same for 3x3 with stride 1, into the slot of the row just added; columns outside x become zeros. One group of copies a row. */
 HK_DEV void slide_fetch(const hk_cu_dw *P, slide_tile t, slide_place *at) {
   if ((unsigned)at->ahead < (unsigned)P->g.in[1] && at->ahead <= at->last1) {
 #pragma unroll
@@ -76,7 +78,7 @@ HK_DEV void slide_fetch(const hk_cu_dw *P, slide_tile t, slide_place *at) {
   at->from += at->from_row;
   ++at->ahead;
   at->slot += slide_columns(t) * (HK_SLIDE_THREADS * PAIR_BYTES);
-  if (at->slot >= at->slots + HK_SLIDE_AHEAD(t.stride, TYPE_BYTES) * slide_columns(t) * (HK_SLIDE_THREADS * PAIR_BYTES)) at->slot = at->slots;
+  if (at->slot >= at->slots + HK_SLIDE_AHEAD * slide_columns(t) * (HK_SLIDE_THREADS * PAIR_BYTES)) at->slot = at->slots;
 }
 
 HK_DEV void slide_unpack(uint2 u, float *v) {
@@ -154,11 +156,10 @@ HK_DEV int slide_next(const hk_cu_dw *P, slide_tile t, slide_place *at, uint2 *r
   return in;
 }
 
-/* The same for 3x3: the oldest of the rows under way. */
+/* The same for 3x3 with stride 1: the oldest of the rows under way. */
 HK_DEV int slide_next_fetched(const hk_cu_dw *P, slide_tile t, slide_place *at, float (*v)[2]) {
   const int in = (unsigned)at->i1++ < (unsigned)P->g.in[1];
-  if (t.stride == 1) asm volatile("cp.async.wait_group %0;" ::"n"(HK_SLIDE_AHEAD(1, TYPE_BYTES) - 1) : "memory");
-  else asm volatile("cp.async.wait_group %0;" ::"n"(HK_SLIDE_AHEAD(2, TYPE_BYTES) - 1) : "memory");
+  asm volatile("cp.async.wait_group %0;" ::"n"(HK_SLIDE_AHEAD - 1) : "memory");
 #pragma unroll
   for (int c = 0; c < slide_columns(t); ++c) {
     uint2 u = make_uint2(0, 0);
@@ -176,12 +177,12 @@ HK_DEV int slide_next_fetched(const hk_cu_dw *P, slide_tile t, slide_place *at, 
 /* Step m of rows + J - 1 reads input rows m*stride.., then output row m - (J-1) is whole. ring = m mod J, a constant; all sets take part: a
  * set's first tap row replaces what an earlier step left in it. w: weights [size][size]. */
 HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, const int ring, const float2 *w,
-                             float (*acc)[TQ_MOST][2]) {
+                             uint2 (*raw)[COLUMNS_MOST], float (*acc)[TQ_MOST][2]) {
   const int sets = slide_sets(t);
 #pragma unroll
   for (int sub = 0; sub < t.stride; ++sub) {
     float v[COLUMNS_MOST][2];
-    if (slide_next_fetched(P, t, at, v)) {
+    if (t.stride == 1 ? slide_next_fetched(P, t, at, v) : slide_next(P, t, at, raw[sub % slide_buffers(t)], v)) {
 #pragma unroll
       for (int a = 0; a < sets; ++a)
         if (a * t.stride + sub < t.size)
@@ -280,10 +281,21 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
   for (int j = 0; j < slide_sets(t); ++j)
 #pragma unroll
     for (int i = 0; i < t.tq; ++i) acc[j][i][0] = acc[j][i][1] = 0.0f;
-  if (t.size == 3) {
+  const int fetched = t.size == 3 && t.stride == 1;
+  uint2 raw[2][COLUMNS_MOST];
+  if (fetched) {
     at.slot = at.slots = dw_shared(table) + (P->weights_at + threadIdx.x) * PAIR_BYTES;
 #pragma unroll 1
-    for (int i = 0; i < HK_SLIDE_AHEAD(t.stride, TYPE_BYTES); ++i) slide_fetch(P, t, &at);
+    for (int i = 0; i < HK_SLIDE_AHEAD; ++i) slide_fetch(P, t, &at);
+  } else {
+#pragma unroll
+    for (int i = 0; i < slide_buffers(t); ++i) {
+#pragma unroll
+      for (int c = 0; c < slide_columns(t); ++c) raw[i][c] = make_uint2(0, 0);
+      slide_load(P, t, &at, raw[i]);
+    }
+  }
+  if (t.size == 3) {
     float2 w[9];
 #pragma unroll
     for (int i = 0; i < 9; ++i) w[i] = mine[i];
@@ -291,17 +303,13 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
     for (int m = 0; m < steps; m += slide_sets(t)) {
 #pragma unroll
       for (int ring = 0; ring < slide_sets(t); ++ring)
-        if (m + ring < steps) slide_step_fixed(P, t, &at, m + ring, ring, w, acc);
+        if (m + ring < steps) slide_step_fixed(P, t, &at, m + ring, ring, w, raw, acc);
     }
   } else {
-    uint2 raw[COLUMNS_MOST];
-#pragma unroll
-    for (int c = 0; c < slide_columns(t); ++c) raw[c] = make_uint2(0, 0);
-    slide_load(P, t, &at, raw);
     int ring = 0;
 #pragma unroll 1
     for (int m = 0; m < steps; ++m) {
-      slide_step(P, t, &at, m, rows, ring, mine, raw, acc);
+      slide_step(P, t, &at, m, rows, ring, mine, raw[0], acc);
       ring = ring + 1 == slide_sets(t) ? 0 : ring + 1;
     }
   }

@@ -83,7 +83,7 @@ static bool last_takes(const hk_geom *g, const hk_epi *e, bool unaligned, const 
 static int last_lanes(const hk_cu_dw *p, const last_form *f, double *idle) {
   const int64_t runs = p->channels / f->v;
   int best = 0;
-  for (int lanes = f->lanes; lanes >= f->lanes / 2; lanes--) {
+  for (int lanes = f->lanes; lanes >= f->lanes * 3 / 4; lanes--) {
     const double threads = (double)(hk_ceil_div(runs, lanes) * 256) / (256 / lanes) / (double)runs;
     if (!best || threads < *idle * 0.95) best = lanes, *idle = threads;
   }
@@ -103,7 +103,9 @@ static double last_seconds(const hk_geom *g, const hk_cu_dw *p, const last_form 
   const double bytes = (double)f->v * (double)hk_type_bytes(g->x_type);
   const double loads = work * (f->tq + p->taps_u - 1) * (f->v == 1 ? 2.0 : bytes / 4) / 32;
   const double fmas = work * p->taps_u * f->tq * f->v / 128;
-  return hk_cu_dw_seconds(g, f->fitted * (fmas + 0.8 * loads), f->v > 1 ? 1.1 : g->x.group == 1 ? 1.6 : 8);
+  /* several tap rows: all but the first hit a cache, not always the nearest */
+  const double wide = g->win[0] * g->win[1] > 1 ? 1.3 : 1.1;
+  return hk_cu_dw_seconds(g, f->fitted * (fmas + 0.8 * loads), f->v > 1 ? wide : g->x.group == 1 ? 1.6 : 8);
 }
 
 static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {

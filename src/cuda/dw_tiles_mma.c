@@ -243,7 +243,7 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   } else {
     const double pairs = (p->taps_u + 1) / 2, slide = hk_ceil_div(p->taps_u, 8);
     const double load = hk_min64(p->taps_u, 8) / 2.0 * 16 + (slide - 1) * 8, mma = pairs * 4 * 1.7;
-    clocks = warps * p->tile_rows * (p->tile_length / 64) * rows * (2.2 * (load > mma ? load : mma) + 30);
+    clocks = warps * p->tile_rows * (p->tile_length / 64) * rows * ((p->compact ? 3.5 : 2.2) * (load > mma ? load : mma) + 30);
   }
   const double slabs_read = (double)p->in_slabs / p->slabs, rows_read = (double)p->slots / p->tile_rows / (double)g->stride[1];
   const double factor = 1.15 + 0.1 * (rows_read > 1 ? rows_read - 1 : 0) + 0.1 * (slabs_read - 1) + (p->x_vector ? 0 : 6) + (p->y_vector ? 0 : 3);

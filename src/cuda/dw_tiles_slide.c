@@ -21,20 +21,15 @@ typedef struct slide_kernel {
   {NAMES("slide", tag), NAMES("plane", tag), size, stride, {columns32, blocks32}, {columns16, blocks16}, plane_blocks}
 static const slide_kernel kernels[] = {KERNEL("3", 3, 1, 7, 5, 7, 5, 4),   KERNEL("5", 5, 1, 7, 3, 7, 3, 3),
                                        KERNEL("7", 7, 1, 4, 3, 7, 3, 2),   KERNEL("3s2", 3, 2, 4, 5, 4, 5, 4),
-                                       KERNEL("5s2", 5, 2, 4, 3, 7, 3, 3), KERNEL("7s2", 7, 2, 4, 3, 7, 3, 2),
-                                       KERNEL("7x4", 7, 1, 0, 0, 4, 4, 2)};
+                                       KERNEL("5s2", 5, 2, 4, 3, 7, 3, 3), KERNEL("7s2", 7, 2, 4, 3, 7, 3, 2)};
 
 static int type_index(hk_type t) { return t == HK_F32 ? 0 : t == HK_F16 ? 1 : 2; }
 
-/* run: output columns a thread, 0 for any; columns of 0: no such kernel. */
-static const slide_kernel *find(const hk_geom *g, int run) {
+static const slide_kernel *find(const hk_geom *g) {
   if (g->win[0] != 1 || g->in[0] != 1 || g->out[0] != 1 || g->win[1] != g->win[2] || g->stride[1] != g->stride[2]) return NULL;
   if (g->dil[1] != 1 || g->dil[2] != 1) return NULL;
   for (int i = 0; i < HK_COUNT(kernels); i++)
-    if (kernels[i].size == g->win[1] && kernels[i].stride == g->stride[1]) {
-      const int columns = g->x_type == HK_F32 ? kernels[i].f32.columns : kernels[i].half.columns;
-      if (columns && (!run || run == columns)) return &kernels[i];
-    }
+    if (kernels[i].size == g->win[1] && kernels[i].stride == g->stride[1]) return &kernels[i];
   return NULL;
 }
 
@@ -61,8 +56,8 @@ static double strip_cost(const hk_geom *g, const hk_cu_dw *p, int resident, int 
 
 bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   hk_cu_dw *p = &t->params;
-  const slide_kernel *k = find(g, knobs.run);
-  if (!k) REFUSE("takes 3x3, 5x5 and 7x7 images with stride 1 or 2, and run 4 or 7");
+  const slide_kernel *k = find(g);
+  if (!k) REFUSE("takes 3x3, 5x5 and 7x7 images with stride 1 or 2");
   if (g->c != 1 || g->k != 1) REFUSE("takes one channel a group");
   if (unaligned || g->groups % 2 || g->y_type != g->x_type || !hk_cu_dw_pairs(&g->x, 2) || !hk_cu_dw_pairs(&g->y, 2) ||
       (e->e.residual && !hk_cu_dw_pairs(&e->c, 2)))
@@ -97,9 +92,9 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   const int pair_bytes = 2 * (int)hk_type_bytes(g->x_type), table = ((2 * sets * k->stride * k->size) | 1) * p->lanes * 8;
   p->weights_at = (table + pair_bytes - 1) / pair_bytes;
   t->shared_bytes = table;
-  if (k->size == 3) t->shared_bytes = (p->weights_at + HK_SLIDE_AHEAD(k->stride, pair_bytes / 2) * ((tq - 1) * k->stride + k->size) * HK_SLIDE_THREADS) * pair_bytes;
+  if (k->size == 3 && k->stride == 1) t->shared_bytes = (p->weights_at + HK_SLIDE_AHEAD * ((tq - 1) * k->stride + k->size) * HK_SLIDE_THREADS) * pair_bytes;
   t->blocks = hk_ceil_div(groups, p->teams) * p->channel_blocks;
-  t->knobs = (hk_cu_dw_knobs){tq, 0, rows};
+  t->knobs = (hk_cu_dw_knobs){0, 0, rows};
   /* instructions of a row of a warp: 2*tq*size^2 FMA, 5 a column read, 100 */
   const double warps = (double)t->blocks * HK_SLIDE_THREADS / 32;
   const double row = 2.0 * tq * k->size * k->size + 5.0 * ((tq - 1) * k->stride + k->size) * k->stride + 100;
@@ -133,7 +128,7 @@ static int64_t plane_unit(const hk_geom *g, hk_cu_dw *p, const slide_kernel *k, 
 
 bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   hk_cu_dw *p = &t->params;
-  const slide_kernel *k = find(g, 0);
+  const slide_kernel *k = find(g);
   if (!k) REFUSE("takes 3x3, 5x5 and 7x7 images with stride 1 or 2");
   if (g->c != 1) REFUSE("takes one channel a group");
   if (g->y_type != g->x_type || g->x.at[2] != 1 || g->y.at[2] != 1 || g->x.at[1] != g->in[2] || g->y.at[1] != g->out[2])

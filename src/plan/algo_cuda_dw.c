@@ -41,7 +41,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
   static const int last[][3] = {{4, 0, 0}, {8, 0, 0}, {16, 0, 0}}, first[][3] = {{8, 0, 0}, {16, 0, 0}};
   static const int toeplitz[][3] = {{8, 0, 0}, {32, 0, 0}, {64, 0, 0}}, stem[][3] = {{0, 0, 1}, {0, 0, 2}, {0, 0, 4}, {0, 0, 8}};
-  static const int slide[][3] = {{4, 0, 0}, {4, 0, 28}, {4, 0, 56}, {0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}, {0, 0, 56}};
+  static const int slide[][3] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}, {0, 0, 56}};
   static const int plane[][3] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}};
   static const int mma[][3] = {{0, 1, 0}, {0, 2, 0}, {0, 3, 0}, {0, 4, 0}, {0, 6, 0}, {0, 8, 0}, {64, 2, 0}, {64, 4, 0}, {0, 2, 2}, {0, 4, 4}};
   static const struct { const int (*rows)[3]; int count; } of[HK_DW_KINDS] = {
