@@ -1,0 +1,134 @@
+/* How the depthwise, grouped and stem kernels of the device are launched, checked without a GPU: for random problems and every kernel
+ * that takes them, the blocks cover all outputs, threads and shared memory stay within what a block has, what is staged fits where it
+ * goes, and the knobs that were chosen give the same tiling again. */
+#include <stdlib.h>
+
+#include "core/core.h"
+#include "cuda/dw.h"
+#include "support/check.h"
+
+static const char *const images[] = {
+#define IMAGE(name) #name,
+#include "cuda/images.inc"
+#undef IMAGE
+};
+static int taken[HK_DW_KINDS];
+
+static int pick(uint64_t *seed, int lo, int hi) { return lo + (hk_test_integer(seed, 1 << 20) + (1 << 20)) % (hi - lo + 1); }
+
+static bool known_image(const char *name) {
+  for (int i = 0; i < HK_COUNT(images); ++i)
+    if (!strcmp(images[i], name)) return true;
+  return false;
+}
+
+static void check_limits(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
+  const int most = strstr(t->kernel, "slide") ? HK_SLIDE_THREADS : 256;
+  CHECK(known_image(t->image) && !strncmp(t->kernel, "hk_", 3), "%s: %s in %s", text, t->kernel, t->image);
+  CHECK(t->threads >= 1 && t->threads <= most, "%s: %s: %d threads", text, t->kernel, t->threads);
+  CHECK(t->shared_bytes >= 0 && t->shared_bytes <= 227 * 1024, "%s: %s: %d bytes of shared memory", text, t->kernel, t->shared_bytes);
+  CHECK(t->blocks >= 1 && t->blocks <= INT32_MAX, "%s: %s: %lld blocks", text, t->kernel, (long long)t->blocks);
+  CHECK(t->seconds > 0 && t->seconds < 1e3, "%s: %s: %g s", text, t->kernel, t->seconds);
+  CHECK(t->params.channels == g->k * g->groups, "%s: %d channels", text, t->params.channels);
+}
+
+/* Kernels whose blocks are `teams` groups by `lanes` runs of channels. */
+static void check_groups(const hk_geom *g, const hk_cu_dw_tiling *t, hk_cu_dw_kind kind, const char *text) {
+  const hk_cu_dw *p = &t->params;
+  const int64_t images_rows = g->n * g->out[0] * g->out[1];
+  if (kind == HK_DW_ROW) {
+    const int per = 32 / (int)hk_type_bytes(g->x_type);
+    CHECK((int64_t)p->row_groups * per >= g->out[2] + per / 2 - 1, "%s: %d runs of %d outputs", text, p->row_groups, per);
+    CHECK(p->groups == images_rows * p->channels * p->row_groups && t->blocks * t->threads >= p->groups, "%s: %d runs", text, p->groups);
+    return;
+  }
+  CHECK(p->lanes * p->teams == t->threads && p->lanes > 0, "%s: %d by %d threads", text, p->lanes, p->teams);
+  CHECK(t->blocks >= hk_ceil_div(p->groups, p->teams) * p->channel_blocks, "%s: %lld blocks", text, (long long)t->blocks);
+  if (kind == HK_DW_LAST) {
+    CHECK(p->groups == images_rows * p->row_groups, "%s: %d groups", text, p->groups);
+    CHECK((int64_t)p->row_groups * t->knobs.run >= g->out[2], "%s: %d groups a row", text, p->row_groups);
+    CHECK((int64_t)p->channel_blocks * p->lanes * 8 >= p->channels, "%s: %d blocks of channels", text, p->channel_blocks);
+  } else {
+    CHECK(p->groups == g->n * p->strips * p->row_groups, "%s: %d groups", text, p->groups);
+    CHECK((int64_t)p->strips * p->strip_rows >= g->out[1] && (int64_t)p->row_groups * 7 >= g->out[2], "%s: strips of %d rows", text, p->strip_rows);
+    CHECK((int64_t)p->channel_blocks * p->lanes * 2 >= p->channels, "%s: %d blocks of channels", text, p->channel_blocks);
+  }
+}
+
+static void check_plane(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
+  const hk_cu_dw *p = &t->params;
+  const int size = (int)hk_type_bytes(g->x_type);
+  const int64_t reach = p->lead - g->lo[2] + ((int64_t)p->row_groups * HK_SLIDE_COLUMNS - 1) * g->stride[2] + g->win[2];
+  CHECK(p->planes * p->lanes == t->threads && t->blocks * p->planes >= p->groups, "%s: %d units of %d threads", text, p->planes, p->lanes);
+  CHECK((int64_t)p->strips * p->strip_rows >= g->out[1] && (int64_t)p->lanes / p->row_groups * p->tile_rows >= p->strip_rows, "%s: rows", text);
+  CHECK((int64_t)p->row_groups * HK_SLIDE_COLUMNS >= g->out[2] && reach * size <= p->patch_pitch, "%s: columns", text);
+  CHECK(p->lead >= g->lo[2] && p->lead * size % p->patch_length == 0 && g->in[2] * size % p->patch_length == 0, "%s: lead %d", text, p->lead);
+  CHECK(p->slots >= (p->strip_rows - 1) * g->stride[1] + g->win[1] && p->slots * p->patch_pitch <= p->line_bytes, "%s: %d slots", text, p->slots);
+  CHECK(p->strip_rows * g->out[2] * size + 16 <= p->sums_pitch && p->planes * p->line_bytes <= p->sums_at, "%s: results", text);
+  CHECK(p->sums_at + p->planes * p->sums_pitch <= p->taps_at && p->taps_at < t->shared_bytes, "%s: parts overlap", text);
+}
+
+static void check_toeplitz(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
+  const hk_cu_dw *p = &t->params;
+  const int b = t->knobs.run, tile = p->lanes * 16 * b, buffers = p->places ? 2 : 1;
+  const int64_t tiles = hk_ceil_div(p->plane_count, p->planes) * p->lane_blocks;
+  CHECK(p->planes * p->lanes * 32 == t->threads && (int64_t)p->lane_blocks * tile >= g->out[2], "%s: %d tiles of %d", text, p->lane_blocks, tile);
+  CHECK(p->places ? p->places == tiles && t->blocks <= tiles : t->blocks == tiles, "%s: %lld blocks", text, (long long)t->blocks);
+  CHECK((tile + p->chunk_u + 15 + 14) / 8 * 16 <= p->line_bytes, "%s: %d bytes a row", text, p->line_bytes);
+  CHECK((HK_TOEPLITZ_FRONT + p->chunk_u + 40) * 4 <= p->taps_bytes, "%s: %d bytes of taps", text, p->taps_bytes);
+  CHECK(p->buffer_bytes * buffers <= p->sums_at && p->sums_at + p->planes * p->lanes * p->sums_pitch <= p->rows_at, "%s: parts overlap", text);
+  CHECK(p->pack != HK_DW_PACK_LINES || (p->chunk_u == p->taps_u && t->packed_bytes), "%s: packed in part", text);
+}
+
+static void check_problem(const hk_problem *p, const char *text, const hk_epilogue *epilogue, bool unaligned) {
+  hk_geom g;
+  hk_epi e;
+  if (hk_geom_make(&g, p, false) || hk_epi_make(&e, epilogue, p)) return;
+  for (int kind = 0; kind < HK_DW_KINDS; ++kind) {
+    hk_cu_dw_tiling t, again;
+    char why[HK_DW_REASON] = "";
+    const hk_cu_dw_knobs open = {0, 0, 0};
+    if (!hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, unaligned, open, &t, why)) {
+      CHECK(why[0], "%s: kernel %d refuses without a reason", text, kind);
+      continue;
+    }
+    taken[kind]++;
+    check_limits(&g, &t, text);
+    if (kind == HK_DW_LAST || kind == HK_DW_SLIDE || kind == HK_DW_ROW) check_groups(&g, &t, (hk_cu_dw_kind)kind, text);
+    if (kind == HK_DW_PLANE) check_plane(&g, &t, text);
+    if (kind == HK_DW_TOEPLITZ) check_toeplitz(&g, &t, text);
+    const bool same = hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, unaligned, t.knobs, &again, why);
+    CHECK(same && !memcmp(&again.params, &t.params, sizeof t.params), "%s: %s: its own knobs: %s", text, t.kernel, same ? "another tiling" : why);
+  }
+}
+
+static void run_random(int count, uint64_t seed) {
+  static const hk_type types[] = {HK_BF16, HK_F16, HK_F32};
+  for (int i = 0; i < count; ++i) {
+    hk_conv_desc d = {.size = sizeof d, .rank = pick(&seed, 1, 3), .n = pick(&seed, 1, 70), .groups = pick(&seed, 1, 300)};
+    const int per = pick(&seed, 0, 3) ? 1 : pick(&seed, 1, 20), square = pick(&seed, 0, 1) ? 1 + 2 * pick(&seed, 1, 3) : 0, step = pick(&seed, 1, 2);
+    if (!pick(&seed, 0, 5)) d.groups = 1;
+    d.layout = pick(&seed, 0, 1) ? HK_CHANNELS_LAST : HK_CHANNELS_FIRST;
+    d.c = d.groups * per;
+    d.k = d.groups * (pick(&seed, 0, 2) ? per : pick(&seed, 1, 80));
+    d.x_type = d.f_type = d.y_type = types[pick(&seed, 0, 2)];
+    for (int a = 0; a < d.rank; ++a) {
+      d.in[a] = pick(&seed, 1, d.rank == 1 ? 30000 : 300);
+      d.window[a] = square ? square : pick(&seed, 1, d.rank == 1 ? (pick(&seed, 0, 1) ? 8 : 9000) : 12);
+      d.stride[a] = square ? step : pick(&seed, 1, 3), d.dilation[a] = square || pick(&seed, 0, 1) ? 1 : pick(&seed, 1, 4);
+      d.pad_lo[a] = pick(&seed, -2, 8), d.pad_hi[a] = pick(&seed, -2, 8);
+    }
+    hk_problem p = {.size = sizeof p};
+    hk_epilogue none = {.size = sizeof none}, relu = {.size = sizeof relu};
+    char text[512];
+    if (hk_problem_conv(&p, &d) || hk_epilogue_parse(&relu, "bias+relu+sum:1")) continue;
+    hk_problem_print(&p, text, sizeof text, NULL);
+    check_problem(&p, text, i % 3 ? &none : &relu, i % 7 == 0);
+  }
+}
+
+int main(void) {
+  run_random(4000, 2026);
+  for (int i = 0; i < HK_DW_KINDS; ++i) CHECK(taken[i] >= 20, "kernel %d took %d problems only", i, taken[i]);
+  return hk_test_end();
+}
