@@ -39,7 +39,7 @@ hk_fatbin_@name@_end:
     endforeach()
     # The sources again as text, for run-time compilation: hk_text_<name>[] and hk_text_<name>_end[] (src/cuda/texts.inc).
     set(texts "")
-    foreach(file params.h igemm_tile.h kernels.inc types.cuh epilogue.cuh ptx.cuh wgmma.cuh igemm.cuh finish.cuh finish_wide.cuh)
+    foreach(file params.h igemm_tile.h kernels.inc types.cuh epilogue.cuh ptx.cuh wgmma.cuh igemm.cuh finish.cuh finish_wide.cuh finish_slab.cuh finish_turn.cuh finish_strip.cuh finish_user.cuh)
       get_filename_component(name ${file} NAME_WE)
       set(label hk_text_${name})
       string(APPEND texts ".global ${label}\n.hidden ${label}\n${label}:\n.incbin \"${PROJECT_SOURCE_DIR}/src/cuda/${file}\"\n"

@@ -6,7 +6,9 @@ side, the sides' replays alternating, the median of nine. cuDNN runs through PyT
 benchmark_limit = 0 (every plan that PyTorch offers is tried), channels-last and channels-first; the better counts.
 Flops are 2*N*K*P*Q*(C/groups)*R*S, padded taps included, for both.
 
-usage: bench.py [--library build/lib/libhankel.so] [--out FILE] [--only NAME,..] [--groups] [--extra] [--no-cudnn]
+--tiles times every wgmma tile of the first type of each shape instead, best first, with the cost model's guess in brackets.
+
+usage: bench.py [--library build/lib/libhankel.so] [--out FILE] [--only NAME,..] [--groups] [--extra] [--no-cudnn] [--tiles]
 """
 import argparse
 import ctypes as C
@@ -31,7 +33,7 @@ MATH = {"tf32": abi.MATH["tf32"], "f32": abi.MATH["split_f32"]}
 class Hankel:
     """A plan of libhankel on torch tensors, weights packed at creation."""
 
-    def __init__(self, lib, text, epilogue, filters, bias, math):
+    def __init__(self, lib, text, epilogue, filters, bias, math, decision=None):
         self.lib = lib
         problem, epi = abi.RawProblem(), abi.Epilogue()
         self.check(lib.hk_problem_parse(C.byref(problem), text.encode()))
@@ -39,7 +41,7 @@ class Hankel:
             epi.act, epi.cuda_user = abi.ACT["user"], USER
         else:
             self.check(lib.hk_epilogue_parse(C.byref(epi), epilogue.encode()))
-        options = abi.Options(device=abi.CUDA, math=math)
+        options = abi.Options(device=abi.CUDA, math=math, decision=decision)
         weights = abi.Weights(f=filters.data_ptr(), bias=bias.data_ptr() if bias is not None else None)
         self.plan = C.c_void_p()
         self.check(lib.hk_plan_create(C.byref(self.plan), C.byref(problem), C.byref(epi), C.byref(options),
@@ -136,13 +138,13 @@ class Case:
         self.f = (torch.randn(k, c // groups, r, s, device="cuda") / (c // groups * r * s) ** 0.5).to(dtype)
         self.y = [torch.empty(n, k, self.p, self.q, device="cuda", dtype=y_dtype or dtype) for _ in range(self.sets)]
 
-    def hankel(self, lib, kind, layout, math, epilogue="none", bias=None, residual=None):
+    def hankel(self, lib, kind, layout, math, epilogue="none", bias=None, residual=None, decision=None):
         form = torch.channels_last if layout == "last" else torch.contiguous_format
         x = [t.contiguous(memory_format=form) for t in self.x]
         y = [torch.empty_like(t, memory_format=form) for t in self.y]
         f = self.f.permute(0, 2, 3, 1).contiguous() if layout == "last" else self.f
         y_kind = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}.get(self.y[0].dtype, kind)
-        plan = Hankel(lib, text_of(self.v, kind, layout, y_kind), epilogue, f, bias, math)
+        plan = Hankel(lib, text_of(self.v, kind, layout, y_kind), epilogue, f, bias, math, decision)
         return plan, graph(lambda i: plan(x[i], y[i], residual), self.sets, self.flops), y
 
     def torch_side(self, layout):
@@ -174,6 +176,8 @@ def main():
     parser.add_argument("--groups", action="store_true", help="the grouped and depthwise shapes too")
     parser.add_argument("--extra", action="store_true", help="channels-first, epilogue costs, a 3D and an e4m3 shape")
     parser.add_argument("--no-cudnn", action="store_true")
+    parser.add_argument("--tiles", action="store_true", help="every wgmma tile of each shape")
+    parser.add_argument("--layout", default="last", choices=("last", "first"), help="of --tiles")
     a = parser.parse_args()
     lib = C.CDLL(a.library)
     lib.hk_plan_destroy.argtypes = [C.c_void_p]
@@ -195,6 +199,9 @@ def main():
     emit("shape", "type", "layout", "us", "TFLOP/s", "pct_matmul", "cudnn_us", "cudnn_layout", "speedup", "decision")
     for name, v, types in read_shapes(a.shapes):
         if (v[10] > 1 and not a.groups) or (a.only and name not in a.only.split(",")):
+            continue
+        if a.tiles:
+            tiles(lib, a, emit, name, v, (a.types.split(",") if a.types else types)[0])
             continue
         for kind in types:
             if a.types and kind not in a.types.split(","):
@@ -228,6 +235,33 @@ def main():
     if a.out:
         os.makedirs(os.path.dirname(os.path.abspath(a.out)), exist_ok=True)
         open(a.out, "w").write("\n".join(lines) + "\n")
+
+
+def tiles(lib, a, emit, name, v, kind):
+    """Every wgmma decision of a shape, one line."""
+    found = []
+
+    @abi.CandidateFn
+    def collect(_, c):
+        if not c.contents.refusal and c.contents.decision.startswith(b"wgmma"):
+            found.append((c.contents.decision.decode(), c.contents.predicted_s * 1e6))
+    problem, epi = abi.RawProblem(), abi.Epilogue()
+    options = abi.Options(device=abi.CUDA, math=MATH.get(kind, 0), rigor=2)
+    lib.hk_problem_parse(C.byref(problem), text_of(v, KIND.get(kind, kind), a.layout).encode())
+    lib.hk_plan_candidates(C.byref(problem), C.byref(epi), C.byref(options), collect, None)
+    case = Case(v, TORCH[kind])
+    times, pick = [], found[0][0] if found else "none"
+    for decision, guess in found:
+        plan, side, _ = case.hankel(lib, KIND.get(kind, kind), a.layout, MATH.get(kind, 0), decision=decision.encode())
+        times.append((contest({"one": side}, 5)["one"], guess, decision))
+        plan.close()
+    times.sort()
+
+    def short(decision):
+        k = dict(w.split("=") for w in decision.split()[1:])
+        tail = "".join(f"_{t}{k[n]}" for n, t in (("cm", "m"), ("cn", "n"), ("split", "s")) if k[n] != "1")
+        return ("r:" if "relaid" in decision else "") + f"{k['bm']}x{k['bn']}{tail}" + ("_t2" if k["turns"] == "1" else "")
+    emit(name, kind, a.layout, f"pick {short(pick)}", " ".join(f"{short(d)}:{t:.1f}({g:.0f})" for t, g, d in times[:12]))
 
 
 def extra(lib, a, emit):

@@ -24,6 +24,7 @@ void hk_cu_geom_make(const hk_geom *g, const hk_epi *e, hk_cu_geom *to);
 void hk_cu_epi_make(const hk_epi *e, hk_cu_epi *to);
 /* True when pixel m = (n, p..) of a tensor lies at m * s->at[2]. */
 bool hk_cu_is_linear(const hk_geom *g, const hk_strides *s);
+hk_cu_divisor hk_cu_divisor_make(int64_t d); /* 0 < d < 2^31 */
 
 /* time.c: mean seconds of one of `repeats` calls of body(context, 0..repeats-1, stream), which only launch. They are recorded
  * as a graph and replayed, so the host's launching is not in the time. */
@@ -57,6 +58,8 @@ typedef struct hk_cu_map {
 enum { HK_CU_MAP_F32 = 7 }; /* CUtensorMapDataType of unrounded f32 */
 bool hk_cu_map_make(const hk_geom *g, hk_cu_map *map, char *why);
 hk_status hk_cu_map_encode(const hk_cu_map *map, int pixels, hk_cu_tmap *to);
+/* y for the copies out of tiles of bn channels, `rows` pixels a copy (finish_slab.cuh): {channels of a group, groups, pixels}. */
+hk_status hk_cu_map_encode_rows(const hk_geom *g, int bn, int rows, hk_cu_tmap *to);
 
 /* rows.c: the wgmma kernels of this build */
 typedef struct hk_cu_row {
@@ -71,6 +74,8 @@ extern const int hk_cu_row_count;
 static inline int hk_cu_row_bm(const hk_cu_row *r) { return 64 * r->mi * r->wgs; }
 static inline int hk_cu_row_cluster(const hk_cu_row *r) { return r->cm * r->cn * r->split; }
 int hk_cu_row_shared(const hk_cu_row *r);
+bool hk_cu_row_strips(const hk_cu_row *r); /* has room for finish_strip.cuh */
+int hk_cu_row_slot(const hk_cu_row *r); /* rows of y that one copy takes out */
 /* Whether a row may serve the geometry; seconds predicted on a device of `processors`. */
 bool hk_cu_row_takes(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, char *why);
 double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, int processors);
@@ -79,6 +84,7 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, 
 typedef struct hk_cu_call {
   const void *x, *f, *c, *scale, *bias;
   void *y, *workspace, *stream, *user;
+  bool chained;               /* the launch before this one in the stream is a pass of the same call */
 } hk_cu_call;
 typedef struct hk_cu_igemm_state {
   const hk_cu_row *row;
@@ -89,9 +95,10 @@ typedef struct hk_cu_igemm_state {
   int64_t blocks;
 } hk_cu_igemm_state;
 size_t hk_cu_igemm_filter_bytes(const hk_cu_row *r, const hk_geom *g);
-/* channels: of a group that the filters have (g may be padded). unaligned: y and c may lie at any element address. */
+/* channels: of a group that the filters have (g may be padded). fold: hk_cu_relay_fold of the problem, or 0. unaligned: y and c may
+ * lie at any element address. */
 hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, int64_t channels,
-                            bool unaligned);
+                            int64_t fold, bool unaligned);
 void hk_cu_igemm_free(hk_cu_igemm_state *s);
 /* f: raw filters on the device (offset added); to: hk_cu_igemm_filter_bytes. */
 hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream);
@@ -100,10 +107,12 @@ hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, co
 
 /* relay.c: x laid out anew in workspace, for a geometry that the copy engine can walk */
 typedef struct hk_cu_relay_state {
-  hk_cu_kernel kernel;
+  hk_cu_kernel kernel, turn;   /* turn: for 4-byte aligned x, or NULL */
   hk_cu_relay params;
   int64_t blocks;
 } hk_cu_relay_state;
+/* Channels of one tap in the folded runs of the geometry that hk_cu_relay_takes makes; 0 when it does not fold. */
+int64_t hk_cu_relay_fold(const hk_geom *g);
 bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why);
 hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g);
 hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, void *stream);

@@ -17,7 +17,7 @@ typedef struct hk_cu_exec_st *hk_cu_exec;
 
 typedef struct hk_cu_attribute {
   int id, pad;
-  union { char bytes[64]; struct { unsigned x, y, z; } cluster; } value;
+  union { char bytes[64]; struct { unsigned x, y, z; } cluster; int allowed; } value;
 } hk_cu_attribute;
 typedef struct hk_cu_config {
   unsigned grid[3], block[3], shared_bytes;
@@ -98,4 +98,7 @@ hk_status hk_cu_kernel_find(const char *image, const char *name, int shared_byte
 /* One launch of threads x 1 x 1 blocks in clusters of `cluster` along x. */
 hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
                            void *params);
+/* The same, started while the launch before it in the stream still runs: the kernel waits for that one's results itself. */
+hk_status hk_cu_kernel_chain(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
+                             void *params);
 #endif

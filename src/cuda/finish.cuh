@@ -12,13 +12,14 @@ HK_DEV int finish_channel(const hk_cu_igemm *P, int k0, int col) {
   return col % 16 < 8 ? j : j + (int)P->g.kg / 2;
 }
 
-HK_DEV hk_cu_i64 finish_offset(const hk_cu_geom *g, const hk_cu_view *s, int linear, int m) {
+HK_DEV hk_cu_i64 finish_offset(const hk_cu_divisor *by_out, const hk_cu_view *s, int linear, int m) {
   if (linear) return m * s->at[2];
   int p[3];
+#pragma unroll
   for (int d = 2; d >= 0; --d) {
-    const hk_cu_u32 out = (hk_cu_u32)g->out[d], up = (hk_cu_u32)m / out;
-    p[d] = m - (int)(up * out);
-    m = (int)up;
+    const int up = div_by(m, by_out[d]);
+    p[d] = m - up * (int)by_out[d].d;
+    m = up;
   }
   return pixel_offset(s, m, p);
 }
@@ -59,11 +60,11 @@ HK_DEV finish_asked finish_ask(const hk_cu_igemm *P, igemm_tile t, igemm_place a
 /* Row offsets of y and the residual for `count` pixels from m0, once a tile, by `threads` threads. */
 HK_DEV void finish_prepare(const hk_cu_igemm *P, int m0, int count, int tid, int threads, hk_cu_i64 *rows) {
   const hk_cu_epi *e = &P->e;
-  const int need = !P->wide || P->tall || !P->y_linear || (e->residual && !P->c_linear);
+  const int need = !P->wide || P->tall || (P->slim && !P->y_linear) || (e->residual && !P->c_linear);
   for (int r = tid; need && r < count; r += threads)
     if (m0 + r < P->gm) {
-      rows[r * 2] = finish_offset(&P->g, &P->g.y, P->y_linear, m0 + r);
-      rows[r * 2 + 1] = e->residual ? finish_offset(&P->g, &P->g.c, P->c_linear, m0 + r) : 0;
+      rows[r * 2] = finish_offset(P->by_out, &P->g.y, P->y_linear, m0 + r);
+      rows[r * 2 + 1] = e->residual ? finish_offset(P->by_out, &P->g.c, P->c_linear, m0 + r) : 0;
     }
 }
 
@@ -231,31 +232,68 @@ HK_DEV void finish_items(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
   }
 }
 
-HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int wg, int part, hk_cu_u8 *raw,
-                        finish_asked asked, float (*acc)[128]) {
-  const int tid = threadIdx.x % 128, columns = (t.bn + t.chunk - 1) / t.chunk, pitch = HK_IGEMM_PITCH(t.chunk);
-  float *staging = (float *)(raw + HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages)) + wg * 64 * pitch;
-  hk_cu_i64 *rows = (hk_cu_i64 *)(raw + HK_IGEMM_ROWS_AT(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split)) + wg * 64 * t.mi * 2;
-  float *params = (float *)(raw + HK_IGEMM_PARAMS_AT(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split)) + wg * t.bn * 2;
-  const int m0 = at.m0 + part * 64 * t.mi;
-  finish_prepare(P, m0, 64 * t.mi, tid, 128, rows);
+/* Scale and bias of the tile's columns into shared memory. */
+HK_DEV void finish_params(igemm_tile t, finish_asked asked, float *params) {
+  const int tid = threadIdx.x % 128;
 #pragma unroll
   for (int i = 0; i < 2; ++i)
     if (tid + i * 128 < t.bn) {
       params[tid + i * 128] = asked.scale[i];
       params[t.bn + tid + i * 128] = asked.bias[i];
     }
+}
+
+/* Everything up to the residual, on the accumulators. */
+HK_DEV void finish_early(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, const float *params, float (*acc)[128]) {
+  if (P->e.scale || P->e.bias) wide_affine(&P->e, t, params, acc);
+#ifdef HK_USER
+  if (P->e.act == HK_CU_USER) user_act(P, t, at, m0, acc);
+#endif
+  if (P->e.act && !P->late) wide_act(&P->e, t, acc);
+}
+
+/* y by the copy engine. The desk's slots lend their place to scale and bias, once the last tile's copies have left them. */
+HK_DEV void finish_slabs(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u8 *desk, finish_asked asked,
+                         float (*acc)[128]) {
+  const int affine = P->e.scale || P->e.bias;
+  if (affine) {
+    if (threadIdx.x % 32 == 0) copy_out_wait(0);
+    sync_some(wg + 1, 128);
+    finish_params(t, asked, (float *)desk);
+    sync_some(wg + 1, 128);
+  }
+  finish_early(P, t, at, m0, (const float *)desk, acc);
+  if (affine) sync_some(wg + 1, 128);
+  if (P->g.y_type == HK_CU_F32) slab_tile(P, t, at, m0, smem_u32(desk), acc, HK_CU_F32);
+  else slab_tile(P, t, at, m0, smem_u32(desk), acc, type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16);
+}
+
+HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int wg, int part, hk_cu_u8 *raw,
+                        finish_asked asked, float (*acc)[128]) {
+  const int ring = HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages);
+  const int tid = threadIdx.x % 128, columns = (t.bn + t.chunk - 1) / t.chunk, pitch = HK_IGEMM_PITCH(t.chunk);
+  hk_cu_u8 *desk = raw + ring + wg * HK_IGEMM_DESK(ring, t.mi, t.nc, t.bn, t.chunk);
+  const int m0 = at.m0 + part * 64 * t.mi;
+  if (P->slab) {
+    finish_slabs(P, type, t, at, m0, wg, desk, asked, acc);
+    return;
+  }
+  float *staging = (float *)desk, *params = (float *)(desk + HK_IGEMM_STAGING(t.chunk) + 64 * t.mi * 16);
+  hk_cu_i64 *rows = (hk_cu_i64 *)(desk + HK_IGEMM_STAGING(t.chunk));
+  finish_prepare(P, m0, 64 * t.mi, tid, 128, rows);
+  finish_params(t, asked, params);
   sync_some(wg + 1, 128);
   if (P->wide) {
-    if (P->e.scale || P->e.bias) wide_affine(&P->e, t, params, acc);
-    if (P->e.act && !P->late) wide_act(&P->e, t, acc);
+    finish_early(P, t, at, m0, params, acc);
     const int narrow = type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16;
-    if (P->slim && P->g.y_type == HK_CU_F32) slim_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
+    if (P->strip || P->turned) sync_some(wg + 1, 128); /* params are read, and lie where the values will */
+    if (P->strip) {
+      if (HK_IGEMM_STRIPS(ring, t.nc, t.bn)) strip_tile(P, t, m0, desk, acc, narrow);
+    } else if (P->turned) turn_tile(P, t, at, m0, wg, desk, acc, narrow);
+    else if (P->slim && P->g.y_type == HK_CU_F32) slim_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
     else if (P->slim) slim_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, narrow);
-    else if (P->tall && P->g.y_type == HK_CU_F32) tall_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
-    else if (P->tall) tall_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, narrow);
-    else if (P->g.y_type == HK_CU_F32) wide_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
-    else wide_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, narrow);
+    else if (P->g.y_type == HK_CU_F32) tall_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
+    else tall_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, narrow);
   } else {
 #pragma unroll 1
     for (int c = 0; c < t.mi * columns; ++c) {
@@ -276,8 +314,8 @@ HK_DEV void finish_split(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
                          const float (*acc)[128]) {
   const int threads = 128 * t.nc, tid = threadIdx.x - 128, lane = tid % 32, warp = tid / 32 % 4;
   const int bm = igemm_bm(t), share = bm / t.split, first = rank * share, pitch = HK_IGEMM_SUM_PITCH(t.bn);
-  hk_cu_i64 *rows = (hk_cu_i64 *)(raw + HK_IGEMM_ROWS_AT(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split));
-  float *params = (float *)(raw + HK_IGEMM_PARAMS_AT(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split)), *sums = (float *)raw;
+  hk_cu_i64 *rows = (hk_cu_i64 *)(raw + HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages));
+  float *params = (float *)(rows + bm * 2), *sums = (float *)raw;
   sync_some(6, threads);
   float *to = sums + (wg * 64 * t.mi + warp * 16 + lane / 4) * pitch + lane % 4 * 2;
 #pragma unroll

@@ -1,7 +1,7 @@
-/* The short way from accumulators to y, for a y (and residual) whose channels are contiguous and 16-byte aligned in eights
- * and whose type is f32 or the operands' own: the epilogue is applied to the fragments as wgmma left them, the finished
- * values cross shared memory once, in y's type, and leave as 16-byte stores. Everything is unrolled over the accumulators:
- * about 35 instructions a chunk of 64 x 32 values. finish.cuh is the way for everything else. Included by finish.cuh.
+/* The short ways from accumulators to y in f32 or the operands' own type: the epilogue is applied to the fragments as wgmma left
+ * them and the finished values cross shared memory once, in y's type. Ways out: slabs by the copy engine
+ * (finish_slab.cuh, finish_turn.cuh), runs of whole odd rows (finish_strip.cuh), rows of any channel count, columns of pixels. Everything is unrolled over the accumulators.
+ * finish.cuh is the way for everything else. Included by finish.cuh.
  *
  * A fragment: acc[i][4j..4j+1] of row lane/4, [4j+2..4j+3] of row lane/4 + 8, columns 8j + lane%4*2 and the next. */
 
@@ -96,30 +96,6 @@ HK_DEV void wide_affine(const hk_cu_epi *e, igemm_tile t, const float *params, f
   }
 }
 
-/* Adds beta times the staged residual to the chunk's fragments; `late` clamps the sum (relu and clips after a residual). */
-HK_DEV void wide_residual(int type, const hk_cu_igemm *P, int chunk, int pitch, const hk_cu_u32 *at, float *v) {
-  const float beta = P->e.beta;
-#pragma unroll
-  for (int j = 0; j < chunk / 8; ++j)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float a, b;
-      if (type == HK_CU_F32) {
-        const float2 u = *(const float2 *)(at + half * 8 * pitch + j * 8);
-        a = u.x, b = u.y;
-      } else {
-        const hk_cu_u32 u = at[half * 8 * pitch + j * 4];
-        a = type == HK_CU_BF16 ? __uint_as_float(u << 16) : f32_from_f16((hk_cu_u16)u);
-        b = type == HK_CU_BF16 ? __uint_as_float(u & 0xffff0000u) : f32_from_f16((hk_cu_u16)(u >> 16));
-      }
-      v[j * 4 + half * 2] = fmaf(beta, a, v[j * 4 + half * 2]);
-      v[j * 4 + half * 2 + 1] = fmaf(beta, b, v[j * 4 + half * 2 + 1]);
-    }
-  if (P->late)
-#pragma unroll
-    for (int j = 0; j < chunk / 2; ++j) v[j] = min_nan(max_nan(v[j], P->late_lo), P->late_hi);
-}
-
 HK_DEV void wide_put(int type, int chunk, int pitch, hk_cu_u32 *at, const float *v) {
 #pragma unroll
   for (int j = 0; j < chunk / 8; ++j)
@@ -131,63 +107,12 @@ HK_DEV void wide_put(int type, int chunk, int pitch, hk_cu_u32 *at, const float 
     }
 }
 
-/* type (of y) is a compile-time constant. Thread tid moves 16-byte piece tid % pieces of rows tid / pieces + it * step. */
-HK_DEV void wide_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words, const hk_cu_i64 *rows,
-                      const float (*acc)[128], int type) {
-  const int bytes = type == HK_CU_F32 ? 4 : 2, per = 16 / bytes, pitch = WIDE_PITCH(t.chunk, bytes);
-  const int pieces = t.chunk / per, items = t.chunk * bytes / 32, step = 128 / pieces, columns = (t.bn + t.chunk - 1) / t.chunk;
-  const int tid = threadIdx.x % 128, lane = tid % 32, row = tid / pieces, col = tid % pieces * per;
-  const hk_cu_geom *g = &P->g;
-  const int residual = P->e.residual;
-  hk_cu_u32 *mine = words + (tid / 32 * 16 + lane / 4) * pitch + lane % 4 * (bytes / 2);
-  hk_cu_u32 *line = words + row * pitch + tid % pieces * 4;
-  const int m = m0 + row, rows_left = (int)P->gm - m;
-  const int cols_left = ((int)g->kg - at.k0 < t.bn ? (int)g->kg - at.k0 : t.bn) - col;
-  hk_cu_u8 *y = (hk_cu_u8 *)P->e.y + (at.group * g->y.group + at.k0 + col) * bytes;
-  const hk_cu_u8 *c = (const hk_cu_u8 *)P->e.c + (at.group * g->c.group + at.k0 + col) * bytes;
-  hk_cu_i64 yo[4], co[4];
-  uint4 ahead[2][4];
-#pragma unroll
-  for (int i = 0; i < t.mi; ++i) {
-#pragma unroll
-    for (int it = 0; it < items; ++it) {
-      const int r = i * 64 + it * step;
-      yo[it] = (P->y_linear ? (m + r) * g->y.at[2] : r < rows_left ? rows[(row + r) * 2] : 0) * bytes;
-      if (residual) {
-        co[it] = (P->c_linear ? (m + r) * g->c.at[2] : r < rows_left ? rows[(row + r) * 2 + 1] : 0) * bytes;
-        if (r < rows_left && 0 < cols_left) ahead[0][it] = *(const uint4 *)(c + co[it]);
-        if (columns > 1 && r < rows_left && t.chunk < cols_left) ahead[1][it] = *(const uint4 *)(c + co[it] + t.chunk * bytes);
-      }
-    }
-#pragma unroll
-    for (int u = 0; u < columns; ++u) {
-      /* Two buffers of 16-bit rows fit: then one barrier a chunk is enough. */
-      const int buffer = bytes == 2 ? ((i * columns + u) & 1) * 64 * pitch : 0;
-      float v[16];
-#pragma unroll
-      for (int j = 0; j < t.chunk / 2; ++j) v[j] = u * t.chunk / 2 + j < t.bn / 2 ? acc[i][u * t.chunk / 2 + j] : 0.0f;
-      if (residual) {
-#pragma unroll
-        for (int it = 0; it < items; ++it) {
-          *(uint4 *)(line + buffer + it * step * pitch) = ahead[u & 1][it];
-          if (u + 2 < columns && i * 64 + it * step < rows_left && (u + 2) * t.chunk < cols_left)
-            ahead[u & 1][it] = *(const uint4 *)(c + co[it] + (u + 2) * t.chunk * bytes);
-        }
-        sync_some(wg + 1, 128);
-        wide_residual(type, P, t.chunk, pitch, mine + buffer, v);
-      }
-      wide_put(type, t.chunk, pitch, mine + buffer, v);
-      sync_some(wg + 1, 128);
-#pragma unroll
-      for (int it = 0; it < items; ++it)
-        if (i * 64 + it * step < rows_left && u * t.chunk < cols_left)
-          *(uint4 *)(y + yo[it] + u * t.chunk * bytes) = *(const uint4 *)(line + buffer + it * step * pitch);
-      if (bytes == 4) sync_some(wg + 1, 128);
-    }
-  }
-}
+#include "finish_user.cuh"
+#include "finish_slab.cuh"
+#include "finish_turn.cuh"
+#include "finish_strip.cuh"
 
-/* The same for channels-last y of any channel count and alignment: a warp stores one row of the chunk at a time, an
+/* Channels-last y of any channel count, alignment and pixel strides: a warp stores one row of the chunk at a time, an
  * element a lane. */
 HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words,
                       const hk_cu_i64 *rows, const float (*acc)[128], int type) {

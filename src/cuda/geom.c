@@ -43,3 +43,11 @@ bool hk_cu_is_linear(const hk_geom *g, const hk_strides *s) {
   }
   return g->n <= 1 || s->outer == expect;
 }
+
+/* With l = ceil(log2 d): mul = floor(2^32 (2^l - d) / d) + 1 (Granlund and Montgomery); n < 2^31 keeps the sum within 32 bits. */
+hk_cu_divisor hk_cu_divisor_make(int64_t d) {
+  hk_cu_divisor by = {.d = (unsigned)d};
+  while (((uint64_t)1 << by.shift) < (uint64_t)d) by.shift++;
+  by.mul = (unsigned)(((((uint64_t)1 << by.shift) - (uint64_t)d) << 32) / (uint64_t)d + 1);
+  return by;
+}

@@ -10,6 +10,12 @@ static int64_t k_blocks(const hk_cu_row *r, const hk_geom *g) {
 }
 static int64_t tiles_n(const hk_cu_row *r, const hk_geom *g) { return hk_ceil_div(g->k, r->bn) * g->groups; }
 
+/* The last run of channels may fill only half of its 128 bytes; its blocks come last. */
+static int whole_blocks(const hk_cu_row *r, const hk_geom *g) {
+  const int64_t run = 128 / (int64_t)hk_type_bytes(r->type), tail = g->c % run;
+  return (int)(k_blocks(r, g) - (tail && tail <= run / 2 ? g->taps : 0));
+}
+
 size_t hk_cu_igemm_filter_bytes(const hk_cu_row *r, const hk_geom *g) {
   return (size_t)(tiles_n(r, g) * k_blocks(r, g) * r->bn * r->parts * 128);
 }
@@ -49,28 +55,51 @@ static bool rows_pair(const hk_geom *g, const hk_strides *s, int bytes) {
                                               (g->out[0] == 1 || s->at[0] == g->out[1] * g->out[2]));
 }
 
+/* Pixel m lies at m times a stride that the copy engine takes. */
+static bool rows_even(const hk_geom *g, const hk_strides *s) {
+  return hk_cu_is_linear(g, s) && s->at[2] > 0 && s->at[2] % 8 == 0 && s->group >= 0;
+}
+
+/* 16-bit planes of contiguous pixels, every one of them 16-byte aligned. */
+static bool planes_even(const hk_geom *g, const hk_strides *s) {
+  const int64_t all[] = {s->channel, s->group * (g->groups > 1), s->outer * (g->n > 1), g->pixels};
+  if (hk_type_bytes(g->y_type) != 2 || s->at[2] != 1 || (g->out[1] > 1 && s->at[1] != g->out[2]) ||
+      (g->out[0] > 1 && s->at[0] != g->out[1] * g->out[2]))
+    return false;
+  for (int i = 0; i < HK_COUNT(all); ++i)
+    if (all[i] % 8) return false;
+  return true;
+}
+
 /* Whether finish_wide.cuh serves: y in f32 or in the operands' 16-bit type (bf16 for f32 and e4m3 operands), activations that
  * it knows, and after a residual only clamps. A split tile is finished by runs of eight and takes any activation. */
-static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e) {
+static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, bool unaligned) {
   const hk_type narrow = row->type == HK_F16 ? HK_F16 : HK_BF16;
   const hk_act act = e->e.act;
   const bool clamp = act == HK_ACT_RELU || act == HK_ACT_CLIP || act == HK_ACT_HARDTANH;
   const bool runs = p->vector && g->k % 8 == 0;
-  const bool user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
-  p->wide = !e->e.gate && act != HK_ACT_PRELU && !user;
+  const bool last = e->e.cuda_user2 || e->e.cuda_store; /* functions that slabs alone know */
+  const bool user = last || e->e.cuda_user;
+  p->wide = !e->e.gate && act != HK_ACT_PRELU;
   if (row->split > 1) {
-    p->wide = p->wide && runs && (g->y_type == HK_F32 || g->y_type == HK_F16 || g->y_type == HK_BF16);
+    p->wide = p->wide && runs && !user && (g->y_type == HK_F32 || g->y_type == HK_F16 || g->y_type == HK_BF16);
     return;
   }
-  p->slim = !runs && !e->e.residual && g->y.channel == 1;
-  p->tall = !runs && !p->slim && !e->e.residual && rows_pair(g, &g->y, (int)hk_type_bytes(g->y_type));
+  p->slab = runs && rows_even(g, &g->y) && (!e->e.residual || rows_even(g, &e->c));
+  p->turned = !p->slab && !unaligned && !last && !e->e.residual && planes_even(g, &g->y);
+  p->strip = !p->slab && !p->turned && !last && !e->e.residual && hk_cu_row_strips(row) && g->groups == 1 && g->k <= row->bn && g->y.channel == 1 &&
+             hk_type_bytes(g->y_type) == 2 && hk_cu_is_linear(g, &g->y) && g->y.at[2] == g->k;
+  p->slim = !p->slab && !p->turned && !p->strip && !last && !e->e.residual && g->y.channel == 1;
+  p->tall = !p->slab && !p->turned && !p->strip && !p->slim && !last && !e->e.residual && rows_pair(g, &g->y, (int)hk_type_bytes(g->y_type));
   p->late = clamp && e->e.residual == HK_RESIDUAL_BEFORE;
   p->late_lo = act == HK_ACT_RELU ? 0 : p->e.a;
   p->late_hi = act == HK_ACT_RELU ? INFINITY : p->e.b;
-  if (!runs && !p->tall && !p->slim) p->wide = 0;
+  if (!p->slab && !p->turned && !p->strip && !p->tall && !p->slim) p->wide = 0;
   if (g->y_type != HK_F32 && g->y_type != narrow) p->wide = 0;
   if (act == HK_ACT_SOFTSIGN || (act == HK_ACT_GELU && g->y_type == HK_F32)) p->wide = 0;
   if (act && e->e.residual == HK_RESIDUAL_BEFORE && !p->late) p->wide = 0;
+  p->slab = p->slab && p->wide;
+  p->turned = p->turned && p->wide;
 }
 
 /* How many blocks a launch takes: all that fit at once, or all there is to do. */
@@ -89,7 +118,7 @@ static hk_status grid(hk_cu_igemm_state *s) {
 }
 
 hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, int64_t channels,
-                            bool unaligned) {
+                            int64_t fold, bool unaligned) {
   hk_cu_map map;
   char why[HK_CU_REASON];
   memset(s, 0, sizeof *s);
@@ -107,18 +136,25 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   p->tiles_n = (int)tiles_n(row, g);
   p->k_blocks = (int)k_blocks(row, g);
   p->splits = row->split;
+  p->whole_blocks = whole_blocks(row, g);
+  for (int d = 0; d < 3; ++d) p->by_out[d] = hk_cu_divisor_make(g->out[d]);
+  p->by_wide = hk_cu_divisor_make(hk_ceil_div(p->tiles_n, row->cn));
+  p->by_group = hk_cu_divisor_make(p->group_tiles_n);
+  p->by_k = hk_cu_divisor_make(g->k);
   p->y_linear = hk_cu_is_linear(g, &g->y);
   p->c_linear = hk_cu_is_linear(g, &e->c);
   p->k_inner = g->y.channel == 1;
   p->vector = !unaligned && rows_vector(g, &g->y, g->k) && (!e->e.residual || rows_vector(g, &e->c, g->k));
-  wide_make(p, row, g, e);
+  wide_make(p, row, g, e, unaligned);
   pack_make(&s->packing, row, g, e);
   s->packing.cg = channels;
+  if (fold) s->packing.fold_run = (int)fold, s->packing.fold = (int)(g->c / fold);
   const bool user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
   hk_status status = user ? hk_cu_user_kernel(row->name, &e->e, hk_cu_row_shared(row), &s->lib, &s->kernel)
                           : hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);
   if (!status) status = hk_cu_kernel_find("pack", "hk_pack_filters", 0, &s->pack);
   if (!status) status = hk_cu_map_encode(&map, hk_cu_row_bm(row) / row->cn, &p->xmap);
+  if (!status && p->slab) status = hk_cu_map_encode_rows(g, row->bn, hk_cu_row_slot(row), &p->ymap);
   return status ? status : grid(s);
 }
 
@@ -140,13 +176,15 @@ hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, co
   hk_cu_igemm p = s->params;
   if (misaligned(call->x)) return hk_fail(HK_INVALID, "x: %p is not 16-byte aligned; hk_options.unaligned plans for that", call->x);
   if (p.tall && p.wide && (uintptr_t)call->y % 4) p.wide = 0;
-  if (p.vector && (misaligned(call->y) || (p.e.residual && misaligned(call->c))))
+  if ((p.vector || p.turned) && (misaligned(call->y) || (p.e.residual && misaligned(call->c))))
     return hk_fail(HK_INVALID, "y or c: not 16-byte aligned; hk_options.unaligned plans for that");
   p.filters = call->f;
   p.e.y = call->y, p.e.c = call->c;
   p.e.scale = call->scale, p.e.bias = call->bias, p.e.slopes = slopes, p.e.user = call->user;
-  const hk_status status = hk_cu_check(hk_cu()->map_replace(&p.xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
+  hk_status status = hk_cu_check(hk_cu()->map_replace(&p.xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
+  /* y may be absent when a function of the caller's stores */
+  if (!status && p.slab && call->y) status = hk_cu_check(hk_cu()->map_replace(&p.ymap, call->y), "placing a tensor map");
   if (status) return status;
-  return hk_cu_kernel_run(s->kernel, s->blocks, 128 * (s->row->nc + 1), hk_cu_row_cluster(s->row), hk_cu_row_shared(s->row),
-                          call->stream, &p);
+  return (call->chained ? hk_cu_kernel_chain : hk_cu_kernel_run)(s->kernel, s->blocks, 128 * (s->row->nc + 1), hk_cu_row_cluster(s->row),
+                                                                 hk_cu_row_shared(s->row), call->stream, &p);
 }

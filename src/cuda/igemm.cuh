@@ -9,7 +9,7 @@
  * Clusters: cm = 2 shares filters (each block loads half and multicasts), cn = 2 shares pixels, split = s cuts the k
  * blocks in s equal parts, one a block, added in rank order.
  *
- * Shared memory: [stages][A bm*128 | B bn*128] [staging] [row offsets] [scale, bias] [barriers]; all 1024-aligned.
+ * Shared memory: [stages][A bm*128 | B bn*128] [a desk each consumer: igemm_tile.h] [barriers]; all 1024-aligned.
  * All tile parameters are compile-time constants: igemm_body is inlined into one kernel a row of kernels.inc. */
 #ifndef HK_CUDA_IGEMM_CUH
 #define HK_CUDA_IGEMM_CUH
@@ -32,11 +32,10 @@ HK_DEV int igemm_cluster(igemm_tile t) { return t.cm * t.cn * t.split; }
 
 HK_DEV igemm_place igemm_locate(const hk_cu_igemm *P, igemm_tile t, int index, int rank) {
   igemm_place at;
-  const int wide = (P->tiles_n + t.cn - 1) / t.cn;
-  const int tm = index / wide * t.cm + (t.cm > 1 ? rank : 0);
-  at.tile_n = index % wide * t.cn + (t.cn > 1 ? rank : 0);
-  at.m0 = tm * igemm_bm(t);
-  at.group = at.tile_n / P->group_tiles_n;
+  const int line = div_by(index, P->by_wide);
+  at.tile_n = (index - line * (int)P->by_wide.d) * t.cn + (t.cn > 1 ? rank : 0);
+  at.m0 = (line * t.cm + (t.cm > 1 ? rank : 0)) * igemm_bm(t);
+  at.group = div_by(at.tile_n, P->by_group);
   at.k0 = (at.tile_n - at.group * P->group_tiles_n) * t.bn;
   return at;
 }
@@ -61,29 +60,31 @@ HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u3
   const int a_rows = bm / t.cn, b_part = b_bytes / t.cm;
   const int part = t.split > 1 ? rank : 0;
   const int kb0 = (int)((hk_cu_i64)P->k_blocks * part / t.split), kb1 = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split);
-  /* All of this is below 2^31 (map.c), and 32-bit division is what keeps the ring from running dry between tiles. */
+  /* All of this is below 2^31 (map.c); nothing here divides by what is not known, which would keep the first copy waiting. */
   const int win0 = (int)g->win[0], win1 = (int)g->win[1], win2 = (int)g->win[2], taps = win0 * win1 * win2;
   const int total = ((P->tiles_m + t.cm - 1) / t.cm) * ((P->tiles_n + t.cn - 1) / t.cn);
   int stage = 0, phase = 0;
   for (int index = cluster; index < total; index += clusters) {
     const igemm_place place = igemm_locate(P, t, index, rank);
     const int m = place.m0 + (t.cn > 1 ? rank * a_rows : 0);
-    hk_cu_u32 rest = (hk_cu_u32)m;
-    int at[3], tap[3];
+    int n = m, at[3], tap[3] = {0, 0, 0};
+#pragma unroll
     for (int d = 2; d >= 0; --d) {
-      const hk_cu_u32 out = (hk_cu_u32)g->out[d], up = rest / out;
-      at[d] = (int)(rest - up * out) * (int)g->stride[d] - (int)g->lo[d];
-      rest = up;
+      const int up = div_by(n, P->by_out[d]);
+      at[d] = (n - up * (int)P->by_out[d].d) * (int)g->stride[d] - (int)g->lo[d];
+      n = up;
     }
-    const int n = (int)rest;
     const hk_cu_u8 *fp = (const hk_cu_u8 *)P->filters +
                          ((hk_cu_i64)place.tile_n * P->k_blocks + kb0) * b_bytes + (t.cm > 1 ? rank * b_part : 0);
-    int chunk = kb0 / taps, left = kb0 - chunk * taps;
-    tap[2] = left % win2;
-    left /= win2;
-    tap[1] = left % win1;
-    tap[0] = left / win1;
-    int c = place.group * (int)g->cg + chunk * run;
+    int c = place.group * (int)g->cg;
+    if (t.split > 1) {
+      const int chunk = kb0 / taps, left = kb0 - chunk * taps;
+      tap[2] = left % win2;
+      tap[1] = left / win2 % win1;
+      tap[0] = left / win2 / win1;
+      c += chunk * run;
+    }
+    if (index == cluster) pass_wait();
     for (int kb = kb0; kb < kb1 && threadIdx.x == 0; ++kb, fp += b_bytes) {
       const hk_cu_u32 base = smem + stage * stage_bytes, bar = full + stage * 8;
       const int where[3] = {tap[0] * (int)g->dil[0], tap[1] * (int)g->dil[1], tap[2] * (int)g->dil[2]};
@@ -135,35 +136,47 @@ HK_DEV void igemm_skip(igemm_tile t, int blocks, int *stage, int *phase) {
       for (int j = 0; j < t.bn / 2; ++j) asm volatile("" : "+f"((acc)[i][j])::"memory"); \
   } while (0)
 
-/* The main loop of one tile: leaves the sums in acc, one wgmma group in flight while the next is issued. */
-HK_DEV void igemm_multiply(int type, igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
-                           int *stage_io, int *phase_io, int lane, int late, int signal, float (*acc)[128]) {
+/* Where a consumer stands in the ring. */
+typedef struct igemm_turn {
+  int stage, phase, last; /* last: the stage that is still being read */
+} igemm_turn;
+
+/* k blocks [from, to) of a tile, `steps` of 32 bytes each, one wgmma group in flight while the next is issued. */
+HK_DEV void igemm_blocks(int type, igemm_tile t, int steps, int from, int to, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
+                         igemm_turn *at, int lane, int late, int signal, float (*acc)[128]) {
   const int stage_bytes = igemm_bm(t) * 128 + t.bn * 128;
-  int stage = *stage_io, phase = *phase_io, last = 0;
-  PIN(acc);
 #pragma unroll 1
-  for (int kb = 0; kb < blocks; ++kb) {
-    bar_wait(full + stage * 8, phase);
+  for (int kb = from; kb < to; ++kb) {
+    bar_wait(full + at->stage * 8, at->phase);
     wgmma_fence();
-    const hk_cu_u64 a = wgmma_matrix(a0 + stage * stage_bytes), b = wgmma_matrix(b0 + stage * stage_bytes);
+    const hk_cu_u64 a = wgmma_matrix(a0 + at->stage * stage_bytes), b = wgmma_matrix(b0 + at->stage * stage_bytes);
 #pragma unroll
-    for (int k = 0; k < 4; ++k)
+    for (int k = 0; k < steps; ++k)
 #pragma unroll
       for (int i = 0; i < t.mi; ++i) wgmma_step(type, t.bn, acc[i], a + i * 512 + k * 2, b + k * 2, kb | k);
     wgmma_commit();
     if (kb) {
       wgmma_wait(1);
-      igemm_release(t, empty + last * 8, lane);
+      igemm_release(t, empty + at->last * 8, lane);
     }
     if (kb == late) arrive_some(signal, 128 * 2);
-    last = stage;
-    if (++stage == t.stages) stage = 0, phase ^= 1;
+    at->last = at->stage;
+    if (++at->stage == t.stages) at->stage = 0, at->phase ^= 1;
   }
+}
+
+/* The main loop of one tile: leaves the sums in acc. Blocks from `whole` on hold channels in half of their 128 bytes only. */
+HK_DEV void igemm_multiply(int type, igemm_tile t, int blocks, int whole, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
+                           int *stage_io, int *phase_io, int lane, int late, int signal, float (*acc)[128]) {
+  igemm_turn at = {*stage_io, *phase_io, 0};
+  PIN(acc);
+  igemm_blocks(type, t, 4, 0, whole, a0, b0, full, empty, &at, lane, late, signal, acc);
+  igemm_blocks(type, t, 2, whole, blocks, a0, b0, full, empty, &at, lane, late, signal, acc);
   wgmma_wait(0);
   PIN(acc);
-  igemm_release(t, empty + last * 8, lane);
-  *stage_io = stage;
-  *phase_io = phase;
+  igemm_release(t, empty + at.last * 8, lane);
+  *stage_io = at.stage;
+  *phase_io = at.phase;
 }
 
 /* The same for e4m3, whose products the tensor core adds in about 14 bits: every 128 of gk the partial sums are added
@@ -257,7 +270,8 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
                           hk_cu_u32 empty, int rank, int clusters, int cluster) {
   const int wg = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, turns = t.wgs < t.nc, part_of = turns ? 0 : wg;
   const int part = t.split > 1 ? rank : 0;
-  const int blocks = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split) - (int)((hk_cu_i64)P->k_blocks * part / t.split);
+  const int first = (int)((hk_cu_i64)P->k_blocks * part / t.split), blocks = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split) - first;
+  const int whole = P->whole_blocks <= first ? 0 : P->whole_blocks - first < blocks ? P->whole_blocks - first : blocks;
   const int total = ((P->tiles_m + t.cm - 1) / t.cm) * ((P->tiles_n + t.cn - 1) / t.cn);
   const hk_cu_u32 a0 = smem + part_of * t.mi * 64 * 128, b0 = smem + igemm_bm(t) * 128;
   /* Consumer 0 lets consumer 1 start after its (stages-1)-th block of the first tile. */
@@ -282,7 +296,7 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
     if (type == HK_CU_F8) igemm_multiply_f8(t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, signal, acc);
     else if (t.parts == 2)
       igemm_multiply_split(t, blocks, raw + part_of * 64 * 128, b0, full, empty, &stage, &phase, lane, late, signal, acc);
-    else igemm_multiply(type, t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, signal, acc);
+    else igemm_multiply(type, t, blocks, whole, a0, b0, full, empty, &stage, &phase, lane, late, signal, acc);
     if (!turns) late = -1;
     if (t.split > 1) finish_split(P, t, place, wg, rank, raw, acc);
     else finish_tile(P, type, t, place, wg, part_of, raw, asked, acc);
@@ -301,6 +315,7 @@ HK_DEV void igemm_body(const hk_cu_igemm *P, int type, igemm_tile t) {
   const int cluster = blockIdx.x / size, clusters = gridDim.x / size;
   if (threadIdx.x == 0) {
     prefetch_map(&P->xmap);
+    if (P->slab) prefetch_map(&P->ymap);
     for (int i = 0; i < t.stages; ++i) {
       bar_init(full + i * 8, 1);
       bar_init(empty + i * 8, 4 * t.wgs * t.cm * t.cn);
@@ -311,12 +326,13 @@ HK_DEV void igemm_body(const hk_cu_igemm *P, int type, igemm_tile t) {
   else __syncthreads();
   if (threadIdx.x < 128) {
     if (t.nc == 3) regs_shrink(32);
-    else regs_shrink(40);
+    else if (t.nc == 2) regs_shrink(40);
     if (threadIdx.x == 0 || t.split > 1) igemm_produce(P, type, t, smem, full, empty, rank, clusters, cluster);
   } else {
     if (t.nc == 3) regs_grow(160);
-    else regs_grow(232);
+    else if (t.nc == 2) regs_grow(232);
     igemm_consume(P, type, t, raw, smem, full, empty, rank, clusters, cluster);
+    if (P->slab && threadIdx.x % 32 == 0) copy_out_wait(0);
   }
   /* Nobody leaves while another block may still write into its shared memory or read from it. */
   if (size > 1) cluster_sync();

@@ -4,6 +4,9 @@
  * wgmma reads them (16-byte piece p of row r lies at p ^ (r % 8)), missing channels zero. One thread an element. */
 #include "types.cuh"
 
+/* The kernel that reads what this one writes may start; it waits before it reads. */
+HK_DEV void pass_start(void) { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
 HK_DEV float round_tf32(float v) {
   hk_cu_u32 u;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(v));
@@ -22,11 +25,16 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
       k = k0 / 2 + row / 16 * 8 + row % 8;
       live = P.kg / 2;
     }
-    const hk_cu_i64 tap = kb % taps, c = kb / taps * run + e;
+    const hk_cu_i64 tap = kb % taps;
+    hk_cu_i64 c = kb / taps * run + e, s = tap % P.win[2];
+    if (P.fold_run) {
+      s = c / P.fold_run;
+      c = s < P.fold ? c - s * P.fold_run : P.cg;
+    }
     float v = 0.0f;
     if (k < live && c < P.cg) {
       if (P.gate && row % 16 >= 8) k += P.kg / 2;
-      const hk_cu_i64 s = tap % P.win[2], r = tap / P.win[2] % P.win[1], t = tap / P.win[2] / P.win[1];
+      const hk_cu_i64 r = tap / P.win[2] % P.win[1], t = tap / P.win[2] / P.win[1];
       v = load_f32(P.f, P.view.offset + P.view.group * group + P.view.outer * k + P.view.channel * c +
                             P.view.at[0] * t + P.view.at[1] * r + P.view.at[2] * s, P.f_type);
     }
@@ -40,14 +48,29 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
   }
 }
 
-/* A block moves tiles of 64 pixels x 64 channels through shared memory: read along x's contiguous dimension, written along
- * channels. */
-#define RELAY(T, PAIR, NAME)                                                                                               \
-  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_relay P) {                   \
-    __shared__ __align__(16) T tile[64][66];                                                                                       \
+#define RELAY_NONE (-0x7fffffffffffffffll)
+/* Offset of the first channel of a pixel of the dilated, shifted input; RELAY_NONE where it holds no element. */
+HK_DEV hk_cu_i64 relay_from(const hk_cu_relay *P, hk_cu_i64 n, hk_cu_i64 g, int s) {
+  hk_cu_i64 o = P->view.outer * n + P->view.group * g;
+  if (s >= P->pixels) return RELAY_NONE;
+  for (int d = 2; d >= 0; --d) {
+    const int up = div_by(s, P->by_span[d]), i = s - up * P->span[d] - (d == 2 ? P->shift : 0), at = P->dil[d] == 1 ? i : i / P->dil[d];
+    if (i < 0 || at >= P->in[d] || at * P->dil[d] != i) return RELAY_NONE;
+    o += at * P->view.at[d];
+    s = up;
+  }
+  return o;
+}
+
+/* Any x whose channels are not contiguous: a block moves tiles of 64 pixels x 64 channels through shared memory, read along x's last
+ * dimension, written along channels. */
+#define RELAY(T, PAIR, NAME)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_relay P) {                    \
+    __shared__ __align__(16) T tile[64][66];                                                                         \
     __shared__ hk_cu_i64 at[64];                                                                                     \
     const int tid = threadIdx.x;                                                                                     \
     const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, spots = (hk_cu_u32)(P.pixels + 63) / 64;                    \
+    pass_start();                                                                                                    \
     for (hk_cu_u32 b = blockIdx.x; b < P.tiles; b += gridDim.x) {                                                    \
       const hk_cu_u32 line = b / runs, image = line / spots, n = image / (hk_cu_u32)P.groups;                        \
       const int c0 = (int)(b - line * runs) * 64, s0 = (int)(line - image * spots) * 64;                             \
@@ -56,15 +79,12 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
       __syncthreads();                                                                                               \
       T v[16];                                                                                                       \
       _Pragma("unroll") for (int j = 0; j < 16; ++j) {                                                               \
-        const int i = tid + j * 256, s = P.c_inner ? i / 64 : i % 64, c = P.c_inner ? i % 64 : i / 64;               \
+        const int s = tid % 64, c = tid / 64 + j * 4;                                                                \
         v[j] = at[s] != RELAY_NONE && c0 + c < P.cg ? ((const T *)P.x)[at[s] + (c0 + c) * P.view.channel] : (T)0;    \
       }                                                                                                              \
-      _Pragma("unroll") for (int j = 0; j < 16; ++j) {                                                               \
-        const int i = tid + j * 256;                                                                                 \
-        tile[P.c_inner ? i / 64 : i % 64][P.c_inner ? i % 64 : i / 64] = v[j];                                       \
-      }                                                                                                              \
+      _Pragma("unroll") for (int j = 0; j < 16; ++j) tile[tid % 64][tid / 64 + j * 4] = v[j];                        \
       __syncthreads();                                                                                               \
-      T *to = (T *)P.to + (((hk_cu_i64)n * P.pixels + s0) * P.groups + g) * P.run + c0;                                         \
+      T *to = (T *)P.to + (((hk_cu_i64)n * P.pixels + s0) * P.groups + g) * P.run + c0;                              \
       const int pitch = (int)(P.groups * P.run);                                                                     \
       _Pragma("unroll") for (int j = 0; j < 8; ++j) {                                                                \
         const int i = tid + j * 256, s = i / 32, c = i % 32 * 2;                                                     \
@@ -73,19 +93,58 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
       __syncthreads();                                                                                               \
     }                                                                                                                \
   }
-#define RELAY_NONE (-0x7fffffffffffffffll)
-/* Offset of the first channel of a pixel of the dilated input; RELAY_NONE between its elements. */
-HK_DEV hk_cu_i64 relay_from(const hk_cu_relay *P, hk_cu_i64 n, hk_cu_i64 g, int s) {
-  hk_cu_i64 o = P->view.outer * n + P->view.group * g;
-  if (s >= P->pixels) return RELAY_NONE;
-  for (int d = 2; d >= 0; --d) {
-    const int i = s % P->span[d];
-    if (i % P->dil[d]) return RELAY_NONE;
-    o += i / P->dil[d] * P->view.at[d];
-    s /= P->span[d];
-  }
-  return o;
-}
 RELAY(hk_cu_u8, hk_cu_u16, hk_relay_1)
 RELAY(hk_cu_u16, hk_cu_u32, hk_relay_2)
 RELAY(hk_cu_u32, hk_cu_u64, hk_relay_4)
+
+/* x of contiguous channels: only padding. A thread writes 16 bytes; the short reads of neighbours fall into the same lines. */
+#define RELAY_LAST(T, NAME)                                                                                          \
+  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_relay P) {                    \
+    enum { PER = 16 / sizeof(T) };                                                                                   \
+    pass_start();                                                                                                    \
+    for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * 256 + threadIdx.x; i < P.tiles; i += (hk_cu_i64)gridDim.x * 256) {    \
+      const int run = div_by((int)i, P.by_pieces), c = ((int)i - run * (int)P.by_pieces.d) * PER;                    \
+      const int pixel = div_by(run, P.by_groups), n = div_by(pixel, P.by_pixels);                                    \
+      const hk_cu_i64 from = relay_from(&P, n, run - pixel * (int)P.by_groups.d, pixel - n * (int)P.by_pixels.d);    \
+      __align__(16) T v[PER];                                                                                        \
+      _Pragma("unroll") for (int j = 0; j < PER; ++j)                                                                \
+        v[j] = from != RELAY_NONE && c + j < P.cg ? ((const T *)P.x)[from + c + j] : (T)0;                           \
+      ((uint4 *)P.to)[i] = *(const uint4 *)v;                                                                        \
+    }                                                                                                                \
+  }
+RELAY_LAST(hk_cu_u8, hk_relay_last_1)
+RELAY_LAST(hk_cu_u16, hk_relay_last_2)
+RELAY_LAST(hk_cu_u32, hk_relay_last_4)
+
+/* 16-bit x whose pixels are contiguous and even, as 4-byte pairs: a block turns one tile of 64 pixels x 64 channels. A lane reads two pixels of
+ * channels c and c + 1 and stores two words, [pixel][channel pair]; 16-byte piece q of pixel p lies at q ^ (p / 2 % 8). */
+extern "C" __global__ void __launch_bounds__(256) hk_relay_turn(const __grid_constant__ hk_cu_relay P) {
+  __shared__ __align__(16) hk_cu_u32 tile[64][32];
+  const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, spots = (hk_cu_u32)(P.pixels + 63) / 64;
+  const hk_cu_u32 line = blockIdx.x / runs, image = line / spots, n = image / (hk_cu_u32)P.groups;
+  const int c0 = (int)(blockIdx.x - line * runs) * 64, s0 = (int)(line - image * spots) * 64;
+  const hk_cu_i64 g = image - n * (hk_cu_u32)P.groups;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, s = s0 + lane * 2;
+  const hk_cu_u16 *x = (const hk_cu_u16 *)P.x + P.view.outer * n + P.view.group * g + s;
+  hk_cu_u32 v[8];
+  pass_start();
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    const int c = c0 + (warp + j / 2 * 8) * 2 + j % 2;
+    v[j] = s < P.pixels && c < P.cg ? *(const hk_cu_u32 *)(x + c * P.view.channel) : 0;
+  }
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const int pair = warp + j * 8, at = ((pair / 4) ^ (lane & 7)) * 4 + pair % 4;
+    tile[lane * 2][at] = __byte_perm(v[j * 2], v[j * 2 + 1], 0x5410);
+    tile[lane * 2 + 1][at] = __byte_perm(v[j * 2], v[j * 2 + 1], 0x7632);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < 2; ++j) {
+    const int p = threadIdx.x / 8 + j * 32, q = threadIdx.x % 8;
+    if (s0 + p < P.pixels && c0 + q * 8 < P.run)
+      *(uint4 *)((hk_cu_u16 *)P.to + ((n * P.pixels + s0 + p) * P.groups + g) * P.run + c0 + q * 8) =
+          *(const uint4 *)&tile[p][(q ^ (p / 2 & 7)) * 4];
+  }
+}

@@ -13,6 +13,11 @@ enum {
   HK_CU_USER = 13
 };
 
+/* n / d of 0 <= n < 2^31 by a multiplication: (high(n * mul) + n) >> shift. */
+typedef struct hk_cu_divisor {
+  unsigned d, mul, shift;
+} hk_cu_divisor;
+
 /* Element (g, outer, channel, at..) lies at base + offset + the sum of strides times indices. */
 typedef struct hk_cu_view {
   hk_cu_i64 offset, group, outer, channel, at[3];
@@ -58,7 +63,7 @@ typedef struct hk_cu_tmap {
 /* One wgmma launch. gm counts output pixels (n, then space, the last dimension innermost); a k block is one tap of
  * one 128-byte run of channels, channel run outer, taps inner. */
 typedef struct hk_cu_igemm {
-  hk_cu_tmap xmap;
+  hk_cu_tmap xmap, ymap;             /* ymap: with slab, {channels of a group, groups, pixels} */
   const void *filters;               /* packed: see pack.cu */
   hk_cu_geom g;
   hk_cu_epi e;
@@ -66,13 +71,18 @@ typedef struct hk_cu_igemm {
   int load;                          /* HK_CU_LOAD_* */
   int tiles_m, tiles_n, group_tiles_n; /* tiles_n over all groups */
   int k_blocks, splits;
+  int whole_blocks;                  /* k blocks before those whose channels fill half of their 128 bytes or less */
+  hk_cu_divisor by_out[3], by_wide, by_group, by_k; /* out; tiles_n over clusters; group_tiles_n; kg */
   int y_linear;                      /* y[m] = m * g.y.at[2]: no decode per row */
   int c_linear;
   int k_inner;                       /* y's channels are its contiguous dimension */
   int vector;                        /* 16-byte accesses of y and c are legal */
-  int wide;                          /* and finish_wide.cuh serves: whole eights of channels, no gate, slopes or functions */
-  int tall;                          /* with wide: y's pixels are contiguous instead of its channels */
-  int slim;                          /* with wide: channels contiguous, but neither aligned nor in eights */
+  int wide;                          /* finish_wide.cuh serves: no gate, no slopes; one of slab, strip, turned, tall, slim unless split */
+  int slab;                          /* y leaves by the copy engine: eights of channels, even pixels */
+  int turned;                        /* 16-bit y's pixels are contiguous instead of its channels, 16-byte aligned in eights */
+  int tall;                          /* any other y of contiguous pixels in pairs */
+  int strip;                         /* one tile holds all channels, and pixels follow each other without a gap: 16-bit y */
+  int slim;                          /* channels contiguous, but neither aligned nor in eights */
   int late;                          /* a clamp to [late_lo, late_hi] follows the residual */
   float late_lo, late_hi;
 } hk_cu_igemm;
@@ -80,15 +90,18 @@ typedef struct hk_cu_igemm {
 enum { HK_CU_LOAD_TILED = 2, HK_CU_LOAD_1D = 3, HK_CU_LOAD_2D = 4, HK_CU_LOAD_3D = 5 };
 
 /* x laid out anew: to[n][space][group][run] with channels innermost, padded with zeros to `run` a group, input dilation
- * filled in. */
+ * filled in. Its last dimension starts `shift` before x's first element: padding is written out where a window is folded. */
 typedef struct hk_cu_relay {
   const void *x;
   void *to;
   hk_cu_view view;
-  hk_cu_i64 n, groups, cg, run, pixels, tiles;
-  int in[3], span[3], dil[3];
+  hk_cu_i64 n, groups, cg, run, pixels;
+  hk_cu_i64 tiles;                   /* of 64 pixels x 64 channels; with c_inner, pieces of 16 bytes */
+  int in[3], span[3], dil[3];        /* of x; of to */
+  int shift;
   int bytes;
   int c_inner;                       /* x's channels are its contiguous dimension, else its last dimension */
+  hk_cu_divisor by_span[3], by_pieces, by_groups, by_pixels; /* pieces: of 16 bytes in a run */
 } hk_cu_relay;
 
 /* Packing of filters into the exact shared-memory images of the tiles. */
@@ -102,6 +115,7 @@ typedef struct hk_cu_pack {
   int bn, group_tiles_n, k_blocks;
   int gate;                          /* columns of a 32-chunk: 16 channels, then their 16 partners */
   int parts;                         /* 2: the high part rounded to tf32, then the rest */
+  int fold, fold_run;                /* not 0: channel c of the images is channel c % fold_run of tap c / fold_run < fold of the last dimension */
 } hk_cu_pack;
 
 #endif

@@ -106,6 +106,17 @@ HK_DEV void copy_im2col_3d(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, 
         "h"(s), "h"(r), "h"(t)
         : "memory");
 }
+/* A box from shared memory to y, innermost coordinate first; what lies outside y is not written. */
+HK_DEV void copy_out(const hk_cu_tmap *map, hk_cu_u32 src, int a, int b, int c) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(src), "r"(a), "r"(b),
+               "r"(c)
+               : "memory");
+}
+HK_DEV void copy_out_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/* Until all but the latest n groups of this thread have been read from shared memory. */
+#define copy_out_wait(n) asm volatile("cp.async.bulk.wait_group.read " #n ";" ::: "memory")
+/* Nothing that an earlier kernel of the same call writes may be read before this. */
+HK_DEV void pass_wait(void) { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 HK_DEV void prefetch_map(const hk_cu_tmap *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 
 HK_DEV void wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -114,6 +125,26 @@ HK_DEV void wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;"
 
 #define regs_shrink(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 " #n ";")
 #define regs_grow(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 " #n ";")
+
+/* 8x8 matrices of 16-bit pairs between registers and shared memory; lane l names row l % 8 of matrix l / 8. */
+HK_DEV void matrix_put(int n, hk_cu_u32 at, const hk_cu_u32 *v) {
+  if (n == 4)
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
+  else if (n == 2) asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(v[0]), "r"(v[1]) : "memory");
+  else asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(at), "r"(v[0]) : "memory");
+}
+/* The same transposed: a row in memory is a column of the matrix. */
+HK_DEV void matrix_turn(int n, hk_cu_u32 at, const hk_cu_u32 *v) {
+  if (n == 4)
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
+  else asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(v[0]), "r"(v[1]) : "memory");
+}
+HK_DEV void matrix_get(int n, hk_cu_u32 at, hk_cu_u32 *v) {
+  if (n == 4)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(at) : "memory");
+  else if (n == 2) asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(v[0]), "=r"(v[1]) : "r"(at) : "memory");
+  else asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(v[0]) : "r"(at) : "memory");
+}
 
 HK_DEV void fence_async(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 HK_DEV void sync_some(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }

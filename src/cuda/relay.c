@@ -1,57 +1,105 @@
 /* x laid out for the copy engine in the plan's workspace: channels innermost, each group padded with zeros to whole 128-byte
  * runs (one group: to 16 bytes), input dilation filled in. Serves what im2col cannot walk where it lies: channels-first,
- * odd channel counts, narrow groups, batch groups, input dilation, negative or unaligned strides. */
+ * odd channel counts, narrow groups, batch groups, input dilation, negative or unaligned strides.
+ *
+ * Folding: with one group and no dilation along the last dimension, the win[2] neighbouring pixels that a window covers are one run of
+ * win[2] * c contiguous channels, if the padding of that dimension is written out. The kernel then sees win[2] times the
+ * channels and a window of 1: fewer, fuller k blocks where c fills its last 128 bytes badly (67 channels, 3x3: 12 blocks
+ * instead of 18). Pixels overlap in memory; only their pitch has to be a multiple of 16 bytes. */
 #include "cuda/cuda.h"
 
 #include <stdio.h>
 #include <string.h>
 
+static int64_t padded(const hk_geom *g) {
+  return hk_round_up(g->c, (g->groups > 1 ? 128 : 16) / (int64_t)hk_type_bytes(g->x_type));
+}
+
+/* Pixels of the last dimension that the windows reach, padding included. */
+static int64_t reach(const hk_geom *g) { return (g->out[2] - 1) * g->stride[2] + g->win[2]; }
+
+static bool folds(const hk_geom *g) {
+  const int64_t run = padded(g), block = 128 / (int64_t)hk_type_bytes(g->x_type), s = g->win[2];
+  return g->groups == 1 && s > 1 && g->dil[2] == 1 && hk_ceil_div(run * s, block) < hk_ceil_div(run, block) * s && reach(g) < INT32_MAX / 2;
+}
+
 /* The geometry that the igemm kernel then sees. */
 static hk_geom relaid(const hk_geom *g) {
   hk_geom to = *g;
-  const int64_t unit = (g->groups > 1 ? 128 : 16) / (int64_t)hk_type_bytes(g->x_type);
-  to.c = hk_round_up(g->c, unit);
-  to.gk = to.c * g->taps;
+  const int64_t run = padded(g);
+  int64_t width = g->in_span[2];
+  to.c = run;
   to.batch_grouped = false;
   for (int d = 0; d < 3; ++d) to.in[d] = g->in_span[d], to.in_dil[d] = 1;
+  if (folds(g)) {
+    width = reach(g);
+    to.c = run * g->win[2];
+    to.in[2] = width - g->win[2] + 1;
+    to.lo[2] = to.hi[2] = 0;
+    to.taps = g->taps / g->win[2];
+    to.win[2] = 1;
+  }
+  to.gk = to.c * to.taps;
   to.x = (hk_strides){.group = to.c, .channel = 1};
-  to.x.at[2] = to.c * g->groups;
-  to.x.at[1] = to.x.at[2] * to.in[2];
+  to.x.at[2] = run * g->groups;
+  to.x.at[1] = to.x.at[2] * width;
   to.x.at[0] = to.x.at[1] * to.in[1];
   to.x.outer = to.x.at[0] * to.in[0];
   return to;
 }
 
+int64_t hk_cu_relay_fold(const hk_geom *g) { return folds(g) ? padded(g) : 0; }
+
 bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) {
   hk_cu_map map;
   int64_t pixels;
   *to = relaid(g);
-  if (!hk_mul_checked(to->in[0] * to->in[1], to->in[2], &pixels) || pixels > INT32_MAX - 64)
+  if (!hk_mul_checked(to->in[0] * to->in[1], folds(g) ? reach(g) : to->in[2], &pixels) || pixels > INT32_MAX - 64)
     return snprintf(why, HK_CU_REASON, "an image of more than 2^31 pixels"), false;
-  if (g->n * g->groups * hk_ceil_div(pixels, 64) * hk_ceil_div(to->c, 64) > INT32_MAX)
-    return snprintf(why, HK_CU_REASON, "more tiles of x than 2^31"), false;
+  if ((double)g->n * g->groups * pixels * padded(g) * hk_type_bytes(g->x_type) / 16 >= INT32_MAX)
+    return snprintf(why, HK_CU_REASON, "more than 2^31 pieces of x"), false;
   *bytes = (size_t)(to->x.outer * g->n) * hk_type_bytes(g->x_type);
   return hk_cu_map_make(to, &map, why);
 }
 
+/* 16-bit pixels that can be read two at a time and turned as they stand. */
+static bool turns(const hk_geom *g, const hk_cu_relay *p) {
+  const int64_t even[] = {g->x.channel, g->x.outer * (g->n > 1), g->x.group * (g->groups > 1), p->pixels};
+  if (p->bytes != 2 || p->shift || p->span[2] != p->in[2] || g->x.at[2] != 1 || g->batch_grouped) return false;
+  if ((g->in[1] > 1 && g->x.at[1] != g->in[2]) || (g->in[0] > 1 && g->x.at[0] != g->in[1] * g->in[2])) return false;
+  for (int d = 0; d < 3; ++d)
+    if (g->in_dil[d] != 1) return false;
+  for (int i = 0; i < HK_COUNT(even); ++i)
+    if (even[i] % 2) return false;
+  return true;
+}
+
 hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
+  static const char *const names[2][3] = {{"hk_relay_1", "hk_relay_2", "hk_relay_4"}, {"hk_relay_last_1", "hk_relay_last_2", "hk_relay_last_4"}};
   const hk_geom to = relaid(g);
   hk_cu_relay *p = &s->params;
   memset(s, 0, sizeof *s);
   p->view = (hk_cu_view){0, g->x.group, g->x.outer, g->x.channel, {g->x.at[0], g->x.at[1], g->x.at[2]}};
-  p->n = g->n, p->groups = g->groups, p->cg = g->c, p->run = to.c;
-  p->pixels = to.in[0] * to.in[1] * to.in[2];
+  p->n = g->n, p->groups = g->groups, p->cg = g->c, p->run = padded(g);
   for (int d = 0; d < 3; ++d) p->in[d] = (int)g->in[d], p->span[d] = (int)to.in[d], p->dil[d] = (int)g->in_dil[d];
+  if (folds(g)) p->span[2] = (int)reach(g), p->shift = (int)g->lo[2];
+  p->pixels = (int64_t)p->span[0] * p->span[1] * p->span[2];
   p->bytes = (int)hk_type_bytes(g->x_type);
   p->c_inner = g->x.channel == 1;
-  p->tiles = g->n * g->groups * hk_ceil_div(p->pixels, 64) * hk_ceil_div(p->run, 64);
-  s->blocks = hk_min64(p->tiles, 132 * 8);
-  return hk_cu_kernel_find("pack", p->bytes == 1 ? "hk_relay_1" : p->bytes == 2 ? "hk_relay_2" : "hk_relay_4", 0, &s->kernel);
+  const int64_t pieces = p->run * p->bytes / 16;
+  for (int d = 0; d < 3; ++d) p->by_span[d] = hk_cu_divisor_make(p->span[d]);
+  p->by_pieces = hk_cu_divisor_make(pieces), p->by_groups = hk_cu_divisor_make(g->groups), p->by_pixels = hk_cu_divisor_make(p->pixels);
+  p->tiles = g->n * g->groups * (p->c_inner ? p->pixels * pieces : hk_ceil_div(p->pixels, 64) * hk_ceil_div(p->run, 64));
+  s->blocks = p->c_inner ? hk_ceil_div(p->tiles, 256) : hk_min64(p->tiles, 132 * 8);
+  hk_status status = hk_cu_kernel_find("pack", names[p->c_inner][p->bytes / 2], 0, &s->kernel);
+  if (!status && !p->c_inner && turns(g, p)) status = hk_cu_kernel_find("pack", "hk_relay_turn", 0, &s->turn);
+  return status;
 }
 
 hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, void *stream) {
   hk_cu_relay p = s->params;
   p.x = x;
   p.to = to;
+  if (s->turn && (uintptr_t)x % 4 == 0) return hk_cu_kernel_run(s->turn, p.tiles, 256, 1, 0, stream, &p);
   return hk_cu_kernel_run(s->kernel, s->blocks, 256, 1, 0, stream, &p);
 }

@@ -58,6 +58,11 @@ const int hk_cu_row_count = HK_COUNT(hk_cu_rows);
 
 int hk_cu_row_shared(const hk_cu_row *r) { return HK_IGEMM_SMEM(r->mi, r->wgs, r->nc, r->bn, r->parts, r->stages, r->chunk, r->split); }
 
+bool hk_cu_row_strips(const hk_cu_row *r) {
+  return r->split == 1 && HK_IGEMM_STRIPS(HK_IGEMM_RING(r->mi, r->wgs, r->bn, r->parts, r->stages), r->nc, r->bn) > 0;
+}
+int hk_cu_row_slot(const hk_cu_row *r) { return HK_IGEMM_SLOT_ROWS(HK_IGEMM_RING(r->mi, r->wgs, r->bn, r->parts, r->stages), r->nc); }
+
 static int64_t k_blocks(const hk_cu_row *r, const hk_geom *g) {
   return hk_ceil_div(g->c * (int64_t)hk_type_bytes(r->type), 128) * g->taps;
 }
@@ -82,20 +87,24 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, 
   const int64_t units = hk_ceil_div(tiles_m, r->cm) * hk_ceil_div(tiles_n, r->cn);
   const int slots = processors / cluster;
   const double waves = (double)hk_ceil_div(units, slots > 0 ? slots : 1);
-  const double tensor = bm * (double)bn / 32 * (r->type == HK_F8E4M3 ? 1.4 : r->parts == 2 ? 3.4 : 1);
+  const double tensor = bm * (double)hk_round_up(bn, 16) / 32 * (r->type == HK_F8E4M3 ? 1.4 : r->parts == 2 ? 3.4 : 1);
   const double shared = 0.86 * (bm / 64 * (64.0 + bn) + bm + bn);
   double block = tensor > shared ? tensor : shared;
   if (r->cm * r->cn > 1) block *= 1.02; /* blocks of a cluster wait for each other */
-  /* a residual's loads and the special functions of smooth activations each cost about as much as the stores */
-  const double extra = 1 + (e->e.residual != HK_RESIDUAL_NONE) + e->transcendental + 3 * (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store);
-  const double finish = (r->split > 1 ? 500 + 0.55 * bm * bn : 800 + bm * (double)bn / 16) * extra;
+  /* Clocks of an epilogue: the copies out, of 16 or 8 rows by up to 128 bytes, and for each of a thread's values about 40 more for a
+   * smooth activation, a residual or a function of the caller's (vae_256_256: 12 us each in four tiles of 128x256 a processor) */
+  const int heavy = (e->e.residual != HK_RESIDUAL_NONE) + e->transcendental + (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store);
+  int span = 128;
+  while (bn * 2 % span) span /= 2;
+  const double copies = r->mi * (bn * 2.0 / span) * (16.0 / hk_cu_row_slot(r));
+  const double finish = r->split > 1 ? (500 + 0.55 * bm * bn) * (1 + heavy) : 400 + 200 * copies + 40.0 * heavy * r->mi * bn / 2;
   const double work = (double)hk_ceil_div(k_blocks(r, g), r->split) * block;
   /* consumers that take turns hide all but the last epilogue, or are bound by epilogues, two at a time */
   const bool turns = r->wgs < r->nc;
   const double each = turns ? (work > finish / 2 ? work : finish / 2) : work + finish;
   const double tile = each + (turns ? finish / waves : 0);
-  /* memory-bound launches reached 2.9 TB/s of the least bytes; the lesser term breaks ties */
-  const double least = g->bytes / 2.9e12;
+  /* memory-bound launches reached 3.4 TB/s of the least bytes; the lesser term breaks ties */
+  const double least = g->bytes / 3.4e12;
   const double busy = waves * tile / 1.5e9;
   return 3e-6 + (busy > least ? busy + 0.05 * least : least + 0.05 * busy);
 }

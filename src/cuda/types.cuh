@@ -10,6 +10,8 @@ typedef unsigned int hk_cu_u32;
 typedef unsigned short hk_cu_u16;
 typedef unsigned char hk_cu_u8;
 
+HK_DEV int div_by(int n, hk_cu_divisor by) { return (int)((__umulhi((hk_cu_u32)n, by.mul) + (hk_cu_u32)n) >> by.shift); }
+
 HK_DEV float f32_from_f16(hk_cu_u16 h) {
   float v;
   asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h));

@@ -142,7 +142,8 @@ static hk_status build(hk_plan *plan) {
   own->x_bytes = sight.x_bytes;
   /* a batch-invariant decision was made for one image */
   plan->decision.workspace_bytes = sight.x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(row, &sight.g));
-  hk_status s = hk_cu_igemm_build(&own->igemm, row, &sight.g, &t->epi, t->geom.c, t->options.unaligned);
+  hk_status s = hk_cu_igemm_build(&own->igemm, row, &sight.g, &t->epi, t->geom.c,
+                                  own->relaid ? hk_cu_relay_fold(&t->geom) : 0, t->options.unaligned);
   if (!s && own->relaid) s = hk_cu_relay_build(&own->relay, &t->geom);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
   if (!s && t->f_now && !hk_plan_shares(plan)) s = pack(plan, &sight, own, w);
@@ -157,6 +158,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_cu_weights *w = plan->packed->f;
   hk_cu_call c = hk_plan_cuda_call(plan, call);
   hk_status s = HK_OK;
+  c.chained = own->relaid || !plan->task.f_now;
   if (own->relaid) {
     s = hk_cu_relay_run(&own->relay, call->x, call->workspace, call->stream);
     c.x = call->workspace;

@@ -143,6 +143,50 @@ static void refusals(void) {
   }
 }
 
+/* A folded window: the copy engine must still find its pixels, and the run of channels from there must be the pixels that
+ * the window covers along the last dimension, padding included. */
+static void folded(void) {
+  static const hk_conv_desc cases[] = {
+      {.rank = 2, .n = 2, .c = 67, .k = 8, .in = {9, 7}, .window = {3, 3}, .pad_lo = {1, 1}, .pad_hi = {1, 1}},
+      {.rank = 2, .n = 3, .c = 35, .k = 8, .in = {6, 11}, .window = {2, 3}, .stride = {1, 2}, .pad_lo = {0, 2}, .pad_hi = {1, 1}},
+      {.rank = 1, .n = 2, .c = 3, .k = 8, .in = {40}, .window = {5}, .stride = {3}, .pad_lo = {4}},
+      {.rank = 3, .n = 2, .c = 19, .k = 8, .in = {4, 5, 6}, .window = {2, 1, 3}, .dilation = {2, 1, 1}, .pad_hi = {2, 0, 1}},
+  };
+  for (int i = 0; i < HK_COUNT(cases); ++i) {
+    const hk_geom g = make(cases[i]);
+    hk_geom to;
+    hk_cu_map m;
+    size_t bytes;
+    char why[HK_CU_REASON];
+    const int64_t run = hk_cu_relay_fold(&g), width = (g.out[2] - 1) * g.stride[2] + g.win[2];
+    CHECK(run >= g.c && run % 8 == 0, "case %d does not fold", i);
+    CHECK(hk_cu_relay_takes(&g, &to, &bytes, why) && hk_cu_map_make(&to, &m, why), "case %d: %s", i, why);
+    CHECK(to.c == run * g.win[2] && to.win[2] == 1 && to.taps * g.win[2] == g.taps && to.gm == g.gm, "case %d", i);
+    CHECK((int64_t)bytes == g.n * g.in[0] * g.in[1] * width * run * 2, "case %d: %zu bytes", i, bytes);
+    if (m.load != HK_CU_LOAD_TILED) check_walk(&to, &m, "folded");
+    for (int64_t pixel = 0; pixel < g.gm; ++pixel) {
+      const int64_t first[3] = {0, 0, 0}, at = wanted(&to, pixel, first);
+      /* the last pixel of the run is the last that the window covers */
+      if (at >= 0)
+        CHECK(at % run == 0 && at / run % width == pixel % g.out[2] * g.stride[2] && at + to.c <= (int64_t)bytes / 2,
+              "case %d: pixel %lld at %lld", i, (long long)pixel, (long long)at);
+    }
+  }
+  const hk_geom even = make((hk_conv_desc){.rank = 2, .n = 2, .c = 64, .k = 8, .in = {9, 9}, .window = {3, 3}});
+  const hk_geom wide = make((hk_conv_desc){.rank = 2, .n = 2, .c = 67, .k = 8, .in = {9, 9}, .window = {3, 3}, .dilation = {1, 2}});
+  CHECK(!hk_cu_relay_fold(&even) && !hk_cu_relay_fold(&wide), "full runs and dilated windows do not fold");
+}
+
+static void divisors(void) {
+  static const int64_t n[] = {0, 1, 2, 3, 62, 63, 64, 65, 12543, 12544, 99999, (1 << 24) - 1, 1 << 24, INT32_MAX - 1, INT32_MAX};
+  for (int64_t d = 1; d < INT32_MAX; d += d < 300 ? 1 : d / 7)
+    for (int i = 0; i < HK_COUNT(n); ++i) {
+      const hk_cu_divisor by = hk_cu_divisor_make(d);
+      const uint32_t got = ((uint32_t)((uint64_t)n[i] * by.mul >> 32) + (uint32_t)n[i]) >> by.shift;
+      CHECK(got == n[i] / d, "%lld / %lld is not %u", (long long)n[i], (long long)d, got);
+    }
+}
+
 /* Every row must be reachable by its knobs alone, and its estimate must fall when the work does. */
 static void rows(void) {
   const hk_geom big = make((hk_conv_desc){.rank = 2, .n = 8, .c = 256, .k = 640, .in = {56, 56}, .window = {3, 3}});
@@ -179,6 +223,8 @@ int main(void) {
   sources();
   cropped();
   refusals();
+  folded();
+  divisors();
   rows();
   return hk_test_end();
 }

@@ -24,6 +24,7 @@ static const gpu_case geometries[] = {
     {"2d_n2_c160_i12x10_k136_w3_p1_f8e4m3:f8e4m3:f32_last", "none", 0, 0, 0},
     {"2d_n2_c160_i12x10_k136_w3_p1_f8e4m3_last", "none", 0, 0, 0},
     {"2d_n2_c64_i12x10_k40_w3_p1_bf16:bf16:f16_last", "none", 0, 0, 0},
+    {"2d_n2_c128_i20_k144_w3_p1_g2_bf16_last", "bias+relu+sum:1", 0, 0, 0},
 };
 static const gpu_case general[] = {
     {"2d_n2_c5_i9x8_k7_w3_p1_f32_first", "none", 0, 0, 0},
@@ -42,6 +43,20 @@ static const gpu_case general[] = {
     {"2d_n2_c128_i20x20_k64_w3_p1_g8_bf16_last", "none", 0, 0, 0},
     {"2d_n2_c40_i9x8_k64_w3_l2_p1_bf16_last", "none", 0, 0, 0},
     {"2d_n4_c48_i9x8_k8_w3_b2_bf16_first", "none", 0, 0, 1},
+    /* windows folded into channels: padding on one side, cropped, strided, one and three dimensions */
+    {"2d_n3_c67_i9x11_k136_w3_s1x2_p1:0x2:1_f16_last", "bias", 0, 0, 0},
+    {"2d_n2_c35_i10x12_k40_w2x3_p0:1x-1:3_bf16:bf16:f32_last", "none", 0, 0, 1},
+    {"1d_n3_c72_i100_k129_w5_p2:4_bf16_first", "relu", 0, 0, 0},
+    {"3d_n2_c19_i5x6x7_k24_w2x1x3_p1_bf16_last", "none", 0, 0, 0},
+    {"2d_n2_c67_i9x8_k40_w3_p1_f8e4m3:f8e4m3:f32_last", "none", 0, 0, 0},
+    {"2d_n2_c33_i9x8_k40_w3_p1_f32_last", "none", 0, HK_MATH_TF32 | HK_MATH_SPLIT_F32, 0},
+    /* turned copies of y: images shorter than a tile, groups, a bias of every channel */
+    {"2d_n9_c64_i4x4_k144_w3_p1_bf16_first", "scale+bias", 0, 0, 0},
+    {"2d_n3_c128_i10x12_k80_w3_p1_g2_f16_first", "bias+relu", 0, 0, 0},
+    {"1d_n5_c64_i40_k264_w1_f16_first", "none", 0, 0, 0},
+    /* x channels-first and y channels-last, and the other way round */
+    {"2d_n2_c64_i9x8_k64_w3x3_p1_bf16_xs=0.4608.4608.72.8.1_fs=0.0.576.9.3.1_ys=0.64.4608.1.512.64", "bias", 0, 0, 0},
+    {"2d_n2_c64_i9x8_k64_w3x3_p1_bf16_xs=0.64.4608.1.512.64_fs=0.0.576.9.3.1_ys=0.4608.4608.72.8.1", "bias", 0, 0, 0},
 };
 static const char *const epilogues[] = {
     "scale", "scale1+bias", "bias+relu", "bias+clip:-1:6", "leaky:0.25", "prelu", "sigmoid", "bias+silu", "tanh", "gelu",
