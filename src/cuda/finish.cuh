@@ -60,7 +60,7 @@ HK_DEV finish_asked finish_ask(const hk_cu_igemm *P, igemm_tile t, igemm_place a
 /* Row offsets of y and the residual for `count` pixels from m0, once a tile, by `threads` threads. */
 HK_DEV void finish_prepare(const hk_cu_igemm *P, int m0, int count, int tid, int threads, hk_cu_i64 *rows) {
   const hk_cu_epi *e = &P->e;
-  const int need = !P->wide || P->tall || (P->slim && !P->y_linear) || (e->residual && !P->c_linear);
+  const int need = !P->wide || P->tall || (!P->y_linear && !P->turned) || (e->residual && !P->c_linear);
   for (int r = tid; need && r < count; r += threads)
     if (m0 + r < P->gm) {
       rows[r * 2] = finish_offset(P->by_out, &P->g.y, P->y_linear, m0 + r);
