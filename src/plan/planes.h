@@ -20,6 +20,7 @@ typedef struct hk_planes_own {
   int64_t bm, groups_m, bs, splits; /* channels packed together; how many such; per job; jobs a strip */
   int64_t grids, strips;         /* of the gathering loop */
   int64_t chunks;                /* flat: jobs an image is cut into */
+  int64_t cuts, each, more;      /* flat: strips of an image, their vectors, how many have one more */
 } hk_planes_own;
 
 /* Strip `index` of a grid: nearly equal numbers of vectors, the last cut to the pixels there are. */

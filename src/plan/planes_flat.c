@@ -54,9 +54,8 @@ static void run_strips(const hk_plan *plan, hk_pgemm_args a, int64_t at, int64_t
 /* Strips first..end-1 of an image, cut as hk_strip_get does: `more` of one vector more than the rest. */
 static void run_chunk(const hk_plan *plan, const hk_pgemm_args *a, int64_t first, int64_t end) {
   const hk_planes_own *o = plan->own;
-  const int64_t pixels = plan->task.geom.pixels, vectors = hk_ceil_div(pixels, o->lanes);
-  const int64_t count = hk_ceil_div(vectors, o->most), each = vectors / count, more = vectors % count;
-  const bool moved = end == count && pixels % o->lanes;
+  const int64_t pixels = plan->task.geom.pixels, each = o->each, more = o->more;
+  const bool moved = end == o->cuts && (o->cuts * each + more) * o->lanes > pixels;
   const int64_t last = moved ? end - 1 : end;
   const int64_t turn = hk_max64(first, hk_min64(more, last));
   run_strips(plan, *a, first * (each + 1) * o->lanes, each + 1, turn - first);
@@ -71,9 +70,13 @@ static void body(void *context, int64_t i) {
   const hk_geom *g = &plan->task.geom;
   const hk_fuse *fuse = &o->fuse;
   const hk_epi *epi = &plan->task.epi;
-  const int64_t split = i % o->splits, chunk = i / o->splits % o->chunks, image = i / o->splits / o->chunks;
-  const int64_t group = image % g->groups, n = image / g->groups;
-  const int64_t strips = hk_strip_count(g->pixels, o->lanes, o->most);
+  int64_t split = 0, chunk = 0, group = 0, n = 0;
+  if (i) { /* spares a single small job the divisions */
+    const int64_t image = i / o->splits / o->chunks;
+    split = i % o->splits, chunk = i / o->splits % o->chunks, group = image % g->groups, n = image / g->groups;
+  }
+  const bool one = o->chunks == 1;
+  const int64_t first = one ? 0 : chunk * o->cuts / o->chunks, end = one ? o->cuts : (chunk + 1) * o->cuts / o->chunks;
   const hk_pgemm_segment x = {(const float *)j->call->x + n * g->x.outer + group * g->x.group, 0, g->c};
   _Alignas(HK_ALIGN) float scale[HK_PLANES_SET], bias[HK_PLANES_SET];
   hk_pgemm_args a = {.depth = g->gk, .segments = 1, .b_step = g->x.channel, .seg = &x, .flags = fuse->flags, .beta = fuse->beta,
@@ -87,7 +90,7 @@ static void body(void *context, int64_t i) {
     if (epi->e.residual)
       a.c = (const float *)j->call->c + n * epi->c.outer + group * epi->c.group + m0 * epi->c.channel;
     if (fuse->flags & HK_IGEMM_AFFINE) hk_fuse_affine(plan, j->call, k, a.count, a.count, scale, bias);
-    run_chunk(plan, &a, chunk * strips / o->chunks, (chunk + 1) * strips / o->chunks);
+    run_chunk(plan, &a, first, end);
   }
 }
 
