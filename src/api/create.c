@@ -23,6 +23,7 @@ hk_status hk_plan_create(hk_plan **plan, const hk_problem *p, const hk_epilogue 
   const double start = hk_clock();
   const char *text = o && o->size == sizeof *o ? o->decision : NULL;
   hk_status s = hk_task_make(&task, p, e, o, w);
+  if (!s && task.f_now) task.wild = hk_task_is_wild(&task, w->f);
   const char *source = "forced";
   if (!s) s = text ? hk_decision_parse(&task, text, &d) : hk_planner_decide(&task, w, &d, &source);
   if (!s && task.options.limit_workspace && d.workspace_bytes > task.options.workspace_limit_bytes)

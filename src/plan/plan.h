@@ -125,6 +125,8 @@ bool hk_algo_tames(const hk_algo *a, const hk_task *t, char *why);
 /* plan.c: from a decision to a plan. like (may be NULL): a plan whose packed weights are shared. */
 hk_status hk_plan_build(hk_plan **plan, const hk_task *task, const hk_decision *d, const hk_weights *w,
                         const hk_plan *like);
+/* What task.wild should be for these weights; hk_task_make, which sees stand-ins too, reads none. */
+bool hk_task_is_wild(const hk_task *task, const void *f);
 hk_status hk_task_make(hk_task *task, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
                        const hk_weights *w);
 

@@ -52,6 +52,10 @@ static bool all_finite(const hk_geom *g, const void *f) {
   return true;
 }
 
+bool hk_task_is_wild(const hk_task *t, const void *f) {
+  return t->f_now && t->options.device == HK_CPU && t->geom.gm && leaves_x(&t->geom) && !all_finite(&t->geom, f);
+}
+
 hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
                        const hk_weights *w) {
   hk_status s;
@@ -73,7 +77,6 @@ hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, co
   t->isa = t->options.isa ? t->options.isa : hk_cpu_best_isa();
   t->f_now = w && w->f;
   t->f_zero_per_k = w && w->f_zero;
-  t->wild = t->f_now && t->options.device == HK_CPU && leaves_x(&t->geom) && t->geom.gm && !all_finite(&t->geom, w->f);
   if (t->f_zero_per_k && t->geom.acc_type != HK_S32) return hk_fail(HK_INVALID, "weights.f_zero needs int8 types");
   if (t->epi.e.act == HK_ACT_PRELU || t->epi.e.act2 == HK_ACT_PRELU)
     if (!w || !w->slopes) return hk_fail(HK_INVALID, "act = prelu needs weights.slopes at creation");
