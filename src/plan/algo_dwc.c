@@ -9,7 +9,6 @@
 
 #define CYCLES 3e9         /* of the cost model */
 #define STAGED_TAPS 12     /* shortest window worth a copy */
-#define BLOCK_NOW 16384    /* floats of a block's weights put in order on the stack */
 #define PASS 16            /* chains of a pass when x streams through the caches */
 #define STRETCH 6144       /* floats of a staged stretch that stay in L1 */
 
@@ -111,7 +110,7 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->f_block = g->taps * p->vw * hk_max64(1, p->inputs);
   p->chain = whole_chain(g, p);
   p->cols_staged = (p->tile - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] + 1;
-  const int64_t rows = g->win[0] * g->win[1], room = HK_DW_BUFFER / p->vw - 2;
+  const int64_t rows = g->win[0] * g->win[1], room = HK_DWC_STAGE / p->vw - 2;
   if (p->source == HK_DWC_STAGED && (p->unit > 1 || rows > room || p->cols_staged > room / rows))
     return refuse(why, "source=1 needs a window that fits the buffer, unit=1");
   /* more tiles while the buffer stays in L1 */
@@ -122,7 +121,7 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   if (p->chains < 0 || (p->chains == 0 && p->run_count > HK_DWC_RUNS && p->source == HK_DWC_DIRECT) || p->chains > HK_DWC_RUNS)
     return refuse(why, "the window has too many chains for one pass");
   if (p->chains && !resumes(t, p)) return refuse(why, "several passes need source=0, an f32 y and an epilogue that fuses, without residual");
-  if (!t->f_now && p->f_block > BLOCK_NOW) return refuse(why, "the window is too large for weights at execute");
+  if (!t->f_now && p->f_block > HK_DWC_WEIGHTS) return refuse(why, "the window is too large for weights at execute");
   return true;
 }
 

@@ -11,7 +11,12 @@
 
 enum { HK_DWC_DIRECT = 0, HK_DWC_STAGED = 1 };
 enum { HK_DWC_SOURCE, HK_DWC_UNIT, HK_DWC_TILE, HK_DWC_SHARDS, HK_DWC_PARTS, HK_DWC_CHAINS };
-#define HK_DWC_RUNS 512 /* most runs of a pass, kept on the stack with their edges */
+/* What a task keeps on its stack, less than 64 KiB in all: the runs of a pass with their edges, a staged stretch, the
+ * weights of a block when they come at execute, sums that wait for hk_plan_store_row. */
+#define HK_DWC_RUNS 512
+#define HK_DWC_STAGE 7168
+#define HK_DWC_WEIGHTS 6144
+#define HK_DWC_SUMS 2048
 
 /* A chain of taps of one window row. */
 typedef struct hk_dwc_run_of {

@@ -3,9 +3,6 @@
 
 #include "plan/dwc.h"
 
-#define SCRATCH 6144  /* floats of sums that wait for hk_plan_store_row */
-#define BLOCK_NOW 16384
-
 typedef struct job {
   const hk_plan *plan;
   const hk_call *call;
@@ -48,8 +45,8 @@ static void store_pixels(const job *j, const spot *s, int64_t q, int64_t pixels,
 static void emit_rows(const job *j, const hk_dwc_args *all, const spot *s, int64_t q, int64_t pixels, int64_t block) {
   const hk_dwc *p = j->p;
   const int64_t channels = p->block_groups * j->g->k;
-  const int64_t most = hk_max64(1, SCRATCH / (all->pixels * p->vw));
-  float scratch[SCRATCH];
+  const int64_t most = hk_max64(1, HK_DWC_SUMS / (all->pixels * p->vw));
+  float scratch[HK_DWC_SUMS];
   hk_dwc_args a = *all;
   a.fuse.flags = 0;
   a.past = 0;
@@ -226,7 +223,7 @@ static void stage(const job *j, const spot *s, int64_t block, int64_t q, int64_t
 static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
   const hk_geom *g = j->g;
   const hk_dwc *p = j->p;
-  _Alignas(HK_ALIGN) float buffer[HK_DW_BUFFER];
+  _Alignas(HK_ALIGN) float buffer[HK_DWC_STAGE];
   hk_dwc_args *a = &j->a;
   a->runs = p->runs;
   a->tiles = 1;
@@ -278,7 +275,7 @@ static void run_items(job *j, int64_t item, int64_t last) {
 
 /* weights given at execute: one block at a time is put in order on the stack */
 static void run_unpacked(job *j, int64_t from, int64_t to, int64_t item, int64_t last) {
-  _Alignas(HK_ALIGN) float weights[BLOCK_NOW];
+  _Alignas(HK_ALIGN) float weights[HK_DWC_WEIGHTS];
   for (int64_t b = from; b < to; b++) {
     hk_dwc_pack(j->g, j->p, (const float *)(const void *)j->call->f, b, weights);
     j->from = b;
