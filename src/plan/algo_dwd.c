@@ -32,7 +32,9 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const double vw = (double)d->kernel->nr, vectors = (double)hk_ceil_div(g->win[2], d->kernel->nr);
   const double product = 2.0 * vw / (hk_cost_peak(d->kernel->isa) / CYCLES);
   const double rows = (double)g->gm * (double)(g->groups * g->k) * (double)(g->win[0] * g->win[1]);
-  const double cycles = rows * (vectors * 2.0 * product + 12.0) + (double)g->gm * (double)(g->groups * g->k) * 10.0;
+  /* every call's sums go through the plan's epilogue */
+  const double calls = (double)(g->n * g->out[0] * g->out[1] * hk_ceil_div(g->out[2], OUTPUTS)) * (double)(g->groups * g->k);
+  const double cycles = rows * (vectors * 2.0 * product + 12.0) + calls * 80.0;
   return 5e-8 + hk_cost_spread(cycles / CYCLES + 0.5 * hk_cost_move(g->bytes, g->bytes), d->knob[SHARDS] * d->knob[PARTS], t->threads);
 }
 
