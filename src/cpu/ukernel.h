@@ -299,6 +299,7 @@ typedef struct hk_dwc_args {
   int64_t x_step, y_step, c_step;    /* from pixel to pixel */
   int64_t x_next, y_next, c_next;    /* from tile to tile */
   int64_t x_block, y_block, f_block; /* from block to block; c lies as y within a pixel */
+  int32_t x_shift;                   /* 1 << x_shift blocks follow each other that read the same x */
   int32_t pixels, inputs, x_lanes, y_lanes, last_x_lanes, last_lanes;
   int32_t scale_one;                 /* scale is one value */
   int32_t broadcast;                 /* grouped: a block is one group, so all its lanes read input i alike */

@@ -56,6 +56,12 @@ static bool supported(const hk_task *t, char *why) {
   return reach <= INT32_MAX || refuse(why, "the window spans too much memory");
 }
 
+#define NO_BLOCKS "a group has more inputs than 64, or outputs that are not one, two or four vectors"
+/* The channels of a group fit a block, or its outputs are blocks of their own that all read its inputs one by one. */
+static bool blocks_fit(const hk_geom *g, int64_t vw) {
+  return (g->c <= vw || g->c <= 64) && (g->k <= vw || g->k == 2 * vw || g->k == 4 * vw);
+}
+
 /* Pixels lie densely and no tap leaves x along the row, so lanes may go on into the next pixel. */
 static bool dense_pixels(const hk_task *t) {
   const hk_geom *g = &t->geom;
@@ -88,7 +94,7 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   const int64_t *knob = d->knob;
   p->vw = d->kernel->nr;
   p->mr = d->kernel->mr;
-  if (g->c > p->vw || g->k > p->vw) return refuse(why, "a group has more channels than a vector lanes");
+  if (!blocks_fit(g, p->vw)) return refuse(why, NO_BLOCKS);
   if (knob[HK_DWC_SOURCE] < 0 || knob[HK_DWC_SOURCE] > 1 || knob[HK_DWC_UNIT] < 1 || knob[HK_DWC_UNIT] > most_unit(t, p->vw) ||
       knob[HK_DWC_TILE] < 1 || knob[HK_DWC_TILE] > p->mr || knob[HK_DWC_SHARDS] < 1 || knob[HK_DWC_SHARDS] > 4096 ||
       knob[HK_DWC_PARTS] < 1 || knob[HK_DWC_PARTS] > 4096)
@@ -100,10 +106,12 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->parts = knob[HK_DWC_PARTS];
   p->chains = knob[HK_DWC_CHAINS];
   p->inputs = g->c == 1 && g->k == 1 ? 0 : g->c;
-  p->block_groups = p->unit > 1 ? g->groups : hk_min64(g->groups, p->vw / hk_max64(g->c, g->k));
-  p->blocks = hk_ceil_div(g->groups, p->block_groups);
+  p->block_groups = p->unit > 1 ? g->groups : hk_min64(g->groups, hk_max64(1, p->vw / hk_max64(g->c, g->k)));
+  p->share = g->k > 2 * p->vw ? 2 : g->k > p->vw ? 1 : 0;
+  p->blocks = hk_ceil_div(g->groups, p->block_groups) << p->share;
+  p->y_block = p->block_groups * g->k >> p->share;
   p->x_lanes = p->unit * p->block_groups * g->c;
-  p->y_lanes = p->unit * p->block_groups * g->k;
+  p->y_lanes = p->unit * p->y_block;
   p->units = hk_ceil_div(g->out[2], p->unit);
   p->tiles = hk_ceil_div(p->units, p->tile);
   p->run_count = g->win[0] * g->win[1] * row_runs(g, p);
@@ -111,7 +119,7 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->chain = whole_chain(g, p);
   p->cols_staged = (p->tile - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] + 1;
   const int64_t rows = g->win[0] * g->win[1], room = HK_DWC_STAGE / p->vw - 2;
-  if (p->source == HK_DWC_STAGED && (p->unit > 1 || rows > room || p->cols_staged > room / rows))
+  if (p->source == HK_DWC_STAGED && (p->unit > 1 || p->share || p->x_lanes > p->vw || rows > room || p->cols_staged > room / rows))
     return refuse(why, "source=1 needs a window that fits the buffer, unit=1");
   /* more tiles while the buffer stays in L1 */
   const int64_t spare = STRETCH / p->vw / rows - p->cols_staged;
@@ -184,7 +192,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   if (!supported(t, why)) return false;
   const int64_t vw = d->kernel->nr, mr = d->kernel->mr;
-  if (g->c > vw || g->k > vw) return refuse(why, "a group has more channels than a vector lanes");
+  if (!blocks_fit(g, vw)) return refuse(why, NO_BLOCKS);
   const int64_t unit = most_unit(t, vw), units = hk_ceil_div(g->out[2], unit);
   d->knob[HK_DWC_SOURCE] = aliases(g) && unit == 1 && g->c == 1 && g->win[0] == 1 && g->win[1] == 1 && g->win[2] >= STAGED_TAPS;
   d->knob[HK_DWC_UNIT] = unit;
@@ -250,15 +258,16 @@ static void make_index(const hk_geom *g, hk_dwc *p) {
 }
 
 void hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, float *to) {
-  const int64_t pixel = p->block_groups * g->k;
+  const int64_t pixel = p->block_groups * g->k, first = (block >> p->share) * p->block_groups;
+  const int64_t part = (block & ((1 << p->share) - 1)) * p->vw; /* where a group's outputs are several blocks */
   const int32_t *order = p->order;
   for (int64_t n = 0; n < p->run_count; order += p->runs[n++].taps)
     for (int64_t i = 0; i < hk_max64(1, p->inputs); i++)
       for (int64_t t = 0; t < p->runs[n].taps; t++) {
         const float *tap = f + i * g->f.channel + hk_dw_tap(g, order[t]);
         for (int64_t l = 0; l < p->vw; l++) {
-          const int64_t group = block * p->block_groups + l % pixel / g->k;
-          *to++ = l < p->y_lanes && group < g->groups ? tap[group * g->f.group + l % g->k * g->f.outer] : 0.0f;
+          const int64_t at = part + l, group = first + at % pixel / g->k;
+          *to++ = l < p->y_lanes && group < g->groups ? tap[group * g->f.group + at % g->k * g->f.outer] : 0.0f;
         }
       }
 }
@@ -290,10 +299,11 @@ static hk_status pack_all(hk_plan *plan, const hk_dwc *p) {
 }
 
 /* A result that no cache could keep is not fetched before it is written; every vector of it must be a whole line.
- * Measured on Zen 4 with 32 MiB of L3: a copy of 8 + 8 MiB is faster through the caches, one of 12 + 12 past them. */
+ * Measured on Zen 4 with 32 MiB of L3: a copy of 8 + 8 MiB is faster through the caches, one of 12 + 12 past them. Staged
+ * calls are too short to wait for such stores. */
 static bool goes_past(const hk_geom *g, const hk_dwc *p) {
   const int64_t line = HK_ALIGN / 4;
-  return p->fused && p->vw == line && p->y_lanes == line && g->bytes > 0.625 * (double)hk_cost_l3() && g->y.at[2] % line == 0 &&
+  return p->fused && p->source == HK_DWC_DIRECT && p->vw == line && p->y_lanes == line && g->bytes > 0.625 * (double)hk_cost_l3() && g->y.at[2] % line == 0 &&
          g->y.at[1] % line == 0 && g->y.at[0] % line == 0 && g->y.outer % line == 0;
 }
 

@@ -77,7 +77,10 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_fft *p) {
   const double near = n * 2 * (double)p->vw * 8 > (double)hk_cost_l2() ? 1.4 : 1.0;
   const double copies = (p->planes ? 8.0 : 4.0) * n + (p->store == HK_FFT_TO_CHANNELS ? 4.0 : p->store == HK_FFT_TO_PLANES ? 8.0 : 20.0) * 2 * (double)p->stretch;
   const double cycles = (double)p->items * product * spills * (near * n * (0.25 * log2(n) * 23.0 + 8.0) + copies);
-  return 2e-7 + hk_cost_spread(cycles / CYCLES + 0.2 * hk_cost_move(t->geom.bytes, t->geom.bytes), hk_min64(p->slots, p->items), t->threads);
+  /* and the weights of all blocks come by once a pair of stretches */
+  const double weights = (double)p->items * n * 2 * (double)p->vw * 4;
+  const double moved = hk_cost_move(weights, (double)p->blocks * n * 2 * (double)p->vw * 4) + hk_cost_move(t->geom.bytes, t->geom.bytes);
+  return 2e-7 + hk_cost_spread(cycles / CYCLES + 0.5 * moved, hk_min64(p->slots, p->items), t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {

@@ -1,7 +1,7 @@
 /* Depthwise and grouped with lanes over channels: what algo_dwc.c decides and builds, and dwc_run.c runs.
  *
  * A block is VW lanes: as many whole groups as fit, or, where all channels fit several times, the channels of `unit`
- * neighbouring pixels. A tile is up to MR units of one output row; its blocks follow each other in one call.
+ * neighbouring pixels, or, where a group has two or four times as many outputs, a part of one: 1 << share of them. A tile is up to MR units of one output row; its blocks follow each other in one call.
  *   DIRECT  vectors of x itself; taps outside x are skipped tile by tile
  *   STAGED  what a stretch of tiles reads, one block wide, is copied, padded, into a buffer on the stack: for windows
  *           and groups that read each element often, from places a power of two apart */
@@ -29,6 +29,7 @@ typedef struct hk_dwc {
   int64_t vw, mr;
   int64_t source, unit, tile;         /* tile: units of a tile */
   int64_t block_groups, blocks;       /* groups of a block; blocks of all channels */
+  int64_t share, y_block;             /* log2 of the blocks of one group; output channels of a block */
   int64_t x_lanes, y_lanes, inputs;   /* lanes of a whole block; inputs a group, 0 for depthwise */
   int64_t units, tiles;               /* of one output row; the last unit may be short */
   int64_t shards, parts;

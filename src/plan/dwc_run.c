@@ -44,8 +44,8 @@ static void store_pixels(const job *j, const spot *s, int64_t q, int64_t pixels,
 
 static void emit_rows(const job *j, const hk_dwc_args *all, const spot *s, int64_t q, int64_t pixels, int64_t block) {
   const hk_dwc *p = j->p;
-  const int64_t channels = p->block_groups * j->g->k;
-  const int64_t most = hk_max64(1, HK_DWC_SUMS / (all->pixels * p->vw));
+  const int64_t channels = p->y_block, together = 1 << p->share;
+  const int64_t most = hk_max64(1, HK_DWC_SUMS / (all->pixels * p->vw * together)) * together;
   float scratch[HK_DWC_SUMS];
   hk_dwc_args a = *all;
   a.fuse.flags = 0;
@@ -55,7 +55,7 @@ static void emit_rows(const job *j, const hk_dwc_args *all, const spot *s, int64
   for (int64_t b = 0; b < all->blocks; b += most) {
     const bool last = b + most >= all->blocks;
     a.blocks = last ? all->blocks - b : most;
-    a.x = all->x + b * a.x_block;
+    a.x = all->x + (b >> p->share) * a.x_block;
     a.f = all->f + b * a.f_block;
     a.last_lanes = last ? all->last_lanes : a.y_lanes;
     a.last_x_lanes = last ? all->last_x_lanes : a.x_lanes;
@@ -79,7 +79,7 @@ static void emit(job *j, const spot *s, int64_t q, int64_t pixels, int64_t block
     return;
   }
   const hk_epilogue *e = &j->plan->task.epi.e;
-  const int64_t channel = block * p->block_groups * j->g->k;
+  const int64_t channel = block * p->y_block;
   a->y = (float *)(void *)j->call->y + s->y + q * j->g->y.at[2] + channel;
   if (e->residual) a->c = (const float *)(const void *)j->call->c + s->c + q * j->plan->task.epi.c.at[2] + channel;
   if (p->unit == 1) { /* else repeated for every pixel of a unit, once a task */
@@ -91,10 +91,10 @@ static void emit(job *j, const spot *s, int64_t q, int64_t pixels, int64_t block
 
 static void set_blocks(job *j, int64_t from, int64_t to) {
   const hk_dwc *p = j->p;
-  const int64_t groups = to == p->blocks ? j->g->groups - (p->blocks - 1) * p->block_groups : p->block_groups;
+  const int64_t groups = to == p->blocks ? j->g->groups - ((p->blocks >> p->share) - 1) * p->block_groups : p->block_groups;
   j->a.blocks = to - from;
   j->a.last_x_lanes = (int32_t)(p->unit * groups * j->g->c);
-  j->a.last_lanes = (int32_t)(p->unit * groups * j->g->k);
+  j->a.last_lanes = (int32_t)(p->unit * groups * j->g->k >> p->share);
 }
 
 /* ---- direct */
@@ -151,7 +151,7 @@ static void run_pass(job *j, const spot *s, int64_t tile, int64_t last) {
   const int64_t out_units = p->unit == 1 ? g->out[2] : g->out[2] / p->unit; /* with all their pixels */
   const bool one = g->win[0] == 1 && g->win[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 && g->in[1] > 0;
   const hk_dw_run *runs = (one && g->out[0] == 1 && g->out[1] == 1) || row_runs(j, s, row) ? p->runs + j->run : row;
-  const float *x = (const float *)(const void *)j->call->x + s->x + j->from * p->block_groups * g->c;
+  const float *x = (const float *)(const void *)j->call->x + s->x + (j->from >> p->share) * p->block_groups * g->c;
   for (int64_t count = 1; tile < last; tile += count) {
     const int64_t unit = tile * p->tile, units = hk_min64(p->tile, p->units - unit), q = unit * p->unit;
     const bool inside = unit >= p->inner_first && unit + units <= p->inner_last;
@@ -302,7 +302,8 @@ static void share_args(job *j) {
   a->y_next = p->tile * a->y_step;
   a->c_next = p->tile * a->c_step;
   a->x_block = p->block_groups * g->c;
-  a->y_block = p->block_groups * g->k;
+  a->y_block = p->y_block;
+  a->x_shift = (int32_t)p->share;
   a->f_block = p->f_block;
   a->inputs = (int32_t)p->inputs;
   a->x_lanes = (int32_t)p->x_lanes;
@@ -324,7 +325,9 @@ static void body(void *context, int64_t i) {
   const hk_epilogue *e = &h->plan->task.epi.e;
   int64_t from, to, item, last;
   float repeated[2][32];
-  hk_piece(p->blocks, i / p->parts, p->shards, &from, &to);
+  hk_piece(p->blocks >> p->share, i / p->parts, p->shards, &from, &to);
+  from <<= p->share;
+  to <<= p->share;
   hk_piece(g->n * g->out[0] * g->out[1] * p->tiles, i % p->parts, p->parts, &item, &last);
   if (from == to || item == last) return;
   job j;

@@ -17,8 +17,9 @@ typedef struct item {
 static item item_at(const job *j, int64_t i) {
   const hk_fft *p = j->p;
   const hk_geom *g = &j->plan->task.geom;
-  item t = {.pair = i % p->pairs, .phase = i / p->pairs % p->phases, .n = i / p->pairs / p->phases % g->n,
-            .block = i / p->pairs / p->phases / g->n};
+  /* blocks innermost: neighbours read and write the same pages, while the weights of all of them stream by */
+  const int64_t outer = i / p->blocks;
+  item t = {.block = i % p->blocks, .pair = outer % p->pairs, .phase = outer / p->pairs % p->phases, .n = outer / p->pairs / p->phases};
   t.lanes = hk_min64(p->vw, g->groups - t.block * p->vw);
   return t;
 }

@@ -97,7 +97,7 @@ HK_INLINE void dwc_tile(const int pixels, const int kind, const hk_dwc_args *a, 
   for (int64_t block = 0; block < a->blocks; block++) {
     const bool last = block == a->blocks - 1;
     const int x_lanes = last ? a->last_x_lanes : a->x_lanes;
-    const dwc_block b = {x + block * a->x_block, v_tail(x_lanes), x_lanes == HK_VW};
+    const dwc_block b = {x + (block >> a->x_shift) * a->x_block, v_tail(x_lanes), x_lanes == HK_VW};
     const float *f = a->f + block * a->f_block;
     v_f32 acc[MR];
     HK_UNROLL for (int j = 0; j < pixels; j++) acc[j] = v_zero();
@@ -120,7 +120,11 @@ HK_INLINE void dwc_blocks(const int pixels, const int kind, const hk_dwc_args *a
   if (a->past) v_settle();
 }
 
+#if HK_VW > 1
 #include "dwchain.tmpl.h"
+#else /* one value a vector: nothing to gain, and long to compile */
+static bool chain_run(const hk_dwc_args *a) { return (void)a, false; }
+#endif
 
 #define DWC_BLOCKS(n)                                                            \
   static __attribute__((noinline)) void dwc_blocks_##n(const hk_dwc_args *a) {   \
