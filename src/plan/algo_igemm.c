@@ -83,7 +83,10 @@ static double predict(const hk_task *t, const hk_decision *d) {
    * with AVX-512, 64 channels of 56 x 56) */
   if (s.vectors == 1 && !s.dot) flops *= d->kernel->isa == HK_ISA_AVX2 ? 1.3 : 1.02;
   const double tiles = (double)(g->groups * g->gm) * (double)s.vectors / (double)(d->kernel->mr * (d->kernel->nr / s.lanes));
-  double cycles = tiles * (20 + 4.0 * (double)g->taps) / 3e9;
+  /* a tile sets up each segment, a block its table of rows (Zen 4: 16 groups of 4 channels, 28 x 28, which are all set-up) */
+  const double segments = (double)(merge_pays(g, d->kernel) ? g->taps / g->win[2] : g->taps), bm = (double)d->knob[HK_IGEMM_BM];
+  const double blocks = (double)(g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]));
+  double cycles = tiles * (20 + 12 * segments) / 3e9 + blocks * (300 + 1.2 * segments * bm) / 3e9;
   const double bytes = g->bytes;
   if (s.dot) { /* whole vectors of input channels, then each sum across its lanes */
     flops *= (double)hk_round_up(g->c, hk_isa_lanes(d->kernel->isa)) / (double)g->c / 0.85;
