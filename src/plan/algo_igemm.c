@@ -85,7 +85,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const double tiles = (double)(g->groups * g->gm) * (double)s.vectors / (double)(d->kernel->mr * (d->kernel->nr / s.lanes));
   /* a tile sets up each segment, a block its table of rows (Zen 4: 16 groups of 4 channels, 28 x 28, which are all set-up) */
   const double segments = (double)(merge_pays(g, d->kernel) ? g->taps / g->win[2] : g->taps), bm = (double)d->knob[HK_IGEMM_BM];
-  const double blocks = (double)(g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]));
+  const double blocks = g->taps == 1 ? 0 : (double)(g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]));
   double cycles = tiles * (20 + 12 * segments) / 3e9 + blocks * (300 + 1.2 * segments * bm) / 3e9;
   const double bytes = g->bytes;
   if (s.dot) { /* whole vectors of input channels, then each sum across its lanes */
