@@ -61,15 +61,15 @@ hk_cu_div hk_cu_dw_divisor(int64_t d) {
  * (bench/results/gpu-depthwise-2026-11-15.md). */
 typedef struct last_form {
   int v, tq, lanes;
-  double fitted;
-  const char *names[4]; /* by hk_type */
+  double fitted, fitted_half; /* of f32; of f16 and bf16 */
+  const char *names[4];       /* by hk_type */
 } last_form;
 static const last_form last_forms[] = {
-    {8, 4, 8, 2.3, {"", "", "hk_dw_last_f16_8x4", "hk_dw_last_bf16_8x4"}},
-    {4, 8, 8, 1.75, {"hk_dw_last_f32_4x8", "", "", ""}},
-    {2, 16, 32, 1.9, {"hk_dw_last_f32_2x16", "", "hk_dw_last_f16_2x16", "hk_dw_last_bf16_2x16"}},
-    {2, 16, 32, 1.9, {"hk_dw_last_f32_2x16_epi", "", "hk_dw_last_f16_2x16_epi", "hk_dw_last_bf16_2x16_epi"}},
-    {1, 8, 32, 3.5, {"hk_dw_last_f32_1x8", "", "hk_dw_last_f16_1x8", "hk_dw_last_bf16_1x8"}},
+    {8, 4, 8, 2.3, 2.3, {"", "", "hk_dw_last_f16_8x4", "hk_dw_last_bf16_8x4"}},
+    {4, 8, 8, 1.75, 1.75, {"hk_dw_last_f32_4x8", "", "", ""}},
+    {2, 16, 32, 1.6, 1.9, {"hk_dw_last_f32_2x16", "", "hk_dw_last_f16_2x16", "hk_dw_last_bf16_2x16"}},
+    {2, 16, 32, 1.6, 1.9, {"hk_dw_last_f32_2x16_epi", "", "hk_dw_last_f16_2x16_epi", "hk_dw_last_bf16_2x16_epi"}},
+    {1, 8, 32, 3.5, 3.5, {"hk_dw_last_f32_1x8", "", "hk_dw_last_f16_1x8", "hk_dw_last_bf16_1x8"}},
 };
 
 static bool last_takes(const hk_geom *g, const hk_epi *e, bool unaligned, const last_form *f, int run) {
@@ -105,7 +105,8 @@ static double last_seconds(const hk_geom *g, const hk_cu_dw *p, const last_form 
   const double fmas = work * p->taps_u * f->tq * f->v / 128;
   /* several tap rows: all but the first hit a cache, not always the nearest */
   const double wide = g->win[0] * g->win[1] > 1 ? 1.3 : 1.1;
-  return hk_cu_dw_seconds(g, f->fitted * (fmas + 0.8 * loads), f->v > 1 ? wide : g->x.group == 1 ? 1.6 : 8);
+  const double fitted = g->x_type == HK_F32 ? f->fitted : f->fitted_half;
+  return hk_cu_dw_seconds(g, fitted * (fmas + 0.8 * loads), f->v > 1 ? wide : g->x.group == 1 ? 1.6 : 8);
 }
 
 static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
