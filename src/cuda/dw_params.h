@@ -81,6 +81,7 @@ typedef struct hk_cu_dw {
   int depth_slots;                   /* slots of one depth tap */
   int patch_length;                  /* window indices of a slot and phase */
   int plane_bytes, table_at, stage_at, stage_pitch, stage_bytes; /* shared memory, bytes */
+  int channel_step;                  /* elements from one channel of x to the next, over all groups */
   int compact;                       /* table holds 8 weights a tap (one channel a group), else 8x8 */
   int leaks;                         /* zeros of the table meet foreign channels: results that are NaN are recomputed */
 } hk_cu_dw;

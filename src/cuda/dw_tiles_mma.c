@@ -197,7 +197,9 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   hk_cu_dw *p = &t->params;
   if (!half_type(g->x_type)) REFUSE("takes f16 and bf16");
   if (!small_image(g, &g->x, g->in) || !small_image(g, &g->y, g->out)) REFUSE("an image spans more than 2^31 elements");
-  if (!is_last(g, &g->x, g->c)) REFUSE("takes x with its channels side by side");
+  const int64_t step = g->c * g->groups == 1 ? 1 : g->c == 1 ? g->x.group : g->x.channel;
+  if ((g->c > 1 && g->groups > 1 && g->x.group != g->c * step) || step < 1 || step > INT32_MAX) REFUSE("takes x whose channels lie evenly");
+  p->channel_step = (int)step;
   if (g->c > 256) REFUSE("takes up to 256 channels a group, not %lld", (long long)g->c);
   const int size = (int)g->win[2];
   if (roll && (g->win[0] != 1 || g->win[1] != size || (size != 3 && size != 5 && size != 7) || g->stride[1] != 1 ||
@@ -211,7 +213,7 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   if (roll && p->reach > 1) REFUSE("takes 8 output channels that read 8 input channels");
   p->compact = g->c == 1 && g->k == 1;
   p->leaks = g->c % 8 != 0 || g->k % 8 != 0;
-  p->x_vector = !unaligned && g->c * g->groups % 8 == 0 && whole(&g->x);
+  p->x_vector = !unaligned && g->c * g->groups % 8 == 0 && is_last(g, &g->x, g->c) && whole(&g->x);
   p->y_vector = !unaligned && g->y_type == g->x_type && p->channels % 8 == 0 && is_last(g, &g->y, g->k) && whole(&g->y);
   p->c_vector = e->e.residual && p->y_vector && is_last(g, &e->c, g->k) && whole(&e->c);
   const int unit = roll ? 16 : 64, most = knobs.run ? knobs.run : g->out[1] == 1 ? 256 : roll ? 64 : 128;
@@ -246,6 +248,7 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
     clocks = warps * p->tile_rows * (p->tile_length / 64) * rows * ((p->compact ? 3.5 : 2.2) * (load > mma ? load : mma) + 30);
   }
   const double slabs_read = (double)p->in_slabs / p->slabs, rows_read = (double)p->slots / p->tile_rows / (double)g->stride[1];
+  /* elements one by one: estimates, not measured for channels-first */
   const double factor = 1.15 + 0.1 * (rows_read > 1 ? rows_read - 1 : 0) + 0.1 * (slabs_read - 1) + (p->x_vector ? 0 : 6) + (p->y_vector ? 0 : 3);
   t->seconds = hk_cu_dw_seconds(g, clocks, factor);
   return true;

@@ -1,5 +1,5 @@
-/* Grouped and depthwise convolution of channels-last 16-bit tensors on the tensor cores (mma.sync), any rank, stride,
- * dilation, padding, channels a group.
+/* Grouped and depthwise convolution of 16-bit tensors on the tensor cores (mma.sync), any rank, stride, dilation, padding, channels
+ * a group; made for channels-last, other layouts are read and written element by element.
  *
  * A block copies a patch of pixels to shared memory, 16 bytes (8 channels: a slab) a piece: patch[slab][slot][phase][index],
  * so that 8 pixels of a slab are one 8x8 matrix of ldmatrix whatever stride and dilation are. A warp computes 8 output
@@ -41,12 +41,12 @@ HK_DEV int mma_first_slab(const hk_cu_geom *g, int kb) {
   return g->cg == g->kg && g->cg <= 8 && 8 % g->cg == 0 ? kb : kb * 8 / (int)g->kg * (int)g->cg / 8;
 }
 
-/* Eight channels one by one, where 16-byte reads are not legal. */
-HK_DEV void mma_copy_slow(hk_cu_u32 to, const hk_cu_u16 *from, int live) {
+/* Eight channels one by one, where 16-byte reads are not legal or channels lie `step` elements apart. */
+HK_DEV void mma_copy_slow(hk_cu_u32 to, const hk_cu_u16 *from, int live, int step) {
   hk_cu_u32 w[4] = {0, 0, 0, 0};
 #pragma unroll
   for (int i = 0; i < 8; ++i)
-    if (i < live) w[i / 2] |= (hk_cu_u32)__ldg(from + i) << (i % 2 * 16);
+    if (i < live) w[i / 2] |= (hk_cu_u32)__ldg(from + (hk_cu_i64)i * step) << (i % 2 * 16);
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]) : "memory");
 }
 
@@ -58,7 +58,7 @@ HK_DEV void mma_patch(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch) {
   const int channel = (at.slab0 + slab) * 8, all = (int)(g->groups * g->cg) - channel;
   const int col_step = (int)g->stride[2] * P->classes, pixels = P->slots * P->phases * P->patch_length;
   if (lane >= lanes) return;
-  const hk_cu_u16 *image = (const hk_cu_u16 *)P->x + at.n * g->x.outer + channel;
+  const hk_cu_u16 *image = (const hk_cu_u16 *)P->x + at.n * g->x.outer + (hk_cu_i64)channel * P->channel_step;
   const int x1 = (int)g->x.at[1], x2 = (int)g->x.at[2], rows = (int)g->in[1], columns = all > 0 ? (int)g->in[2] : 0;
   const int col0 = (int)g->stride[2] * at.cls - (int)g->lo[2] + at.index0 * col_step;
   const int row0 = at.row0 * (int)g->stride[1] - (int)g->lo[1], depth0 = at.p0 * (int)g->stride[0] - (int)g->lo[0];
@@ -79,7 +79,7 @@ HK_DEV void mma_patch(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch) {
     const int in = (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)rows && (unsigned)col < (unsigned)columns;
     const hk_cu_u16 *from = image + (i0 * (int)g->x.at[0] + i1 * x1 + col * x2);
     if (P->x_vector) dw_copy16(to + px * 16, in ? from : image, in ? 16 : 0);
-    else mma_copy_slow(to + px * 16, from, in ? all : 0);
+    else mma_copy_slow(to + px * 16, from, in ? all : 0, P->channel_step);
   }
 }
 
