@@ -133,6 +133,9 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   return true;
 }
 
+/* Neighbouring pixels lie a multiple of 4 KiB apart: they share one set of L1, which holds eight of them. */
+static bool aliases(const hk_geom *g) { return g->x.at[2] * g->stride[2] * 4 % 4096 == 0; }
+
 /* cycles: products, or the loads and permutes that feed them */
 static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   const hk_geom *g = &t->geom;
@@ -148,6 +151,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   const double feed = !p->inputs ? product * (0.2 + loads)
                       : p->unit == 1 && p->block_groups == 1 ? 0.12 + 0.65 * crowd * loads : product * (0.3 + 1.5 * crowd * loads);
   double tap = feed > 1.02 * product ? feed : 1.02 * product;
+  if (p->source == HK_DWC_DIRECT && p->tile > 4 && aliases(g) && loads < 0.7) tap *= p->inputs ? 1.25 : 1.6; /* a chain's pixels crowd out each other */
   /* few accumulators do not hide the latency of four cycles */
   const double latency = 4.0 / per_tile;
   if (tap < latency) tap = latency;
@@ -169,9 +173,6 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   d->workspace_bytes = 0;
   return true;
 }
-
-/* Neighbouring pixels lie a multiple of 4 KiB apart: they share one set of L1, which holds eight of them. */
-static bool aliases(const hk_geom *g) { return g->x.at[2] * g->stride[2] * 4 % 4096 == 0; }
 
 /* The kernel knows chains of 4 and 8 pixels. Measured on Zen 4: 8 pixels that lie 2 KiB apart crowd out each other, and
  * a short window has not enough products to wait for them. */
