@@ -35,7 +35,13 @@ static void on_log(void *context, const char *line) {
   if (strstr(line, "hankel,create") && strstr(line, ",wisdom,")) used++;
 }
 
-/* The next process: every plan must come from wisdom, its decision in under 100 us (the best of three: the machine may
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+#define DECISION_S 2e-3 /* the checks take their time too */
+#else
+#define DECISION_S 1e-4
+#endif
+
+/* The next process: every plan must come from wisdom, its decision in under 100 us (the best of a few: the machine may
  * be busy; the first call also reads the file). */
 static int next_process(void) {
   hk_log_set(on_log, NULL);
@@ -43,7 +49,7 @@ static int next_process(void) {
     hk_plan *plan = NULL;
     if (create(i, HK_ESTIMATE, 1, &plan)) wrong++;
     double best = 1;
-    for (int t = 0; plan && t < 3; t++) {
+    for (int t = 0; plan && t < 9 && best > DECISION_S / 2; t++) {
       hk_decision d;
       const char *source;
       const hk_weights w = {.size = sizeof w, .f = f};
@@ -51,7 +57,7 @@ static int next_process(void) {
       if (hk_planner_decide(&plan->task, &w, &d, &source) || strcmp(source, "wisdom")) wrong++;
       if (hk_clock() - start < best) best = hk_clock() - start;
     }
-    if (best > 1e-4) wrong++, fprintf(stderr, "decision %d took %.1f us\n", i, best * 1e6);
+    if (best > DECISION_S) wrong++, fprintf(stderr, "decision %d took %.1f us\n", i, best * 1e6);
     hk_plan_destroy(plan);
   }
   if (used != PROBLEMS) fprintf(stderr, "%d of %d plans came from wisdom\n", used, PROBLEMS);
