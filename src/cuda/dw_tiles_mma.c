@@ -190,6 +190,26 @@ static bool small_image(const hk_geom *g, const hk_strides *s, const int64_t *si
   return far < 2e9;
 }
 
+static double mma_seconds(const hk_geom *g, const hk_cu_dw_tiling *t, bool roll) {
+  const hk_cu_dw *p = &t->params;
+  const int size = (int)g->win[2];
+  /* 1.7 clocks a multiplication, 4 a fragment; walk loads 4 a pair of taps unless they slide. What comes on top was fitted
+   * to bench/results/gpu-depthwise-2026-11-15.md */
+  const double warps = (double)t->blocks * p->slabs, rows = (double)(g->win[0] * g->win[1]) * p->phases * p->reach;
+  double clocks;
+  if (roll) {
+    clocks = warps * (p->tile_length / 16) * (8.0 * size * (size + 1) / 2 * 1.7 + (8.0 + size) * size * 2 * 0.5 + 250);
+  } else {
+    const double pairs = (p->taps_u + 1) / 2, slide = hk_ceil_div(p->taps_u, 8);
+    const double load = hk_min64(p->taps_u, 8) / 2.0 * 16 + (slide - 1) * 8, mma = pairs * 4 * 1.7;
+    clocks = warps * p->tile_rows * (p->tile_length / 64) * rows * ((p->compact ? 3.5 : 2.2) * (load > mma ? load : mma) + 30);
+  }
+  const double slabs_read = (double)p->in_slabs / p->slabs, rows_read = (double)p->slots / p->tile_rows / (double)g->stride[1];
+  /* elements one by one: estimates, not measured for channels-first */
+  const double factor = 1.15 + 0.1 * (rows_read > 1 ? rows_read - 1 : 0) + 0.1 * (slabs_read - 1) + (p->x_vector ? 0 : 6) + (p->y_vector ? 0 : 3);
+  return hk_cu_dw_seconds(g, clocks, factor);
+}
+
 bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool roll, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   static const char *const names[2][4] = {
       {"hk_grouped_f16_walk", "hk_grouped_f16_roll3", "hk_grouped_f16_roll5", "hk_grouped_f16_roll7"},
@@ -236,20 +256,6 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   t->threads = p->slabs * p->teams * 32;
   t->blocks = (int64_t)p->slab_blocks * p->tiles * p->classes * p->row_tiles * g->out[0] * g->n;
   if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
-  /* 1.7 clocks a multiplication, 4 a fragment; walk loads 4 a pair of taps unless they slide. What comes on top was fitted
-   * to bench/results/gpu-depthwise-2026-11-15.md */
-  const double warps = (double)t->blocks * p->slabs, rows = (double)(g->win[0] * g->win[1]) * p->phases * p->reach;
-  double clocks;
-  if (roll) {
-    clocks = warps * (p->tile_length / 16) * (8.0 * size * (size + 1) / 2 * 1.7 + (8.0 + size) * size * 2 * 0.5 + 250);
-  } else {
-    const double pairs = (p->taps_u + 1) / 2, slide = hk_ceil_div(p->taps_u, 8);
-    const double load = hk_min64(p->taps_u, 8) / 2.0 * 16 + (slide - 1) * 8, mma = pairs * 4 * 1.7;
-    clocks = warps * p->tile_rows * (p->tile_length / 64) * rows * ((p->compact ? 3.5 : 2.2) * (load > mma ? load : mma) + 30);
-  }
-  const double slabs_read = (double)p->in_slabs / p->slabs, rows_read = (double)p->slots / p->tile_rows / (double)g->stride[1];
-  /* elements one by one: estimates, not measured for channels-first */
-  const double factor = 1.15 + 0.1 * (rows_read > 1 ? rows_read - 1 : 0) + 0.1 * (slabs_read - 1) + (p->x_vector ? 0 : 6) + (p->y_vector ? 0 : 3);
-  t->seconds = hk_cu_dw_seconds(g, clocks, factor);
+  t->seconds = mma_seconds(g, t, roll);
   return true;
 }
