@@ -30,7 +30,7 @@ static hk_dwp_site make_site(hk_dwp_job *j, const plane *at, int64_t kk, float *
   const hk_strides *cs = &j->plan->task.epi.c;
   const int64_t n = at->n, group = at->group, k = group * g->k + kk;
   hk_dwp_site s = {.j = j, .n = n, .k = k, .scale = 1.0f};
-  s.y = (float *)(void *)j->call->y + group * g->y.group + n * g->y.outer + kk * g->y.channel;
+  if (j->call->y) s.y = (float *)(void *)j->call->y + group * g->y.group + n * g->y.outer + kk * g->y.channel;
   if (e->residual) s.c = (const float *)(const void *)j->call->c + group * cs->group + n * cs->outer + kk * cs->channel;
   if (e->scale) s.scale = ((const float *)j->call->scale)[e->scale == 2 ? k : 0];
   if (e->bias) s.bias = ((const float *)j->call->bias)[k];

@@ -33,7 +33,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_weave_args *r, int64_t j0
     HK_UNROLL for (int u = 0; u < HK_MR; u++) acc[u] = v_fma(acc[u], scale, bias);
   }
   const int64_t lanes = r->y_lanes, left = r->outputs - j0 * lanes;
-  const float *c = r->c + j0 * lanes;
+  const float *c = flags & (HK_IGEMM_BEFORE | HK_IGEMM_AFTER) ? r->c + j0 * lanes : NULL;
   const v_f32 beta = v_set1(r->beta), lo = v_set1(r->lo), hi = v_set1(r->hi);
   float *y = r->y + j0 * lanes;
   if (!(flags & (HK_IGEMM_BEFORE | HK_IGEMM_CLAMP | HK_IGEMM_AFTER)) && left >= HK_MR * lanes) {
