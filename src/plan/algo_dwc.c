@@ -40,7 +40,7 @@ static bool flat(const hk_strides *s, int64_t groups, int64_t channels) {
 static bool supported(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
   if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return refuse(why, "needs f32 x and f");
-  if (g->c < 1 || g->gm == 0) return refuse(why, "the result is empty");
+  if (g->c < 1 || g->k < 1 || g->gm == 0) return refuse(why, "the result is empty");
   if (g->batch_grouped) return refuse(why, "the groups are of the batch");
   if (!flat(&g->x, g->groups, g->c)) return refuse(why, "x's channels are not contiguous");
   if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return refuse(why, "input dilation is not 1");
