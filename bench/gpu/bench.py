@@ -168,7 +168,7 @@ def matmul_rate(dtype):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--library", default=os.path.join(ROOT, "build/lib/libhankel.so"))
+    parser.add_argument("--library", dest="shared_object", default=os.path.join(ROOT, "build/lib/libhankel.so"))
     parser.add_argument("--shapes", default=os.path.join(ROOT, "bench/shapes/gpu.tsv"))
     parser.add_argument("--out")
     parser.add_argument("--only", default="")
@@ -179,7 +179,7 @@ def main():
     parser.add_argument("--tiles", action="store_true", help="every wgmma tile of each shape")
     parser.add_argument("--layout", default="last", choices=("last", "first"), help="of --tiles")
     a = parser.parse_args()
-    lib = C.CDLL(a.library)
+    lib = C.CDLL(a.shared_object)
     lib.hk_plan_destroy.argtypes = [C.c_void_p]
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.benchmark_limit = 0

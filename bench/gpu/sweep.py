@@ -123,7 +123,7 @@ def svg(rows):
 def main():
     parser = argparse.ArgumentParser()
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    parser.add_argument("--library", default=os.path.join(root, "build/lib/libhankel.so"))
+    parser.add_argument("--library", dest="shared_object", default=os.path.join(root, "build/lib/libhankel.so"))
     parser.add_argument("--types", default="bf16,f32")
     parser.add_argument("--out")
     parser.add_argument("--svg")
@@ -133,7 +133,7 @@ def main():
         lines = open(a.table).read().splitlines()
         head, rows = [], [tuple(x.split("\t")) for x in lines if x and not x.startswith("#")]
     else:
-        head, rows = measure(a.library, a.types.split(","))
+        head, rows = measure(a.shared_object, a.types.split(","))
     text = "\n".join(head + ["\t".join(map(str, r)) for r in rows] + cliffs(rows)) + "\n"
     print("\n".join(cliffs(rows)) if a.table or a.out else text)
     if a.out:

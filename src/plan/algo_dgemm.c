@@ -36,7 +36,9 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
-static void pack(const hk_plan *plan, const double *f, double *to) {
+static void pack(const hk_plan *plan, const void *from, void *packed) {
+  const double *f = from;
+  double *to = packed;
   const hk_geom *g = &plan->task.geom;
   const int64_t nr = plan->decision.kernel->nr, panels = panels_of(g, plan->decision.kernel);
   for (int64_t b = 0; b < g->groups * panels * g->taps; b++) {
@@ -49,12 +51,7 @@ static void pack(const hk_plan *plan, const double *f, double *to) {
 }
 
 static hk_status build(hk_plan *plan) {
-  if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;
-  plan->packed->f_bytes = f_bytes(&plan->task.geom, plan->decision.kernel);
-  plan->packed->f = hk_alloc(plan->packed->f_bytes);
-  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
-  pack(plan, plan->raw_f, plan->packed->f);
-  return HK_OK;
+  return hk_tiles_pack(plan, f_bytes(&plan->task.geom, plan->decision.kernel), pack);
 }
 
 typedef struct job {
@@ -115,7 +112,7 @@ static void tiles(void *context, int64_t index) {
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   job j = {plan, call, plan->packed->f};
   if (!plan->task.f_now) {
-    pack(plan, (const double *)call->f, (double *)call->workspace);
+    pack(plan, call->f, call->workspace);
     j.f = (const double *)call->workspace;
   }
   hk_plan_parallel(plan, plan->task.geom.groups * jobs_a_group(plan), tiles, &j);

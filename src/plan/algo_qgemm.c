@@ -46,7 +46,8 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
 }
 
 /* ---- weights */
-static void pack(const hk_plan *plan, const char *f, int16_t *to) {
+static void pack(const hk_plan *plan, const void *f, void *packed) {
+  int16_t *to = packed;
   const hk_geom *g = &plan->task.geom;
   const int64_t nr = plan->decision.kernel->nr, pairs = pairs_of(g), panels = panels_of(g, plan->decision.kernel);
   for (int64_t i = 0; i < g->groups * panels * g->taps * pairs * nr * 2; i++, to++) {
@@ -64,12 +65,7 @@ static void pack(const hk_plan *plan, const char *f, int16_t *to) {
 }
 
 static hk_status build(hk_plan *plan) {
-  if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;
-  plan->packed->f_bytes = f_bytes(&plan->task.geom, plan->decision.kernel);
-  plan->packed->f = hk_alloc(plan->packed->f_bytes);
-  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
-  pack(plan, plan->raw_f, plan->packed->f);
-  return HK_OK;
+  return hk_tiles_pack(plan, f_bytes(&plan->task.geom, plan->decision.kernel), pack);
 }
 
 /* ---- x into the workspace */
@@ -200,7 +196,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   memset(w, 0, zero_bytes(g));
   hk_plan_parallel(plan, g->groups * g->n * g->in[0] * g->in[1], stage_row, &j);
   if (!plan->task.f_now) {
-    pack(plan, call->f, (int16_t *)(w + zero_bytes(g) + x_bytes(g)));
+    pack(plan, call->f, w + zero_bytes(g) + x_bytes(g));
     j.f = (const int16_t *)(w + zero_bytes(g) + x_bytes(g));
   }
   hk_plan_parallel(plan, g->groups * jobs_a_group(plan), tiles, &j);

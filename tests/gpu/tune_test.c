@@ -1,5 +1,5 @@
-/* Measuring on the device: a measured plan becomes wisdom under the GPU's name, the next plan is made from it, and it is no
- * slower than the estimate's beyond noise; every candidate can be timed; a plan with a function of the caller's own is not measured. */
+/* Measuring on the device: a measured plan becomes wisdom under the GPU's name and the next plan is made from it, with few
+ * candidates and with all; a plan with a function of the caller's own is not measured. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
