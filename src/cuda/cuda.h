@@ -24,6 +24,8 @@ void hk_cu_geom_make(const hk_geom *g, const hk_epi *e, hk_cu_geom *to);
 void hk_cu_epi_make(const hk_epi *e, hk_cu_epi *to);
 /* True when pixel m = (n, p..) of a tensor lies at m * s->at[2]. */
 bool hk_cu_is_linear(const hk_geom *g, const hk_strides *s);
+/* True for a dimension that says nothing: every index in it is 0, and none is padding. */
+bool hk_cu_is_flat(const hk_geom *g, int d);
 hk_cu_divisor hk_cu_divisor_make(int64_t d); /* 0 < d < 2^31 */
 
 /* time.c: mean seconds of one of `repeats` calls of body(context, 0..repeats-1, stream), which only launch. They are recorded

@@ -26,7 +26,7 @@ static const slide_kernel kernels[] = {KERNEL("3", 3, 1, 7, 5, 7, 5, 4),   KERNE
 static int type_index(hk_type t) { return t == HK_F32 ? 0 : t == HK_F16 ? 1 : 2; }
 
 static const slide_kernel *find(const hk_geom *g) {
-  if (g->win[0] != 1 || g->in[0] != 1 || g->out[0] != 1 || g->win[1] != g->win[2] || g->stride[1] != g->stride[2]) return NULL;
+  if (!hk_cu_is_flat(g, 0) || g->win[1] != g->win[2] || g->stride[1] != g->stride[2]) return NULL;
   if (g->dil[1] != 1 || g->dil[2] != 1) return NULL;
   for (int i = 0; i < HK_COUNT(kernels); i++)
     if (kernels[i].size == g->win[1] && kernels[i].stride == g->stride[1]) return &kernels[i];

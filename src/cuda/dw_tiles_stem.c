@@ -31,7 +31,7 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   hk_cu_dw *p = &t->params;
   if (g->x_type != HK_F16 && g->x_type != HK_BF16) REFUSE("takes f16 and bf16");
   if (g->groups != 1 || g->c > 8) REFUSE("takes one group of 1 to 8 channels");
-  if (g->win[0] != 1 || g->in[0] != 1) REFUSE("takes 1D and 2D problems");
+  if (!hk_cu_is_flat(g, 0)) REFUSE("takes 1D and 2D problems");
   if (g->dil[2] != 1) REFUSE("does not take dilation of the width");
   if (g->x.at[1] < 0 || g->x.at[2] < 0 || g->x.channel < 0 || (double)g->in[1] * (double)g->x.at[1] + (double)g->in[2] * (double)g->x.at[2] + 8.0 * (double)g->x.channel > 2e9)
     REFUSE("an image spans more than 2^31 elements");

@@ -44,6 +44,8 @@ bool hk_cu_is_linear(const hk_geom *g, const hk_strides *s) {
   return g->n <= 1 || s->outer == expect;
 }
 
+bool hk_cu_is_flat(const hk_geom *g, int d) { return g->in[d] == 1 && g->out[d] == 1 && g->win[d] == 1 && g->lo[d] == 0; }
+
 /* With l = ceil(log2 d): mul = floor(2^32 (2^l - d) / d) + 1 (Granlund and Montgomery); n < 2^31 keeps the sum within 32 bits. */
 hk_cu_divisor hk_cu_divisor_make(int64_t d) {
   hk_cu_divisor by = {.d = (unsigned)d};

@@ -11,11 +11,6 @@
 
 #define REFUSE(...) return snprintf(why, HK_CU_REASON, __VA_ARGS__), false
 
-/* A dimension that says nothing: every index in it is 0. */
-static bool trivial(const hk_geom *g, int d) {
-  return g->in[d] == 1 && g->out[d] == 1 && g->win[d] == 1 && g->lo[d] == 0;
-}
-
 static bool channels_fit(const hk_geom *g, int bytes, char *why) {
   if (g->x.channel != 1 && g->c * g->groups > 1) REFUSE("x's channels are not contiguous: stride %lld", (long long)g->x.channel);
   if (g->groups > 1) {
@@ -48,7 +43,7 @@ static bool tiled(const hk_geom *g, hk_cu_map *m) {
 }
 
 static bool im2col(const hk_geom *g, hk_cu_map *m, char *why) {
-  const int space = !trivial(g, 0) ? 3 : !trivial(g, 1) ? 2 : 1;
+  const int space = !hk_cu_is_flat(g, 0) ? 3 : !hk_cu_is_flat(g, 1) ? 2 : 1;
   const int limit = space == 1 ? 32768 : space == 2 ? 128 : 16;
   m->load = HK_CU_LOAD_1D + space - 1;
   m->rank = space + 2;
@@ -77,6 +72,7 @@ bool hk_cu_map_make(const hk_geom *g, hk_cu_map *m, char *why) {
   m->channels = 128 / (unsigned)m->bytes;
   for (int d = 0; d < 3; ++d) {
     if (g->in_dil[d] != 1) REFUSE("input dilation");
+    if (g->in[d] < 1) REFUSE("x is empty");
     if (g->in[d] >= INT32_MAX || g->out[d] >= INT32_MAX / 16) REFUSE("a spatial size beyond 2^31");
   }
   if (g->gm >= INT32_MAX - 1024 || g->n >= INT32_MAX) REFUSE("%lld output pixels are beyond 2^31", (long long)g->gm);

@@ -150,6 +150,8 @@ static hk_status build(hk_plan *plan) {
   /* tf32 keeps 11 of f32's 24 bits of each operand: two roundings of 2^-11 against eps = 2^-23. Split f32 loses the product of
    * the low parts, 2^-22, and what the tensor cores cut off when they add. */
   if (t->geom.x_type == HK_F32) plan->error_factor = row->parts == 2 ? 4 : 8192;
+  /* The tensor cores add e4m3 products in about 14 bits until the sums go into f32: 2^-11 of sum |x||f| for any gk. */
+  if (t->geom.x_type == HK_F8E4M3) plan->error_factor = t->geom.gk < 4096 ? 4096.0 / (double)hk_max64(t->geom.gk, 1) : 1;
   return s;
 }
 

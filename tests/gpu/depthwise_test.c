@@ -57,6 +57,8 @@ static const char *const shapes[] = {
     "1d_n1_c1_i1000_k32_w40_s2_p20_g1",
     "3d_n2_c16_i5x9x23_k16_w3x2x5_s2x1x1_p1x0x2_d1x2x1_g16",
     "3d_n1_c32_i5x9x23_k32_w3x2x5_p1x0x2_g4",
+    "3d_n3_c5_i1x4x6_k2_w1_p1:2x3:1x1:2_d2x3x1_g1",
+    "3d_n1_c8_i1x9x9_k8_w1x3x3_s2x1x1_p1:0x1x1_g8",
 };
 static const char *const kinds[] = {"f32", "bf16", "f16", "bf16:bf16:f32"};
 static const char *const layouts[] = {"last", "first"};
