@@ -129,7 +129,8 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
     d->knob[HK_IGEMM_PACK] = HK_PACK_BLOCK;
   const int64_t most = most_pixels(g, d->kernel, d->knob[HK_IGEMM_PACK]);
   const int64_t grid = hk_max64(1, g->gm / hk_grid_count(g));
-  const int64_t blocks = hk_ceil_div(grid, hk_min64(most, 96));
+  /* a block's pixels share L2 with a panel; the larger the block, the less often weights come from L3 */
+  const int64_t blocks = hk_ceil_div(grid, hk_min64(most, hk_cost_l2() < 2 << 20 ? 96 : 128));
   d->knob[HK_IGEMM_BM] = hk_min64(most, hk_round_up(hk_ceil_div(grid, blocks), d->kernel->mr));
   /* few blocks of pixels: the panels are spread over the threads too */
   d->knob[HK_IGEMM_BN] = s.count;
@@ -204,6 +205,7 @@ static hk_status build(hk_plan *plan) {
   o->bm = k[HK_IGEMM_BM], o->bn = k[HK_IGEMM_BN], o->bk = k[HK_IGEMM_BK];
   o->splits = hk_ceil_div(o->panels.count, o->bn);
   o->grids = hk_grid_count(g);
+  o->ahead = hk_cost_ahead();
   for (int64_t i = 0; i < o->grids; i++) o->blocks += hk_ceil_div(hk_grid_get(g, i).pixels, o->bm);
   o->q0 = hk_min64(g->out[2], hk_max64(0, hk_ceil_div(hk_max64(g->lo[2], 0), g->stride[2])));
   const int64_t room = g->in[2] + g->lo[2] - g->win[2];

@@ -15,6 +15,9 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
     }
   }
   const int64_t channels = r->channels, end = r->x_at + channels;
+#ifdef HK_AHEAD
+  const int64_t ahead = r->ahead;
+#endif
   const hk_igemm_line *line = r->line;
   const float *const *rows = line ? NULL : r->rows + m0;
   for (int64_t t = 0; t < r->segments; t++) {
@@ -38,6 +41,9 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
         b[v] = v_load(f + v * HK_VW);
 #if HK_MR > 1
         HK_PIN(b[v]);
+#endif
+#ifdef HK_AHEAD
+        v_prefetch(f + ahead + v * HK_VW);
 #endif
       }
       HK_UNROLL for (int m = 0; m < HK_MR; m++) {
