@@ -1,6 +1,7 @@
 /* Grouped convolution over planar rows (channels-first) on the kernels of the small family: any groups, channels,
  * stride, padding and filter dilation, at most 128 taps. f32 data, weights at creation, y of any type, fastest with a
- * contiguous last dimension. No workspace. Refuses input dilation, gates, state, groups of the batch. See grouped.h. */
+ * contiguous last dimension; few adjacent channels (channels-last) are turned into rows on the way in and back on the way
+ * out. No workspace. Refuses input dilation, gates, state, groups of the batch. See grouped.h. */
 #include <math.h>
 #include <stdio.h>
 
@@ -90,8 +91,7 @@ static bool choose_band(const hk_geom *g, hk_grouped *p) {
   return false;
 }
 
-static bool direct(const hk_task *t) {
-  const hk_geom *g = &t->geom;
+static bool direct(const hk_geom *g) {
   return g->in[0] == 1 && g->in[1] == 1 && g->win[0] == 1 && g->win[1] == 1 && g->out[0] == 1 && g->out[1] == 1 &&
          g->lo[0] == 0 && g->lo[1] == 0 && g->stride[2] == 1 && g->lo[2] <= 0 && g->x.at[2] == 1 && g->y.at[2] == 1 &&
          g->out[2] - 1 + (g->win[2] - 1) * g->dil[2] - g->lo[2] < g->in[2];
@@ -102,13 +102,34 @@ static bool direct(const hk_task *t) {
 static bool fuse(const hk_task *t, hk_grouped *p) {
   const hk_epilogue *e = &t->epi.e;
   p->act = HK_SMALL_NONE;
-  if (t->geom.y_type != HK_F32 || t->geom.y.at[2] != 1 || e->scale || e->residual || e->user2 || e->store) return false;
+  if (t->geom.y_type != HK_F32 || (t->geom.y.at[2] != 1 && !hk_woven(&t->geom.y, t->geom.k)) || e->scale || e->residual || e->user2 || e->store) return false;
   if (e->act == HK_ACT_NONE) return true;
   const bool plain = e->act == HK_ACT_HARDTANH && e->a == 0 && e->b == 0;
   p->act = e->act == HK_ACT_LEAKY ? HK_SMALL_LEAKY : HK_SMALL_CLIP;
   p->lo = e->act == HK_ACT_RELU ? 0.0f : plain ? -1.0f : e->a;
   p->hi = e->act == HK_ACT_RELU ? INFINITY : plain ? 1.0f : e->b;
   return e->act == HK_ACT_RELU || e->act == HK_ACT_CLIP || e->act == HK_ACT_HARDTANH || e->act == HK_ACT_LEAKY;
+}
+
+/* ---- the shape that is run */
+
+static bool in_line(const hk_strides *s, const int64_t size[3]) {
+  int64_t step = s->at[2];
+  for (int d = 2; d >= 0; step *= size[d], d--)
+    if (size[d] > 1 && s->at[d] != step) return false;
+  return true;
+}
+
+/* A pointwise problem whose pixels all follow each other is one row, unless the epilogue must know where in the image it is. */
+static void shape(const hk_task *t, hk_grouped *p) {
+  hk_geom *g = &p->geom;
+  *g = t->geom;
+  p->fused = fuse(t, p);
+  bool flat = p->fused && g->taps == 1 && g->out[2] > 1 && in_line(&g->x, g->in) && in_line(&g->y, g->out);
+  for (int d = 0; d < 3; d++) flat &= g->stride[d] == 1 && g->lo[d] == 0 && g->in[d] == g->out[d];
+  if (!flat) return;
+  g->in[2] = g->out[2] = g->in_span[2] = g->pixels;
+  g->in[0] = g->in[1] = g->out[0] = g->out[1] = g->in_span[0] = g->in_span[1] = 1;
 }
 
 /* ---- decisions */
@@ -127,8 +148,9 @@ static bool supported(const hk_task *t, char *why) {
 }
 
 bool hk_grouped_layout(const hk_task *t, const hk_decision *d, hk_grouped *p, char *why) {
-  const hk_geom *g = &t->geom;
+  const hk_geom *g = &p->geom;
   const int64_t *knob = d->knob;
+  shape(t, p);
   if (knob[HK_GROUPED_SOURCE] < 0 || knob[HK_GROUPED_SOURCE] > 1 || knob[HK_GROUPED_ROWS] < 1 || knob[HK_GROUPED_ROWS] > g->out[1] ||
       knob[HK_GROUPED_COLS] < 1 || knob[HK_GROUPED_COLS] > g->out[2] || knob[HK_GROUPED_SHARDS] < 1 ||
       knob[HK_GROUPED_SHARDS] > 4096 || knob[HK_GROUPED_PARTS] < 1 || knob[HK_GROUPED_PARTS] > 4096)
@@ -141,22 +163,32 @@ bool hk_grouped_layout(const hk_task *t, const hk_decision *d, hk_grouped *p, ch
   p->bands_p = hk_ceil_div(g->out[1], p->band_p);
   p->bands_q = hk_ceil_div(g->out[2], p->band_q);
   p->bands = g->out[0] * p->bands_p * p->bands_q;
-  p->fused = fuse(t, p);
   p->uniform = g->k == 1 || g->y.group == g->k * g->y.channel || g->groups == 1;
   if (choose_tiles(t, p) <= 0) return refuse(why, "no kernels for this many channels");
   if (p->source == HK_GROUPED_DIRECT)
-    return (direct(t) && p->fused) || refuse(why, "source=0 needs one dimension, stride 1, no padding, an epilogue that fuses");
+    return (direct(g) && p->fused) || refuse(why, "source=0 needs one dimension, stride 1, no padding, an epilogue that fuses");
   return fits(g, p, HK_DW_BUFFER) || refuse(why, "a band does not fit the buffer");
 }
 
+/* cycles an element: rows are copied; adjacent channels are turned, by squares of 8 x 8 or, few that fill a pixel, by whole
+ * vectors; else one by one (Zen 4, 3 to 33 channels of 28 x 28) */
+static double bring(const hk_strides *s, int64_t channels, int64_t stride) {
+  if (s->at[2] == 1) return 0.25;
+  if (!hk_woven(s, channels)) return 3.0;
+  if (channels >= 8) return 0.6 * (double)hk_round_up(channels, 8) / (double)channels;
+  return s->at[2] == channels && stride == 1 ? 0.45 : 1.5;
+}
+
 static double predict(const hk_task *t, const hk_grouped *p) {
-  const hk_geom *g = &t->geom;
+  const hk_geom *g = &p->geom;
   hk_grouped tiles;
   const bool staged = p->source == HK_GROUPED_STAGED;
   const double groups = (double)g->n * (double)g->groups, bands = (double)p->bands;
   const double flat = staged ? (double)((p->band_p - 1) * p->pitch + p->band_q) : (double)p->band_q;
   double cycles = groups * bands * (ceil(flat / 8.0) * (double)g->gk * choose_tiles(t, &tiles) * 1.08 + 40.0);
-  if (staged) cycles += groups * bands * ((double)p->used * (g->x.at[2] == 1 ? 0.25 : 3.0) + (double)g->k * (double)p->band_p * (20.0 + 0.3 * (double)p->band_q));
+  const double rows = (double)p->band_p, out = hk_woven(&g->y, g->k) ? 20.0 * rows + rows * (double)(g->k * p->band_q) * bring(&g->y, g->k, 1)
+                                                                   : (double)g->k * rows * (20.0 + 0.3 * (double)p->band_q);
+  if (staged) cycles += groups * bands * ((double)p->used * bring(&g->x, g->c, g->stride[2]) + out);
   if (staged && !p->fused) cycles += groups * (double)g->k * (double)g->pixels * 5.0;
   const double seconds = cycles / 3.7e9 + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 5e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
@@ -175,10 +207,11 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
-  const hk_geom *g = &t->geom;
   if (!supported(t, why)) return false;
   hk_grouped p = {0};
-  const bool is_direct = direct(t) && fuse(t, &p);
+  const hk_geom *g = &p.geom;
+  shape(t, &p);
+  const bool is_direct = direct(g) && p.fused;
   if (!is_direct && !choose_band(g, &p)) return refuse(why, "a band does not fit the buffer");
   const int64_t planes = g->n * g->groups;
   d->knob[HK_GROUPED_SHARDS] = hk_min64(t->threads, planes);
@@ -230,14 +263,15 @@ static void destroy(hk_plan *plan) {
 }
 
 static hk_status build(hk_plan *plan) {
-  const hk_geom *g = &plan->task.geom;
   char why[HK_REASON];
   hk_grouped *p = plan->own = hk_alloc_zero(sizeof *p);
   if (!p) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  const hk_geom *g = &p->geom;
   if (!hk_grouped_layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "grouped: %s", why);
   p->zeros = hk_alloc_zero((size_t)(g->k * g->groups) * sizeof(float));
   if (!p->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   p->stage = hk_kernel_best(HK_FAMILY_STAGE, p->tile[0].kernel->isa)->fn;
+  p->turn = hk_kernel_best(HK_FAMILY_TURN, p->tile[0].kernel->isa)->fn;
   make_offsets(g, p);
   if (hk_plan_shares(plan)) {
     hk_grouped_prepare(plan, p);

@@ -20,7 +20,7 @@ typedef struct rows {
 /* The call of one size of tiles, but for where x, y and the bias lie. */
 static void fill_call(const hk_plan *plan, const hk_grouped *p, const rows *r, const hk_grouped_tiles *t, hk_small_args *a,
                       hk_small_seg *seg) {
-  const hk_geom *g = &plan->task.geom;
+  const hk_geom *g = &p->geom;
   const int64_t weights = t->tiles * g->c * t->kernel->mr; /* of a group and tap */
   const float *f = (const float *)plan->packed->f + t->f + r->group * weights;
   a->seg = seg;
@@ -99,8 +99,35 @@ static void stage_phase(const job *j, const band *b, const float *x, int64_t r, 
   if (a.rows > 0 && a.cols > 0) p->stage(&a);
 }
 
+/* The same for all channels, which are adjacent. */
+static void stage_turned(const job *j, const band *b, const float *x, int64_t r, float *buffer) {
+  const hk_geom *g = j->g;
+  const hk_grouped *p = j->p;
+  const int64_t stride = g->stride[1], phases = g->stride[2], top = b->p * stride - g->lo[1] + r, left = b->q * phases - g->lo[2];
+  const int64_t span = (g->win[1] - 1) * g->dil[1], rows = b->rows + (span >= r ? (span - r) / stride : -1);
+  const int64_t width = (b->cols - 1) * phases + (g->win[2] - 1) * g->dil[2] + 1, end = hk_min64(g->in[2], left + width);
+  for (int64_t i = 0; i < rows; i++) {
+    const int64_t line = top + i * stride;
+    if (line < 0 || line >= g->in[1]) continue;
+    for (int64_t phase = 0; phase < phases; phase++) {
+      const int64_t skip = left + phase < 0 ? hk_ceil_div(-left - phase, phases) : 0, col = left + phase + skip * phases;
+      const hk_turn_args a = {.from = x + line * g->x.at[1] + col * g->x.at[2], .from_step = phases * g->x.at[2],
+                              .to = buffer + phase * p->plane + i * p->pitch + skip, .to_step = p->channel,
+                              .rows = hk_ceil_div(end - col, phases), .columns = g->c};
+      if (col < end) p->turn(&a);
+    }
+  }
+}
+
 static void stage(const job *j, const band *b, const float *x, float *buffer) {
   const hk_geom *g = j->g;
+  const bool turned = hk_woven(&g->x, g->c);
+  for (int64_t t = 0; turned && t < g->win[0]; t++) {
+    const int64_t depth = hk_dw_inside(g, 0, b->z * g->stride[0] + t * g->dil[0] - g->lo[0]);
+    for (int64_t r = 0; depth >= 0 && r < g->stride[1]; r++)
+      stage_turned(j, b, x + depth * g->x.at[0], r, buffer + (t * g->stride[1] + r) * g->stride[2] * j->p->plane);
+  }
+  if (turned) return;
   for (int64_t c = 0; c < g->c; c++) {
     for (int64_t t = 0; t < g->win[0]; t++) {
       const int64_t depth = hk_dw_inside(g, 0, b->z * g->stride[0] + t * g->dil[0] - g->lo[0]);
@@ -115,7 +142,13 @@ static void stage(const job *j, const band *b, const float *x, float *buffer) {
 
 static void store(const job *j, const band *b, int64_t n, int64_t group, float *sums) {
   const hk_geom *g = j->g;
-  float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + b->z * g->y.at[0] + b->p * g->y.at[1] + b->q;
+  float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + b->z * g->y.at[0] + b->p * g->y.at[1] + b->q * g->y.at[2];
+  if (j->p->fused && hk_woven(&g->y, g->k)) {
+    for (int64_t r = 0; r < b->rows; r++)
+      j->p->turn(&(hk_turn_args){.from = sums + r * j->p->pitch, .from_step = b->flat, .to = y + r * g->y.at[1], .to_step = g->y.at[2],
+                                 .rows = g->k, .columns = b->cols});
+    return;
+  }
   hk_at at = {.n = n, .k = group * g->k};
   for (int64_t k = 0; k < g->k; k++, at.k++) {
     float *row = sums + k * b->flat;
@@ -158,7 +191,7 @@ typedef struct shared {
 static void body(void *context, int64_t i) {
   const shared *h = context;
   const hk_grouped *p = h->plan->own;
-  const hk_geom *g = &h->plan->task.geom;
+  const hk_geom *g = &p->geom;
   int64_t from, to, index, last;
   hk_piece(g->n * g->groups, p->parts == 1 ? i : i / p->parts, p->shards, &from, &to);
   hk_piece(p->bands, p->parts == 1 ? 0 : i % p->parts, p->parts, &index, &last);
@@ -173,7 +206,7 @@ static void body(void *context, int64_t i) {
 /* ---- at once: what small problems would spend on finding their way, found at creation */
 
 void hk_grouped_prepare(const hk_plan *plan, hk_grouped *p) {
-  const hk_geom *g = &plan->task.geom;
+  const hk_geom *g = &p->geom;
   const rows r = {g->x.channel, g->x.group, g->k == 1 ? g->y.group : g->y.channel, 0, g->groups, g->out[2]};
   p->at_once = p->source == HK_GROUPED_DIRECT && p->uniform && g->n == 1 && p->bands == 1 && p->shards * p->parts == 1 &&
                g->taps <= HK_GROUPED_AT_ONCE;

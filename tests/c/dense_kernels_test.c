@@ -262,8 +262,8 @@ static int visit_gather(const hk_kernel *k) {
 
 static int visit_turn(const hk_kernel *k) {
   int bad = 0;
-  for (int round = 0; round < 400; round++) {
-    const int64_t rows = 1 + draw(40), columns = 1 + draw(40), from_step = columns + draw(5), to_step = rows + draw(5);
+  for (int round = 0; round < 1600; round++) {
+    const int64_t rows = 1 + draw(round & 8 ? 9 : 40), columns = 1 + draw(round & 4 ? 9 : 40), from_step = columns + draw(2) * draw(5), to_step = rows + draw(2) * draw(5);
     guarded from = guarded_make((size_t)((rows - 1) * from_step + columns), round & 1);
     guarded to = guarded_make((size_t)((columns - 1) * to_step + rows), round & 1);
     for (int64_t i = 0; i < (rows - 1) * from_step + columns; i++) from.at[i] = (float)i;

@@ -100,6 +100,22 @@ static inline __attribute__((always_inline)) void v_transpose(v_f32 v[8]) {
     v[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
   }
 }
+/* vectors as two halves of 4 lanes */
+#define HK_HALVES 1
+static inline v_f32 v_load_halves(const float *low, const float *high) {
+  return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+}
+static inline void v_store_low(float *p, v_f32 v) { _mm_storeu_ps(p, _mm256_castps256_ps128(v)); }
+static inline void v_store_high(float *p, v_f32 v) { _mm_storeu_ps(p, _mm256_extractf128_ps(v, 1)); }
+/* in each half, v[i][j] and v[j][i] change places */
+static inline __attribute__((always_inline)) void v_transpose_halves(v_f32 v[4]) {
+  const __m256 a = _mm256_unpacklo_ps(v[0], v[1]), b = _mm256_unpackhi_ps(v[0], v[1]);
+  const __m256 c = _mm256_unpacklo_ps(v[2], v[3]), d = _mm256_unpackhi_ps(v[2], v[3]);
+  v[0] = _mm256_shuffle_ps(a, c, 0x44);
+  v[1] = _mm256_shuffle_ps(a, c, 0xee);
+  v[2] = _mm256_shuffle_ps(b, d, 0x44);
+  v[3] = _mm256_shuffle_ps(b, d, 0xee);
+}
 /* the even and the odd elements of a followed by b */
 static inline v_f32 v_even(v_f32 a, v_f32 b) {
   const __m256d t = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
