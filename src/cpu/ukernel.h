@@ -28,6 +28,7 @@ typedef enum hk_family {
   HK_FAMILY_TURN = 18,   /* a matrix transposed */
   HK_FAMILY_DWD = 19,    /* depthwise, few outputs, lanes are neighbouring taps */
   HK_FAMILY_FFT = 22,    /* long windows by transforms, lanes are channels */
+  HK_FAMILY_POINT = 23,  /* windows of one tap, few channels a group */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -322,6 +323,33 @@ typedef struct hk_dwm_args {
   int32_t scale_one; /* scale is one value */
   hk_dw_fuse fuse;
 } hk_dwm_args;
+
+/* point: windows of one tap, `inputs` <= MR and `outputs` channels a group; v = bias + the sum of inputs, clamped to lo..hi when
+ * `fused`, else without bias. Sizes and weights are a shape, which all calls of a plan share.
+ *   LINES   y[p*y_step + g*outputs + l] of pixels p < count, x[p*x_step + g*inputs + i]; outputs <= VW; f [g][i][VW]; bias
+ *           [g*outputs + l]
+ *   WOVEN   pixels and groups follow each other without gaps in x and y, so count is of groups of pixels; a block is `block`
+ *           of them, their channels within VW; lane l of block b takes float index[i*VW + l] of its inputs times
+ *           f[b % phases][i][l]; bias [b % phases][l]
+ *   PLANES  y[(g*outputs + k)*y_step + t] of positions t < count, x[(g*inputs + i)*x_step + t]; f [g][k][i]; bias
+ *           [g*outputs + k] */
+enum { HK_POINT_LINES, HK_POINT_WOVEN, HK_POINT_PLANES };
+enum { HK_POINT_PHASES = 4, HK_POINT_WOVEN_INPUTS = 8 };
+#define HK_POINT_WEIGHTS(registers) ((registers) >= 32 ? 12 : 6) /* WOVEN: most phases * inputs */
+typedef struct hk_point_shape {
+  int32_t way, fused, inputs, outputs, phases, block;
+  int32_t ahead;  /* groups whose inputs and outputs fill a vector each */
+  int64_t groups, x_step, y_step;
+  const float *f;
+  const int32_t *index;
+  float lo, hi;
+} hk_point_shape;
+typedef struct hk_point_args {
+  const hk_point_shape *shape;
+  const float *x, *bias;
+  float *y;
+  int64_t count;
+} hk_point_args;
 
 /* dwd: sum[j] = (add: sum[j] +) the sum over i < count of f[i] * x[j*x_step + i], for j < outputs <= 8. */
 typedef struct hk_dwd_args {

@@ -89,6 +89,9 @@ typedef struct hk_short_way {
   uintptr_t x_mask, y_mask;   /* bits of the pointers that must be 0 */
   int64_t x_bytes, y_bytes;   /* the problem's offsets */
   const char *f;
+  const void *scale, *bias;
+  hk_status (*run)(const hk_plan *plan, const hk_call *call);
+  bool flush;
 } hk_short_way;
 
 struct hk_plan {

@@ -104,6 +104,10 @@ void hk_plan_short_way(hk_plan *plan) {
   w->x_bytes = g->x.offset * xb;
   w->y_bytes = g->y.offset * yb;
   w->f = (const char *)p->f + plan->f_shift * fb;
+  w->scale = p->scale;
+  w->bias = p->bias;
+  w->run = plan->decision.algo->run;
+  w->flush = plan->task.options.denormals == HK_DENORMALS_FLUSH;
 }
 
 /* The checks that remain on the short way; whatever fails them is told by those of the long one. */
@@ -112,21 +116,28 @@ static bool short_way(const hk_short_way *w, const hk_args *a) {
          !((uintptr_t)a->y & w->y_mask) && !a->state_in && !a->state_out && !hk_log_on(HK_LOG_EXEC);
 }
 
+/* What a plan reads of a call on this way; its other pointers are its own, or nobody's. */
 static hk_status execute_short(const hk_plan *plan, const hk_args *a) {
   const hk_short_way *w = &plan->short_way;
-  const hk_packed *p = plan->packed;
-  const hk_call call = {.x = (const char *)a->x + w->x_bytes, .f = w->f, .y = (char *)a->y + w->y_bytes,
-                        .scale = p->scale ? p->scale : a->scale, .bias = p->bias ? p->bias : a->bias,
-                        .workspace = a->workspace, .stream = a->stream, .user = a->user};
-  const uint64_t mode = hk_fp_set(plan->task.options.denormals == HK_DENORMALS_FLUSH);
-  const hk_status s = plan->decision.algo->run(plan, &call);
+  hk_call call; /* field by field: small calls would feel the rest being cleared twice */
+  call.x = (const char *)a->x + w->x_bytes;
+  call.f = w->f;
+  call.c = NULL;
+  call.y = (char *)a->y + w->y_bytes;
+  call.scale = w->scale;
+  call.bias = w->bias;
+  call.workspace = NULL;
+  call.state_in = NULL;
+  call.state_out = NULL;
+  call.stream = a->stream;
+  call.user = a->user;
+  const uint64_t mode = hk_fp_set(w->flush);
+  const hk_status s = w->run(plan, &call);
   hk_fp_restore(mode);
   return s;
 }
 
-hk_status hk_plan_execute(const hk_plan *plan, const hk_args *a) {
-  if (!plan) return hk_fail(HK_INVALID, "plan is NULL");
-  if (short_way(&plan->short_way, a)) return execute_short(plan, a);
+static __attribute__((noinline)) hk_status execute_long(const hk_plan *plan, const hk_args *a) {
   if (!a || a->size != sizeof *a)
     return hk_fail(HK_INVALID, "args.size = %zu must be sizeof(hk_args) = %zu", a ? a->size : 0, sizeof *a);
   hk_call call = {.workspace = a->workspace, .state_in = a->state_in, .state_out = a->state_out, .stream = a->stream,
@@ -142,4 +153,9 @@ hk_status hk_plan_execute(const hk_plan *plan, const hk_args *a) {
   hk_fp_restore(mode);
   if (start != 0) hk_plan_log_exec(plan, hk_clock() - start);
   return s;
+}
+
+hk_status hk_plan_execute(const hk_plan *plan, const hk_args *a) {
+  if (!plan) return hk_fail(HK_INVALID, "plan is NULL");
+  return short_way(&plan->short_way, a) ? execute_short(plan, a) : execute_long(plan, a);
 }

@@ -8,7 +8,7 @@
 
 #include "support/check.h"
 
-static const char *const algorithms[] = {"dwp ", "dwc ", "phase_dwc ", "dwm ", "dwd ", "grouped ", "smallp "};
+static const char *const algorithms[] = {"point ", "dwp ", "dwc ", "phase_dwc ", "dwm ", "dwd ", "grouped ", "smallp "};
 
 typedef struct guarded {
   char *map, *at;
@@ -32,7 +32,23 @@ static int64_t pick(uint64_t *seed, int64_t lo, int64_t hi) {
   return lo + (int64_t)((*seed >> 33) % (uint64_t)(hi - lo + 1));
 }
 
+/* A window of one tap, few channels a group. */
+static bool make_point(uint64_t *seed, hk_problem *p) {
+  hk_conv_desc d = {.size = sizeof d, .rank = (int32_t)pick(seed, 1, 3), .layout = (hk_layout)pick(seed, 0, 1)};
+  const int64_t inputs = pick(seed, 1, pick(seed, 0, 1) ? 4 : 17), outputs = pick(seed, 0, 1) ? inputs : pick(seed, 1, 18);
+  d.groups = pick(seed, 1, 13);
+  d.n = pick(seed, 1, 2);
+  d.c = d.groups * inputs;
+  d.k = d.groups * outputs;
+  for (int i = 0; i < d.rank; i++) {
+    d.in[i] = pick(seed, 1, d.rank == 1 ? 70 : 9);
+    d.window[i] = d.stride[i] = d.dilation[i] = 1;
+  }
+  return hk_problem_conv(p, &d) == HK_OK && hk_problem_dense(p, d.layout) == HK_OK && hk_problem_check(p) == HK_OK;
+}
+
 static bool make_problem(uint64_t *seed, hk_problem *p) {
+  if (!pick(seed, 0, 4)) return make_point(seed, p);
   static const int64_t inputs[] = {1, 1, 1, 1, 1, 2, 3, 4, 5, 8, 16}, sizes[] = {200, 30, 9}, windows[] = {90, 9, 4};
   hk_conv_desc d = {.size = sizeof d, .rank = (int32_t)pick(seed, 1, 3), .layout = (hk_layout)pick(seed, 0, 1)};
   d.groups = pick(seed, 1, pick(seed, 0, 3) ? 40 : 9);

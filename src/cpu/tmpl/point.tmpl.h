@@ -1,0 +1,215 @@
+/* point: windows of one tap over few channels a group, in three ways; see hk_point_args.
+ *
+ * Define MR (most inputs) and HK_NAME, include a vocabulary, then this. What stays in registers is known whole at compile time:
+ * the weights of a group (LINES), of all phases and the lane numbers (WOVEN), a vector of each input (PLANES); the rest is
+ * one broadcast, or one permutation, and one product an input. Outputs are summed one after another: they do not depend on each
+ * other, so the core overlaps them without being told (Zen 4: 16 x 16 channels of 64 frames in 277 ns, the FMA peak). */
+#include "unroll.tmpl.h"
+#include "dwfuse.tmpl.h"
+
+#define POINT_TURNS 4 /* outputs a turn of the loop */
+
+typedef struct point_to {
+  v_f32 lo, hi, bias;
+} point_to;
+
+HK_INLINE v_f32 point_clamp(const bool fused, v_f32 v, const point_to *to) { return fused ? v_min(to->hi, v_max(to->lo, v)) : v; }
+
+/* the sum over inputs of v[i] * s[i] */
+HK_INLINE v_f32 point_dot(const int inputs, const bool fused, const v_f32 *v, const float *s, const point_to *to) {
+  v_f32 sum = fused ? v_fma(v_bcast(s), v[0], to->bias) : v_mul(v_bcast(s), v[0]);
+  HK_UNROLL for (int i = 1; i < inputs; i++) sum = v_fma(v_bcast(s + i), v[i], sum);
+  return point_clamp(fused, sum, to);
+}
+
+/* ---- LINES */
+
+HK_INLINE void lines_group(const int inputs, const bool fused, const hk_point_args *a, int64_t g) {
+  const hk_point_shape *h = a->shape;
+  const int64_t x_step = h->x_step, y_step = h->y_step, lanes = h->outputs;
+  const float *x = a->x + g * inputs, *f = h->f + g * inputs * HK_VW;
+  float *y = a->y + g * lanes;
+  const v_mask m = v_tail(lanes);
+  const point_to to = {v_set1(h->lo), v_set1(h->hi), fused && a->bias ? v_load_m(a->bias + g * lanes, m) : v_zero()};
+  v_f32 w[MR];
+  HK_UNROLL for (int i = 0; i < inputs; i++) {
+    w[i] = v_load(f + i * HK_VW);
+    HK_HOLD(w[i]);
+  }
+  /* where masked stores cost, whole vectors are stored whose last lanes the next pixels overwrite */
+  int64_t left = a->count, parts = 0;
+  if (!HK_MASKS_FREE && lanes < HK_VW) parts = h->groups == 1 && y_step == lanes ? hk_ceil_div(HK_VW - lanes, lanes) : left;
+  for (; left >= POINT_TURNS + parts; left -= POINT_TURNS) {
+    HK_UNROLL for (int turn = 0; turn < POINT_TURNS; turn++, x += x_step, y += y_step) {
+      HK_OPAQUE(x);
+      const v_f32 v = point_dot(inputs, fused, w, x, &to);
+      if (HK_MASKS_FREE) v_store_m(y, v, m);
+      else v_store(y, v);
+    }
+  }
+  HK_ROLLED for (; left > 0; left--, x += x_step, y += y_step) v_store_n(y, point_dot(inputs, fused, w, x, &to), lanes);
+}
+
+HK_INLINE void lines(const int inputs, const hk_point_args *a) {
+  for (int64_t g = 0; g < a->shape->groups; g++) {
+    if (a->shape->fused) lines_group(inputs, true, a, g);
+    else lines_group(inputs, false, a, g);
+  }
+}
+
+/* ---- WOVEN */
+
+typedef struct woven_set {
+  v_f32 w[HK_POINT_WEIGHTS(HK_VREGS)];
+  v_i32 index[HK_POINT_WOVEN_INPUTS];
+  point_to to[HK_POINT_PHASES];
+} woven_set;
+
+/* own: one input and one output a group, so every lane has its own */
+HK_INLINE v_f32 woven_block(const int inputs, const bool own, const bool fused, const woven_set *s, const int phase, v_f32 x) {
+  const v_f32 first = own ? x : v_permute(x, s->index[0]), *w = s->w + phase * inputs;
+  v_f32 sum = fused ? v_fma(first, w[0], s->to[phase].bias) : v_mul(first, w[0]);
+  HK_UNROLL for (int i = 1; i < inputs; i++) sum = v_fma(v_permute(x, s->index[i]), w[i], sum);
+  return point_clamp(fused, sum, &s->to[0]);
+}
+
+HK_INLINE void woven_all(const int inputs, const int phases, const bool own, const bool fused, const hk_point_args *a) {
+  const hk_point_shape *h = a->shape;
+  const int64_t block = h->block, outputs = h->outputs, x_block = block * inputs, y_block = block * outputs;
+  const int turns = phases == 1 ? POINT_TURNS : phases;
+  const float *x = a->x;
+  float *y = a->y;
+  woven_set s;
+  HK_UNROLL for (int i = 0; i < phases * inputs; i++) s.w[i] = v_load(h->f + i * HK_VW);
+  HK_UNROLL for (int i = 0; i < inputs; i++) s.index[i] = v_load_i32(h->index + i * HK_VW);
+  HK_UNROLL for (int i = 0; i < phases; i++)
+    s.to[i] = (point_to){v_set1(h->lo), v_set1(h->hi), fused && a->bias ? v_load(a->bias + i * HK_VW) : v_zero()};
+  /* whole vectors are read and stored while they end inside x and y; the next block overwrites what is too much */
+  const int64_t need = (turns - 1) * block + h->ahead;
+  int64_t left = a->count;
+  for (; left >= need; left -= turns * block) {
+    HK_UNROLL for (int t = 0; t < turns; t++, x += x_block, y += y_block) {
+      HK_OPAQUE(x);
+      v_store(y, woven_block(inputs, own, fused, &s, t % phases, v_load(x)));
+    }
+  }
+  HK_ROLLED while (left > 0) {
+    HK_UNROLL for (int t = 0; t < phases; t++, left -= block, x += x_block, y += y_block) {
+      const int64_t groups = hk_min64(left, block);
+      if (groups > 0) v_store_n(y, woven_block(inputs, own, fused, &s, t, v_load_n(x, groups * inputs)), groups * outputs);
+    }
+  }
+}
+
+HK_INLINE void woven(const int inputs, const int phases, const hk_point_args *a) {
+  if (phases * inputs > HK_POINT_WEIGHTS(HK_VREGS)) return; /* no plan asks for it */
+  if (inputs == 1 && a->shape->outputs == 1 && !a->shape->fused) woven_all(1, phases, true, false, a);
+  else if (a->shape->fused) woven_all(inputs, phases, false, true, a);
+  else woven_all(inputs, phases, false, false, a);
+}
+
+/* ---- PLANES */
+
+/* One vector of positions of a group; whole: it has all its lanes. */
+HK_INLINE void planes_vector(const int inputs, const bool fused, const bool whole, const hk_point_shape *h, const float *x,
+                             const float *f, const float *bias, float *y, int64_t lanes) {
+  const int64_t x_step = h->x_step, y_step = h->y_step;
+  point_to to = {v_set1(h->lo), v_set1(h->hi), v_zero()};
+  v_f32 v[MR];
+  HK_UNROLL for (int i = 0; i < inputs; i++, x += x_step) {
+    HK_OPAQUE(x);
+    v[i] = whole ? v_load(x) : v_load_n(x, lanes);
+    HK_HOLD(v[i]);
+  }
+  for (int64_t k = 0; k < h->outputs; k++, f += inputs, y += y_step) {
+    if (fused && bias) to.bias = v_bcast(bias + k);
+    const v_f32 sum = point_dot(inputs, fused, v, f, &to);
+    if (whole) v_store(y, sum);
+    else v_store_n(y, sum, lanes);
+  }
+}
+
+HK_INLINE void planes_all(const int inputs, const bool fused, const hk_point_args *a) {
+  const hk_point_shape *h = a->shape;
+  const int64_t x_group = inputs * h->x_step, y_group = h->outputs * h->y_step;
+  const float *x = a->x, *f = h->f, *bias = a->bias;
+  float *y = a->y;
+  for (int64_t g = h->groups; g > 0; g--, x += x_group, y += y_group, f += inputs * h->outputs) {
+    int64_t t = 0;
+    for (; t + HK_VW <= a->count; t += HK_VW) planes_vector(inputs, fused, true, h, x + t, f, bias, y + t, HK_VW);
+    if (t < a->count) planes_vector(inputs, fused, false, h, x + t, f, bias, y + t, a->count - t);
+    if (bias) bias += h->outputs;
+  }
+}
+
+/* As many outputs as inputs, so few that a group's weights are held too. */
+HK_INLINE void planes_square(const int size, const hk_point_args *a) {
+  const hk_point_shape *h = a->shape;
+  const int64_t x_step = h->x_step, y_step = h->y_step, count = a->count;
+  const float *x = a->x, *f = h->f;
+  float *y = a->y;
+  for (int64_t g = h->groups; g > 0; g--, x += size * x_step, y += size * y_step, f += size * size) {
+    v_f32 w[16];
+    HK_UNROLL for (int i = 0; i < size * size; i++) {
+      w[i] = v_bcast(f + i);
+      HK_HOLD(w[i]);
+    }
+    HK_ROLLED for (int64_t t = 0; t < count; t += HK_VW) {
+      const int64_t lanes = count - t;
+      const bool whole = lanes >= HK_VW;
+      v_f32 v[4];
+      HK_UNROLL for (int i = 0; i < size; i++) v[i] = whole ? v_load(x + i * x_step + t) : v_load_n(x + i * x_step + t, lanes);
+      HK_UNROLL for (int k = 0; k < size; k++) {
+        v_f32 sum = v_mul(v[0], w[k * size]);
+        HK_UNROLL for (int i = 1; i < size; i++) sum = v_fma(v[i], w[k * size + i], sum);
+        if (whole) v_store(y + k * y_step + t, sum);
+        else v_store_n(y + k * y_step + t, sum, lanes);
+      }
+    }
+  }
+}
+
+HK_INLINE void planes(const int inputs, const hk_point_args *a) {
+  const int held = HK_VREGS >= 32 ? 4 : 3;
+  if (a->shape->fused) planes_all(inputs, true, a);
+  else if (inputs <= held && a->shape->outputs == inputs) planes_square(inputs <= held ? inputs : 1, a);
+  else planes_all(inputs, false, a);
+}
+
+#define POINT_INPUTS(n)                                                       \
+  static __attribute__((noinline)) void point_##n(const hk_point_args *a) {   \
+    if (a->shape->way == HK_POINT_LINES) lines(n, a);                         \
+    else planes(n, a);                                                        \
+  }
+#define POINT_WOVEN(n)                                                        \
+  static __attribute__((noinline)) void woven_##n(const hk_point_args *a) {   \
+    switch (a->shape->phases) {                                               \
+      case 1: woven(n, 1, a); return;                                         \
+      case 2: woven(n, 2, a); return;                                         \
+      case 3: woven(n, 3, a); return;                                         \
+      default: woven(n, 4, a); return;                                        \
+    }                                                                         \
+  }
+POINT_INPUTS(1) POINT_INPUTS(2) POINT_INPUTS(3) POINT_INPUTS(4) POINT_INPUTS(5) POINT_INPUTS(6) POINT_INPUTS(7) POINT_INPUTS(8)
+POINT_WOVEN(1) POINT_WOVEN(2) POINT_WOVEN(3) POINT_WOVEN(4) POINT_WOVEN(5) POINT_WOVEN(6) POINT_WOVEN(7) POINT_WOVEN(8)
+#if MR > 8
+POINT_INPUTS(9) POINT_INPUTS(10)
+#endif
+#if MR > 10
+POINT_INPUTS(11) POINT_INPUTS(12) POINT_INPUTS(13) POINT_INPUTS(14) POINT_INPUTS(15) POINT_INPUTS(16)
+#endif
+
+void HK_NAME(const void *args) {
+  static void (*const inputs[])(const hk_point_args *) = {
+      point_1, point_2, point_3, point_4, point_5, point_6, point_7, point_8,
+#if MR > 8
+      point_9, point_10,
+#endif
+#if MR > 10
+      point_11, point_12, point_13, point_14, point_15, point_16,
+#endif
+  };
+  static void (*const weave[])(const hk_point_args *) = {woven_1, woven_2, woven_3, woven_4, woven_5, woven_6, woven_7, woven_8};
+  const hk_point_args *a = args;
+  (a->shape->way == HK_POINT_WOVEN ? weave : inputs)[a->shape->inputs - 1](a);
+}
