@@ -34,10 +34,14 @@ static bool applies(const hk_task *t, char *why) {
   return !no;
 }
 
-/* [n][at..][group][channel], dense */
+/* From pixel to pixel. Pixels that lie a multiple of 1 KiB apart would crowd a few sets of L1 while they are turned and while
+ * a tile walks along several (Zen 4, 1024 to 256 channels of 14 x 14). */
+static int64_t step_of(int64_t channels) { return channels % 256 ? channels : channels + 16; }
+
+/* [n][at..][group][channel] */
 static hk_strides last(int64_t channels, int64_t groups, const int64_t size[3]) {
   hk_strides s = {.channel = 1, .group = channels};
-  s.at[2] = channels * groups;
+  s.at[2] = step_of(channels * groups);
   s.at[1] = s.at[2] * size[2];
   s.at[0] = s.at[1] * size[1];
   s.outer = s.at[0] * size[0];
@@ -55,9 +59,9 @@ static hk_task inner_task(const hk_task *t, const hk_algo *inner) {
 }
 
 static size_t rounded(int64_t floats) { return (size_t)hk_round_up(floats * (int64_t)sizeof(float), HK_ALIGN); }
-static size_t x_bytes(const hk_geom *g) { return rounded(g->n * g->groups * g->c * g->in[0] * g->in[1] * g->in[2]); }
+static size_t x_bytes(const hk_geom *g) { return rounded(g->n * step_of(g->groups * g->c) * g->in[0] * g->in[1] * g->in[2]); }
 static size_t y_bytes(const hk_task *t, const hk_algo *inner) {
-  return inner_turns(t, inner) ? 0 : rounded(t->geom.groups * t->geom.k * t->geom.gm);
+  return inner_turns(t, inner) ? 0 : rounded(step_of(t->geom.groups * t->geom.k) * t->geom.gm);
 }
 static size_t turned_bytes(const hk_task *t, const hk_algo *inner) { return x_bytes(&t->geom) + y_bytes(t, inner); }
 
@@ -131,7 +135,7 @@ static void turn_piece(void *context, int64_t i) {
   const job *j = context;
   const hk_geom *g = j->g;
   const int64_t chunk = i % j->chunks, group = i / j->chunks % g->groups, n = i / j->chunks / g->groups;
-  const int64_t m = chunk * CHUNK, count = hk_min64(CHUNK, j->pixels - m), all = j->channels * g->groups;
+  const int64_t m = chunk * CHUNK, count = hk_min64(CHUNK, j->pixels - m), all = step_of(j->channels * g->groups);
   const int64_t flat = (n * j->pixels + m) * all + group * j->channels;
   const hk_strides *s = j->back ? &g->y : &g->x;
   const int64_t plane = n * s->outer + group * s->group + m;
