@@ -90,7 +90,8 @@ typedef struct hk_igemm_args {
  * channels m < count and pixels j < NR = vectors * lanes. a is packed by tiles of hk_tile_rows channels:
  * tile at m0, `depth` deep: a[m0*depth + (at + i)*rows + m - m0]. Epilogue as in igemm, with scale[m] and bias[m]; stores
  * to y[m*y_step + j], j < columns. With strips > 1 the same again for strips - 1 further strips, b, c and y each NR pixels
- * further on; then columns = NR, and nothing is suspended or resumed. */
+ * further on; then columns = NR, and nothing is suspended or resumed. ahead: strips lie next to each other in memory that no cache
+ * of the core's own holds. */
 typedef struct hk_pgemm_segment {
   const float *b;
   int64_t at, count;
@@ -100,6 +101,7 @@ typedef struct hk_pgemm_args {
   int64_t depth, count, segments, b_step;
   const hk_pgemm_segment *seg;
   int64_t vectors, columns, strips;
+  bool ahead;
   uint32_t flags;
   float beta, lo, hi;
   const float *scale, *bias;

@@ -174,13 +174,7 @@ static hk_status build(hk_plan *plan) {
   o->bs = k[HK_PLANES_BS];
   o->splits = hk_ceil_div(o->groups_m, o->bs);
   o->grids = hk_grid_count(g);
-  if (k[HK_PLANES_FLAT]) {
-    const int64_t vectors = hk_ceil_div(g->pixels, o->lanes);
-    o->chunks = hk_planes_chunks(&plan->task, o->lanes, o->most);
-    o->cuts = hk_strip_count(g->pixels, o->lanes, o->most);
-    o->each = vectors / o->cuts;
-    o->more = vectors % o->cuts;
-  }
+  if (k[HK_PLANES_FLAT]) hk_planes_cut(&plan->task, plan->decision.kernel, o);
   for (int64_t i = 0; i < o->grids; i++) o->strips += hk_strip_count(hk_grid_get(g, i).pixels, o->lanes, o->most);
   if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;
   plan->packed->f_bytes = packed_bytes(g);

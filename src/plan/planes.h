@@ -21,6 +21,8 @@ typedef struct hk_planes_own {
   int64_t grids, strips;         /* of the gathering loop */
   int64_t chunks;                /* flat: jobs an image is cut into */
   int64_t cuts, each, more;      /* flat: strips of an image, their vectors, how many have one more */
+  bool ahead;                    /* flat: an image is larger than L2 */
+  const hk_kernel *rest;         /* flat: for the last pixels, with vectors half as long; else NULL */
 } hk_planes_own;
 
 /* Strip `index` of a grid: nearly equal numbers of vectors, the last cut to the pixels there are. */
@@ -40,5 +42,7 @@ hk_status hk_planes_run(const hk_plan *plan, const hk_call *call);
  * written where they lie. */
 bool hk_planes_flat(const hk_task *t, int64_t lanes, int64_t most);
 int64_t hk_planes_chunks(const hk_task *t, int64_t lanes, int64_t most);
+/* How a flat plan cuts an image: chunks, strips and what they are made of. */
+void hk_planes_cut(const hk_task *t, const hk_kernel *kernel, hk_planes_own *o);
 void hk_planes_run_flat(const hk_plan *plan, const hk_call *call, const float *packed);
 #endif

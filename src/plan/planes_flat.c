@@ -1,7 +1,9 @@
 /* planes without gathering: a pointwise problem (one tap, stride 1, no padding) whose pixels lie one after another in x, y
  * and the residual. Each job is a run of strips of one image and some sets of channels; the kernel goes from strip to strip
  * itself. The last strip is moved back to end with the image, so that every vector is whole; what it shares with the strip
- * before is computed twice, to the same bits and by the same job. */
+ * before is computed twice, to the same bits and by the same job. Where a vector of 16 costs two of 8 and no more than 8
+ * pixels are left over, one vector of 8 does those. */
+#include "plan/cost.h"
 #include "plan/planes.h"
 
 static bool in_line(const hk_geom *g, const hk_strides *s) {
@@ -38,29 +40,44 @@ typedef struct job {
 } job;
 
 /* `strips` strips of `vectors` vectors from pixel `at` on. */
-static void run_strips(const hk_plan *plan, hk_pgemm_args a, int64_t at, int64_t vectors, int64_t strips) {
-  const hk_planes_own *o = plan->own;
+static void run_strips(const hk_kernel *kernel, hk_pgemm_args a, int64_t at, int64_t vectors, int64_t strips) {
   if (strips <= 0) return;
   const hk_pgemm_segment seg = {a.seg->b + at, 0, a.seg->count};
   a.seg = &seg;
   a.vectors = vectors;
-  a.columns = vectors * o->lanes;
+  a.columns = vectors * hk_isa_lanes(kernel->isa);
   a.strips = strips;
   a.y += at;
   if (a.c) a.c += at;
-  plan->decision.kernel->fn(&a);
+  kernel->fn(&a);
+}
+
+void hk_planes_cut(const hk_task *t, const hk_kernel *kernel, hk_planes_own *o) {
+  const hk_geom *g = &t->geom;
+  const int64_t rest = g->pixels % o->lanes;
+  o->chunks = hk_planes_chunks(t, o->lanes, o->most);
+  o->ahead = g->pixels * g->c * (int64_t)sizeof(float) > hk_cost_l2();
+  if (o->lanes == 16 && hk_cost_peak(kernel->isa) <= hk_cost_peak(HK_ISA_AVX2) && rest && rest <= 8 && g->pixels > 64)
+    o->rest = hk_kernel_best(HK_FAMILY_PGEMM, HK_ISA_AVX2);
+  if (o->rest && o->rest->mr != kernel->mr) o->rest = NULL; /* the weights are packed by tiles of that many channels */
+  const int64_t vectors = o->rest ? g->pixels / o->lanes : hk_ceil_div(g->pixels, o->lanes);
+  o->cuts = hk_ceil_div(vectors, o->most);
+  o->each = vectors / o->cuts;
+  o->more = vectors % o->cuts;
 }
 
 /* Strips first..end-1 of an image, cut as hk_strip_get does: `more` of one vector more than the rest. */
 static void run_chunk(const hk_plan *plan, const hk_pgemm_args *a, int64_t first, int64_t end) {
   const hk_planes_own *o = plan->own;
+  const hk_kernel *kernel = plan->decision.kernel;
   const int64_t pixels = plan->task.geom.pixels, each = o->each, more = o->more;
   const bool moved = end == o->cuts && (o->cuts * each + more) * o->lanes > pixels;
   const int64_t last = moved ? end - 1 : end;
   const int64_t turn = hk_max64(first, hk_min64(more, last));
-  run_strips(plan, *a, first * (each + 1) * o->lanes, each + 1, turn - first);
-  run_strips(plan, *a, (turn * each + more) * o->lanes, each, last - turn);
-  if (moved) run_strips(plan, *a, pixels - each * o->lanes, each, 1);
+  run_strips(kernel, *a, first * (each + 1) * o->lanes, each + 1, turn - first);
+  run_strips(kernel, *a, (turn * each + more) * o->lanes, each, last - turn);
+  if (moved) run_strips(kernel, *a, pixels - each * o->lanes, each, 1);
+  if (end == o->cuts && o->rest) run_strips(o->rest, *a, pixels - hk_isa_lanes(o->rest->isa), 1, 1);
 }
 
 static void body(void *context, int64_t i) {
@@ -79,7 +96,7 @@ static void body(void *context, int64_t i) {
   const int64_t first = one ? 0 : chunk * o->cuts / o->chunks, end = one ? o->cuts : (chunk + 1) * o->cuts / o->chunks;
   const hk_pgemm_segment x = {(const float *)j->call->x + n * g->x.outer + group * g->x.group, 0, g->c};
   _Alignas(HK_ALIGN) float scale[HK_PLANES_SET], bias[HK_PLANES_SET];
-  hk_pgemm_args a = {.depth = g->gk, .segments = 1, .b_step = g->x.channel, .seg = &x, .flags = fuse->flags, .beta = fuse->beta,
+  hk_pgemm_args a = {.depth = g->gk, .segments = 1, .b_step = g->x.channel, .seg = &x, .ahead = o->ahead, .flags = fuse->flags, .beta = fuse->beta,
                      .lo = fuse->lo, .hi = fuse->hi, .scale = scale, .bias = bias, .c_step = epi->c.channel,
                      .y_step = g->y.channel};
   for (int64_t s = split * o->bs; s < hk_min64(o->groups_m, (split + 1) * o->bs); s++) {

@@ -15,22 +15,18 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0
     }
   }
   const int64_t b_step = r->b_step;
+  const bool ahead = m0 == 0 && r->ahead;
   const float *tile = r->a + m0 * r->depth;
   for (int64_t t = 0; t < r->segments; t++) {
     const float *a = tile + r->seg[t].at * HK_MR;
     const float *b = r->seg[t].b + pixel;
-    HK_ROLLED for (int64_t i = r->seg[t].count; i > 0; i--, a += HK_MR, b += b_step) {
-      v_f32 p[HK_NV];
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) {
-        p[v] = v_load(b + v * HK_VW);
-#if HK_MR > 1
-        HK_PIN(p[v]);
-#endif
-      }
-      HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-        const v_f32 w = v_bcast(a + m);
-        HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(w, p[v], acc[m][v]);
-      }
+    const int64_t count = r->seg[t].count;
+    if (__builtin_expect(ahead, 0)) { /* the first tile of a strip asks for the strip that follows */
+#define HK_NEXT NR
+#include "pgemm_steps.tmpl.h"
+#undef HK_NEXT
+    } else {
+#include "pgemm_steps.tmpl.h"
     }
   }
   if (flags & HK_IGEMM_SUSPEND) {
