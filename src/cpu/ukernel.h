@@ -70,7 +70,7 @@ typedef struct hk_igemm_line {
   int64_t x_step, y_step, c_step;
 } hk_igemm_line;
 typedef struct hk_igemm_args {
-  const hk_igemm_line *line; /* NULL: rows, c and y are tables; igemm only */
+  const hk_igemm_line *line; /* NULL: rows, c and y are tables */
   const float *const *rows;
   const float *zeros;
   int64_t row_step, count, segments, channels, x_at, y_at;

@@ -94,7 +94,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   }
   if (s.tail) { /* the same for the channels left over */
     const double vectors = 1.3 * (double)(g->taps * hk_ceil_div(g->c, s.lanes)) * (double)s.lanes * 2.0;
-    cycles += (double)(g->groups * g->gm * s.tail) * (vectors / peak + 12 / 3e9);
+    cycles += (double)(g->groups * g->gm * s.tail) * (vectors / peak + (g->taps == 1 ? 6 : 10) / 3e9);
   }
   double seconds = flops / (0.96 * peak) + cycles + 0.3 * hk_cost_move(bytes, bytes);
   if (!t->f_now && d->knob[HK_IGEMM_PACK] == HK_PACK_WHOLE) seconds += hk_cost_move(2.0 * (double)packed_bytes(g, &s), 1e8) * 4;
@@ -170,7 +170,7 @@ static bool in_line(const hk_geom *g, const hk_strides *s, const int64_t size[3]
 
 static int64_t choose_even(const hk_task *t, const hk_igemm_own *o, int64_t pack) {
   const hk_geom *g = &t->geom;
-  const bool one_piece = o->bk == g->c && pack != HK_PACK_BLOCK && o->fuse.all && !o->turn && o->grids == 1 && !o->panels.dot && !o->panels.tail;
+  const bool one_piece = o->bk == g->c && pack != HK_PACK_BLOCK && o->fuse.all && !o->turn && o->grids == 1 && !o->panels.dot;
   if (!one_piece) return HK_EVEN_NOT;
   if (o->merged) {
     const bool fits = o->segments <= HK_EVEN_ROWS && g->out[2] - (o->q1 - o->q0) <= o->bm;

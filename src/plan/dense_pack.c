@@ -21,9 +21,10 @@ hk_panels hk_panels_make(const hk_geom *g, const hk_kernel *kernel, int64_t bk) 
 
 void hk_panels_cut_tail(hk_panels *s, const hk_geom *g, const hk_kernel *kernel) {
   const int64_t left = g->k % s->lanes;
-  if (s->dot || s->lanes < 8 || g->k < s->lanes || left == 0 || left > 3 || g->c <= 16 || g->gk < 150) return;
+  if (s->dot || s->lanes < 8 || g->k < s->lanes || left == 0 || left > 3 || g->c <= 16) return;
   /* vectors of products a pixel: along the inputs, with a sum across lanes, against one for each of gk */
-  if ((double)left * (1.5 * (double)(g->taps * hk_ceil_div(g->c, s->lanes)) + 12) > 0.7 * (double)g->gk) return;
+  const double along = g->taps == 1 ? 1.2 * (double)hk_ceil_div(g->c, s->lanes) + 6 : 1.5 * (double)(g->taps * hk_ceil_div(g->c, s->lanes)) + 10;
+  if ((double)left * along > 0.8 * (double)g->gk) return;
   s->tail = left;
   s->vectors--;
   s->count = panel_count(kernel, s) + 1;

@@ -178,7 +178,7 @@ static void run_even(work *w, const hk_panel *p, const hk_igemm_line *line, int6
                             .f = w->j->packed + hk_panels_at(&o->panels, w->group, p), .ahead = o->ahead * p->vectors * p->lanes, .vectors = p->vectors, .columns = p->columns,
                             .flags = fuse->flags, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
                             .bias = w->bias};
-  w->j->plan->decision.kernel->fn(&w->args);
+  (p->dot ? o->dot : w->j->plan->decision.kernel)->fn(&w->args);
 }
 
 static void even_affine(work *w, const hk_panel *p) {

@@ -1,6 +1,7 @@
 /* dot for one ISA: few output channels, one a sum of its own, vectors along the input channels, so that a layer with
  * 1 to 4 outputs fills the vectors that output channels cannot. Arguments are igemm's with lanes = 1 (`vectors` counts
  * output channels), and f packed with the channels innermost. A resumed sum is added to what came before.
+ * A vocabulary with HK_SUMS sums across eight vectors at once.
  * Define HK_NAME and HK_ROWS_1..4 (most rows for that many output channels), include a vocabulary, then this. */
 #include "cpu/ukernel.h"
 #include "unroll.tmpl.h"
@@ -14,11 +15,14 @@ static inline void finish(const hk_igemm_args *r, int64_t m, int64_t j, int64_t 
     r->partial[m * width + j] = v;
     return;
   }
+  const hk_igemm_line *line = r->line;
+  const float *c = NULL;
+  if (r->flags & (HK_IGEMM_BEFORE | HK_IGEMM_AFTER)) c = line ? line->c + m * line->c_step : r->c[m];
   if (r->flags & HK_IGEMM_AFFINE) v = v * r->scale[j] + r->bias[j];
-  if (r->flags & HK_IGEMM_BEFORE) v += r->beta * r->c[m][r->y_at + j];
+  if (r->flags & HK_IGEMM_BEFORE) v += r->beta * c[r->y_at + j];
   if (r->flags & HK_IGEMM_CLAMP) v = v < r->lo ? r->lo : v > r->hi ? r->hi : v;
-  if (r->flags & HK_IGEMM_AFTER) v += r->beta * r->c[m][r->y_at + j];
-  r->y[m][r->y_at + j] = v;
+  if (r->flags & HK_IGEMM_AFTER) v += r->beta * c[r->y_at + j];
+  (line ? line->y + m * line->y_step : r->y[m])[r->y_at + j] = v;
 }
 
 #include "tiles.tmpl.h"

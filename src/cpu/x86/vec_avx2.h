@@ -5,6 +5,8 @@
 #define HK_VEC_AVX2_H
 #include <immintrin.h>
 #include <stdint.h>
+
+#include "sum8.h"
 #define HK_VEC avx2
 #define HK_VW 8
 #define HK_VREGS 16
@@ -54,11 +56,10 @@ static inline v_f32 v_copysign(v_f32 a, v_f32 b) {
   const __m256 s = _mm256_set1_ps(-0.0f);
   return _mm256_or_ps(_mm256_andnot_ps(s, a), _mm256_and_ps(s, b));
 }
-static inline float v_sum(v_f32 a) {
-  __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-  s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-  return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
-}
+static inline float v_sum(v_f32 a) { return sum1(a); }
+#define HK_SUMS 1
+/* to[i] = v_sum(v[i]), i < 8 */
+static inline __attribute__((always_inline)) void v_sum8(const v_f32 *v, float *to) { _mm256_storeu_ps(to, sum8(v)); }
 static inline void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
 /* The first n lanes, 1 <= n <= 8. Masked stores are microcoded on AMD, so a short run is stored in pieces. */
 static inline void v_store_n(float *p, v_f32 v, int64_t n) {

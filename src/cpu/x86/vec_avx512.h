@@ -3,6 +3,8 @@
 #define HK_VEC_AVX512_H
 #include <immintrin.h>
 #include <stdint.h>
+
+#include "sum8.h"
 #define HK_VEC avx512
 #define HK_VW 16
 #define HK_VREGS 32
@@ -51,7 +53,15 @@ static inline v_f32 v_copysign(v_f32 a, v_f32 b) {
   const __m512 s = _mm512_set1_ps(-0.0f);
   return _mm512_or_ps(_mm512_andnot_ps(s, a), _mm512_and_ps(s, b));
 }
-static inline float v_sum(v_f32 a) { return _mm512_reduce_add_ps(a); }
+static inline __m256 fold(v_f32 a) { return _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1)); }
+static inline float v_sum(v_f32 a) { return sum1(fold(a)); }
+#define HK_SUMS 1
+/* to[i] = v_sum(v[i]), i < 8 */
+static inline __attribute__((always_inline)) void v_sum8(const v_f32 *v, float *to) {
+  __m256 h[8];
+  for (int i = 0; i < 8; i++) h[i] = fold(v[i]);
+  _mm256_storeu_ps(to, sum8(h));
+}
 static inline void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
 static inline void v_store_n(float *p, v_f32 v, int64_t n) { _mm512_mask_storeu_ps(p, v_tail(n), v); }
 static inline v_i32 v_load_i32(const int32_t *p) { return _mm512_loadu_si512(p); }
