@@ -176,10 +176,13 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
-/* The kernel knows chains of 4 and 8 pixels. Measured on Zen 4: 8 pixels that lie 2 KiB apart crowd out each other, and
- * a short window has not enough products to wait for them. */
+/* A result that no cache could keep goes past them; see goes_past. */
+static bool too_large(const hk_geom *g) { return g->bytes > 0.45 * (double)hk_cost_l3(); }
+
+/* The kernel knows chains of 4 and 8 pixels. Measured on Zen 4: 8 pixels that lie 4 KiB apart crowd out each other, unless
+ * those of y keep out of the way. */
 static int64_t chain_tile(const hk_geom *g, int64_t mr) {
-  return mr < 8 || (g->x.at[2] * g->stride[2] * 4 % 2048 == 0 && g->taps <= 4) ? hk_min64(mr, 4) : 8;
+  return mr < 8 || (aliases(g) && !too_large(g)) ? hk_min64(mr, 4) : 8;
 }
 
 /* Few outputs and many taps: the rows of x are too many for L2, so all channels of some of them go before the others. */
@@ -304,11 +307,11 @@ static hk_status pack_all(hk_plan *plan, const hk_dwc *p) {
 }
 
 /* A result that no cache could keep is not fetched before it is written; every vector of it must be a whole line.
- * Measured on Zen 4 with 32 MiB of L3: a copy of 8 + 8 MiB is faster through the caches, one of 12 + 12 past them. Staged
- * calls are too short to wait for such stores. */
+ * Measured on Zen 4 with 32 MiB of L3, which other cores use too: 3 taps of 8 + 8 MiB take 294 us past the caches, 270 to 340
+ * through them, and on a busy day 1170; 4 + 4 MiB take 147 against 108. Staged calls are too short to wait for such stores. */
 static bool goes_past(const hk_geom *g, const hk_dwc *p) {
   const int64_t line = HK_ALIGN / 4;
-  return p->fused && p->source == HK_DWC_DIRECT && p->vw == line && p->y_lanes == line && g->bytes > 0.625 * (double)hk_cost_l3() && g->y.at[2] % line == 0 &&
+  return p->fused && p->source == HK_DWC_DIRECT && p->vw == line && p->y_lanes == line && too_large(g) && g->y.at[2] % line == 0 &&
          g->y.at[1] % line == 0 && g->y.at[0] % line == 0 && g->y.outer % line == 0;
 }
 
