@@ -89,7 +89,9 @@ static double predict(const hk_task *t, const hk_decision *d) {
   double cycles = vectors * rows * (double)(g->k * lanes) * 2.0 / (0.94 * peak);
   /* gathering a vector: a copy, two loads and a shuffle, or an element at a time */
   const int64_t step = g->stride[2] * g->x.at[2];
-  const double each = step == 1 ? 2.5 : step == 2 ? 5 : 2.0 * (double)lanes;
+  double each = step == 1 ? 2.5 : step == 2 ? 5 : 2.0 * (double)lanes;
+  /* and each piece of a row, of which a strip of a narrow image has several (129 channels of 28 x 28) */
+  if (g->out[2] < d->kernel->nr) each += 3.0 * (double)lanes / (double)hk_max64(g->out[2], 1);
   const bool one = g->gk <= HK_PLANES_PANEL / d->kernel->nr;
   const bool flat = d->knob[HK_PLANES_FLAT];
   if (!flat) cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
@@ -98,7 +100,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const double strips = vectors / (double)(d->kernel->nr / lanes);
   /* setting a strip up; each tap of it is a list of pieces to gather (3 channels of 224 x 224: 70 ns a tap) */
   cycles += flat ? 1e-8 * strips : (1e-7 + 5e-8 * (double)g->taps) * strips;
-  cycles += 0.6 * hk_cost_move((double)packed_bytes(g) / (double)g->groups * strips, (double)packed_bytes(g));
+  cycles += 0.2 * hk_cost_move((double)packed_bytes(g) / (double)g->groups * strips, (double)packed_bytes(g));
   const int64_t jobs = (int64_t)hk_max64(1, (int64_t)(vectors / (double)(d->kernel->nr / lanes))) *
                        hk_ceil_div(sets, d->knob[HK_PLANES_BS]);
   if (!t->f_now && d->knob[HK_PLANES_PACK] == HK_PACK_WHOLE) cycles += hk_cost_move(2.0 * (double)packed_bytes(g), 1e8) * 4;

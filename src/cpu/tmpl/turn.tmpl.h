@@ -72,7 +72,11 @@ static void turn_squares(const hk_turn_args *a) {
   for (int64_t r = 0; r < rows; r += 2 * HK_VW) {
     const float *from = a->from + r * a->from_step;
     float *to = a->to + r;
+    /* the rows after these two squares: they lie too far apart for the machine to guess; half of them a step */
+    const float *next = r + 3 * HK_VW < rows ? from + 2 * HK_VW * a->from_step : from;
     for (int64_t c = 0; c < columns; c += HK_VW) {
+      const float *line = next + (c & HK_VW ? HK_VW * a->from_step + c - HK_VW : c);
+      HK_UNROLL for (int i = 0; i < HK_VW; i++) v_prefetch(line + i * a->from_step);
       square(from + c, a->from_step, to + c * a->to_step, a->to_step);
       if (r + HK_VW < rows) square(from + HK_VW * a->from_step + c, a->from_step, to + c * a->to_step + HK_VW, a->to_step);
     }
