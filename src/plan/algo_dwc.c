@@ -136,6 +136,29 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
 /* Neighbouring pixels lie a multiple of 4 KiB apart: they share one set of L1, which holds eight of them. */
 static bool aliases(const hk_geom *g) { return g->x.at[2] * g->stride[2] * 4 % 4096 == 0; }
 
+/* What a tile reads of one block lies in fewer sets of L1 than hold it: 64 of them, eight lines each. */
+static bool crowded(const hk_geom *g, const hk_dwc *p) {
+  const int64_t apart = hk_gcd(4096, hk_max64(64, g->x.at[2] * g->stride[2] * 4));
+  return g->win[0] * g->win[1] * (p->tile + g->win[2] - 1) > 8 * (4096 / apart);
+}
+
+/* The share of a window's taps that lie inside x, over all outputs: the others are skipped, which depthwise windows are too short
+ * to gain from. */
+static double share_inside(const hk_geom *g) {
+  double share = 1;
+  for (int d = 0; d < 3; d++) {
+    const int64_t step = hk_ceil_div(g->win[d], 64); /* of long windows a sample */
+    double inside = 0;
+    for (int64_t s = 0; s < g->win[d]; s += step) {
+      int64_t lo, hi;
+      hk_geom_valid(g, d, s, &lo, &hi);
+      inside += (double)(hi - lo);
+    }
+    share *= inside / ((double)g->out[d] * (double)hk_ceil_div(g->win[d], step));
+  }
+  return share;
+}
+
 /* cycles: products, or the loads and permutes that feed them */
 static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   const hk_geom *g = &t->geom;
@@ -146,17 +169,18 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   /* loads a product; measured on Zen 4: a permuted one costs more than it saves, chains pay for both */
   const double per_tile = (double)p->tile;
   const double loads = ((double)row_runs(g, p) * (per_tile - 1) + (double)g->win[2]) / (per_tile * (double)g->win[2]);
-  /* pixels 2 KiB apart crowd a few sets of L1, and a vector of half a line visits them twice */
-  const double crowd = p->vw < 16 && p->inputs && g->x.at[2] * g->stride[2] * 4 % 2048 == 0 ? 1.5 : 1.0;
+  /* pixels that crowd a few sets of L1: a vector of half a line visits them twice */
+  const bool crowd = p->vw < 16 && p->inputs && crowded(g, p);
   const double feed = !p->inputs ? product * (0.2 + loads)
-                      : p->unit == 1 && p->block_groups == 1 ? 0.12 + 0.65 * crowd * loads : product * (0.3 + 1.5 * crowd * loads);
+                      : p->unit == 1 && p->block_groups == 1 ? (crowd ? 0.9 : 0.12 + (g->c < 8 ? 0.65 : 0.4) * loads)
+                                                             : product * (0.3 + (crowd ? 2.25 : 1.5) * loads);
   double tap = feed > 1.02 * product ? feed : 1.02 * product;
   if (p->source == HK_DWC_DIRECT && p->tile > 4 && aliases(g) && loads < 0.7) tap *= p->inputs ? 1.25 : 1.6; /* a chain's pixels crowd out each other */
   /* few accumulators do not hide the latency of four cycles */
   const double latency = 4.0 / per_tile;
   if (tap < latency) tap = latency;
   const double store = p->fused ? 1.2 * product + 0.5 : 5.0 * (double)p->vw;
-  double cycles = vectors * ((double)g->taps * inputs * tap + store) + rows * ((double)p->tiles * (10.0 + 4.0 * (double)p->run_count) + 20.0);
+  double cycles = vectors * ((p->inputs ? share_inside(g) : 1.0) * (double)g->taps * inputs * tap + store) + rows * ((double)p->tiles * (10.0 + 4.0 * (double)p->run_count) + 20.0);
   if (p->source == HK_DWC_STAGED)
     cycles += rows * (double)p->blocks * (double)(g->win[0] * g->win[1]) * 2.0 * (double)(p->cols_staged * p->tiles) / (double)p->stretch;
   /* dense, several vectors of outputs: measured 8 % (64 channels of 224 x 224) to 37 % (3 of them) above the count */
