@@ -149,8 +149,8 @@ typedef struct cli_site {
   hk_device device;
   int sets, blocks;
   hk_args args[CLI_SITE_SETS];
-  void *block[3 * CLI_SITE_SETS + 4];
-  size_t bytes[3 * CLI_SITE_SETS + 4];
+  void *block[3 * CLI_SITE_SETS + 6];
+  size_t bytes[3 * CLI_SITE_SETS + 6];
 } cli_site;
 hk_status cli_site_make(cli_site *s, hk_device device, int sets, const hk_problem *p, const hk_epilogue *e, const hk_args *host);
 void cli_site_free(cli_site *s);

@@ -70,6 +70,9 @@ static hk_status vector(cli_site *s, const void *p, size_t count, size_t element
   return status;
 }
 
+/* Elements of a stateful plan's state. */
+static size_t state_count(const hk_problem *p) { return (size_t)(p->n * p->c * p->dilation[0] * (p->window[0] - 1)); }
+
 static int sets_for(size_t bytes) {
   hk_gpu gpu = {.size = sizeof gpu};
   if (hk_gpu_info(&gpu)) return 1;
@@ -91,6 +94,9 @@ static hk_status site_on_gpu(cli_site *s, const hk_problem *p, const hk_epilogue
   if (!status) status = tensor(s, host->f, f, p->f_type, 1, at[3]);
   if (!status) status = vector(s, host->scale, e->scale == 1 ? 1 : (size_t)p->k * (e->scale != 0), real, &a.scale);
   if (!status) status = vector(s, host->bias, (size_t)p->k * (e->bias != 0), real, &a.bias);
+  const size_t past = state_count(p), element = hk_type_bytes(p->x_type);
+  if (!status) status = vector(s, host->state_in, past, element, &a.state_in);
+  if (!status && host->state_out && past) status = keep(s, NULL, past * element, &a.state_out);
   if (!status && a.workspace_bytes) status = keep(s, NULL, a.workspace_bytes, &space);
   for (int i = 0; i < s->sets; i++) {
     s->args[i] = a;
@@ -145,6 +151,7 @@ hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem
   if (!s) s = extents(p, e, &x, &f, &y);
   const size_t element = hk_type_bytes(p->y_type), below = (size_t)y.below * element;
   if (!s && host->y) s = hk_gpu_copy((char *)host->y - below, (char *)site.args[0].y - below, (size_t)y.elements * element);
+  if (!s && site.args[0].state_out) s = hk_gpu_copy(host->state_out, site.args[0].state_out, state_count(p) * hk_type_bytes(p->x_type));
   cli_site_free(&site);
   return s;
 }

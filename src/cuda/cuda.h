@@ -119,6 +119,15 @@ bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why);
 hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g);
 hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, void *stream);
 
+/* state.c: the state and x of a stateful 1D plan, laid one behind the other in the workspace */
+typedef struct hk_cu_state_pass {
+  hk_cu_kernel kernel;
+  hk_cu_state params;
+} hk_cu_state_pass;
+/* g: as the caller sees it; to: strides of the joined x. */
+hk_status hk_cu_state_build(hk_cu_state_pass *s, const hk_geom *g, const hk_strides *to);
+hk_status hk_cu_state_run(const hk_cu_state_pass *s, const void *x, const void *state_in, void *to, void *state_out, void *stream);
+
 /* direct.c */
 typedef struct hk_cu_direct_state {
   hk_cu_kernel kernel;

@@ -104,6 +104,21 @@ typedef struct hk_cu_relay {
   hk_cu_divisor by_span[3], by_pieces, by_groups, by_pixels; /* pieces: of 16 bytes in a run */
 } hk_cu_relay;
 
+/* State and x of a stateful 1D plan one behind the other: to[n][channel][position] or to[n][position][channel], and the state after
+ * the block, [n][channel][past]. x is copied in rows, [n][part][outer][inner], inner innermost; inner is cut into segments. */
+typedef struct hk_cu_state {
+  const void *x, *state_in;          /* state_in NULL: `zero` in its place */
+  void *to, *state_out;              /* state_out may be state_in or NULL */
+  hk_cu_view view;                   /* of x */
+  hk_cu_i64 n, channels, cg, in, past;
+  hk_cu_i64 to_outer, to_channel, to_at;
+  hk_cu_i64 parts, outer, inner, segments;
+  hk_cu_i64 from_part, from_outer, from_inner;
+  hk_cu_i64 into_part, into_outer;   /* the innermost stride of `to` is 1 */
+  hk_cu_i64 past_warps, warps;       /* the first past_warps carry one channel's state each, the others a segment of x */
+  int zero;
+} hk_cu_state;
+
 /* Packing of filters into the exact shared-memory images of the tiles. */
 typedef struct hk_cu_pack {
   const void *f;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/around.h"
 #include "plan/cost.h"
+#include "plan/state.h"
 
 extern const hk_algo hk_algo_dwp, hk_algo_dwc, hk_algo_grouped, hk_algo_igemm, hk_algo_planes, hk_algo_small, hk_algo_qgemm,
     hk_algo_dgemm;
@@ -17,30 +17,41 @@ static bool channels_last(const hk_geom *g) {
   return (g->c > 1 ? g->x.channel : g->x.group) == 1 && !(g->in[2] > 1 && g->x.at[2] == 1);
 }
 
-/* [n][position][channel] or [n][channel][position] */
-static hk_strides staged(const hk_geom *g) {
+hk_strides hk_state_strides(const hk_geom *g, int64_t granule) {
   const bool last = channels_last(g);
-  hk_strides s = {.outer = all_channels(g) * length(g)};
-  s.channel = last ? 1 : length(g);
+  const int64_t row = last ? length(g) : hk_round_up(length(g), granule);
+  hk_strides s = {.outer = all_channels(g) * row};
+  s.channel = last ? 1 : row;
   s.at[2] = last ? all_channels(g) : 1;
   s.at[0] = s.at[1] = s.outer;
   s.group = g->c * s.channel;
   return s;
 }
 
-static hk_task inner_task(const hk_task *t) {
+hk_task hk_state_task(const hk_task *t, int64_t granule) {
   hk_task i = *t;
   i.options.stateful = 0;
-  i.geom.x = staged(&t->geom);
+  i.geom.x = hk_state_strides(&t->geom, granule);
   i.geom.in[2] = i.geom.in_span[2] = length(&t->geom);
   i.geom.lo[2] = 0;
   return i;
 }
 
-static size_t own_bytes(const hk_task *t) {
-  const hk_geom *g = &t->geom;
-  return (size_t)hk_round_up(g->n * all_channels(g) * length(g) * (int64_t)hk_type_bytes(g->x_type), HK_ALIGN);
+size_t hk_state_bytes(const hk_task *t, int64_t granule) {
+  return (size_t)hk_round_up(t->geom.n * hk_state_strides(&t->geom, granule).outer * (int64_t)hk_type_bytes(t->geom.x_type), HK_ALIGN);
 }
+
+bool hk_state_takes(const hk_task *t, char *why) {
+  const hk_geom *g = &t->geom;
+  const char *no = NULL;
+  if (!t->options.stateful) no = "the plan has no state";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  if (no) snprintf(why, HK_REASON, "%s", no);
+  return !no;
+}
+
+static hk_task inner_task(const hk_task *t) { return hk_state_task(t, 1); }
+static size_t own_bytes(const hk_task *t) { return hk_state_bytes(t, 1); }
 
 static double pass_seconds(const hk_task *t) {
   const double bytes = 2.0 * (double)own_bytes(t);
@@ -50,15 +61,7 @@ static double pass_seconds(const hk_task *t) {
 static const hk_around around = {inner_task, own_bytes, pass_seconds};
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
-  const hk_geom *g = &t->geom;
-  const char *no = NULL;
-  if (!t->options.stateful) no = "the plan has no state";
-  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
-  if (no) {
-    snprintf(why, HK_REASON, "%s", no);
-    return false;
-  }
-  return hk_around_offer(&around, t, d, why);
+  return hk_state_takes(t, why) && hk_around_offer(&around, t, d, why);
 }
 
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
@@ -142,7 +145,7 @@ static void keep_past(const job *j, int64_t n) {
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_geom *g = &plan->task.geom;
   const hk_plan *inner = plan->own;
-  job j = {plan, call, hk_around_workspace(plan, call), staged(g)};
+  job j = {plan, call, hk_around_workspace(plan, call), hk_state_strides(g, 1)};
   hk_plan_parallel(plan, g->n, stage_image, &j);
   hk_call in = *call;
   in.x = j.stage;

@@ -10,7 +10,7 @@ bool hk_plan_cuda_takes(const hk_task *t, hk_cu_device *here, char *why) {
   if (!hk_cu_built()) REFUSE("this build has no CUDA kernels: nvcc was absent");
   if (hk_cu_here(here)) REFUSE("%s", hk_last_error());
   if (here->major < 9) REFUSE("%s is of compute capability %d.%d; the kernels need 9.0", here->name, here->major, here->minor);
-  if (t->options.stateful) REFUSE("stateful plans run on the CPU alone");
+  if (t->options.stateful) REFUSE("knows no state; the algorithms of its name with state_ before it do");
   if (e->user || e->user2 || e->store) REFUSE("a C callback cannot run on the device: give its CUDA source instead");
   return true;
 }
