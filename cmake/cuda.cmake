@@ -39,8 +39,10 @@ hk_fatbin_@name@_end:
     endforeach()
     # The sources again as text, for run-time compilation: hk_text_<name>[] and hk_text_<name>_end[] (src/cuda/texts.inc).
     set(texts "")
-    foreach(file params.h igemm_tile.h kernels.inc types.cuh epilogue.cuh ptx.cuh wgmma.cuh igemm.cuh finish.cuh finish_wide.cuh finish_slab.cuh finish_turn.cuh finish_strip.cuh finish_user.cuh)
-      get_filename_component(name ${file} NAME_WE)
+    file(STRINGS ${PROJECT_SOURCE_DIR}/src/cuda/texts.inc rows REGEX "^TEXT\\(")
+    foreach(row ${rows})
+      string(REGEX REPLACE "^TEXT\\(([^,]*), \"(.*)\"\\).*" "\\1" name ${row})
+      string(REGEX REPLACE "^TEXT\\(([^,]*), \"(.*)\"\\).*" "\\2" file ${row})
       set(label hk_text_${name})
       string(APPEND texts ".global ${label}\n.hidden ${label}\n${label}:\n.incbin \"${PROJECT_SOURCE_DIR}/src/cuda/${file}\"\n"
         ".global ${label}_end\n.hidden ${label}_end\n${label}_end:\n.byte 0\n")

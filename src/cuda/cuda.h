@@ -13,7 +13,7 @@ bool hk_cu_built(void);  /* device code is part of this build */
 hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes);
 int hk_cu_max_clusters(hk_cu_kernel kernel, int threads, int cluster, int shared_bytes);
 
-/* nvrtc.c: one kernel row with the caller's functions compiled in, by the run-time compiler or from the cache of earlier
+/* nvrtc.c: one kernel row (NULL: the pass over staged sums) with the caller's functions compiled in, by the run-time compiler or from the cache of earlier
  * compilations. The library is the plan's: unload it with the plan. */
 hk_status hk_cu_user_kernel(const char *row_name, const hk_epilogue *e, int shared_bytes, hk_cu_lib *lib, hk_cu_kernel *kernel);
 /* The text that is compiled; NULL when memory is out. The caller frees it with hk_free. */
@@ -130,10 +130,14 @@ hk_status hk_cu_state_run(const hk_cu_state_pass *s, const void *x, const void *
 
 /* direct.c */
 typedef struct hk_cu_direct_state {
+  hk_cu_lib lib;               /* of a kernel compiled with the caller's functions, or NULL */
   hk_cu_kernel kernel;
   hk_cu_direct params;
   int64_t blocks;
 } hk_cu_direct_state;
 hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
+/* The rest of the epilogue over sums that lie in call->x with these strides, scaled and biased. */
+hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e, const hk_strides *sums);
+void hk_cu_direct_free(hk_cu_direct_state *s);
 hk_status hk_cu_direct_run(const hk_cu_direct_state *s, const hk_cu_call *call, const void *slopes, const int32_t *f_zeros);
 #endif

@@ -3,15 +3,35 @@
 
 #include <string.h>
 
-hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
+static void params_make(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
+  hk_cu_direct *p = &s->params;
   memset(s, 0, sizeof *s);
-  hk_cu_geom_make(g, e, &s->params.g);
-  hk_cu_epi_make(e, &s->params.e);
-  s->params.outputs = g->y_channels * g->n * g->pixels;
-  s->params.k_inner = g->y.channel == 1;
-  s->blocks = hk_min64(hk_ceil_div(s->params.outputs, 256), 132 * 64);
+  hk_cu_geom_make(g, e, &p->g);
+  hk_cu_epi_make(e, &p->e);
+  p->outputs = g->y_channels * g->n * g->pixels;
+  p->k_inner = g->y.channel == 1;
+  p->few = p->outputs > 0 && p->outputs < INT32_MAX && g->k * g->groups < INT32_MAX;
+  for (int d = 0; d < 3 && p->few; ++d) p->by_out[d] = hk_cu_divisor_make(g->out[d]);
+  if (p->few) p->by_k = hk_cu_divisor_make(g->y_channels), p->by_kg = hk_cu_divisor_make(g->k);
+  s->blocks = hk_min64(hk_ceil_div(p->outputs, 256), 132 * 64);
+}
+
+hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
+  params_make(s, g, e);
   const char *name = g->acc_type == HK_F64 ? "hk_direct_f64" : g->acc_type == HK_S32 ? "hk_direct_s32" : "hk_direct_f32";
   return hk_cu_kernel_find("direct", name, 0, &s->kernel);
+}
+
+hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e, const hk_strides *sums) {
+  params_make(s, g, e);
+  s->params.g.x = (hk_cu_view){0, sums->group, sums->outer, sums->channel, {sums->at[0], sums->at[1], sums->at[2]}};
+  if (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store) return hk_cu_user_kernel(NULL, &e->e, 0, &s->lib, &s->kernel);
+  return hk_cu_kernel_find("direct", "hk_direct_staged", 0, &s->kernel);
+}
+
+void hk_cu_direct_free(hk_cu_direct_state *s) {
+  if (s->lib) hk_cu()->lib_unload(s->lib);
+  s->lib = NULL;
 }
 
 hk_status hk_cu_direct_run(const hk_cu_direct_state *s, const hk_cu_call *call, const void *slopes, const int32_t *f_zeros) {

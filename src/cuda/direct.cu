@@ -1,6 +1,6 @@
-/* The general kernels: hk_direct_f32, hk_direct_f64, hk_direct_s32, by accumulator type. See direct.tmpl.cuh. s32 sums are
+/* The general kernels: hk_direct_f32, hk_direct_f64, hk_direct_s32, by accumulator type, and hk_direct_staged. See direct.tmpl.cuh. s32 sums are
  * finished in f64, which holds them exactly. */
-#include "epilogue.cuh"
+#include "staged.cuh"
 
 #define SUM float
 #define REAL float

@@ -1,8 +1,10 @@
 /* The general kernel for one accumulator type: a thread an output, the sum in tap and channel order. Any strides, any
  * dilation of either side, groups of either kind, gates, 64-bit sizes. This is the definition that the other kernels are
  * held to on the device, and the fallback that a decision names. Expects REAL, SUM, PARAM (of scale
- * and slopes), LOAD, LOAD_REAL, STORE, NAME, IS_INT. */
+ * and slopes), LOAD, LOAD_REAL, STORE, NAME, IS_INT. With STAGED the sums lie in memory already, scaled and biased, and only the
+ * rest of the epilogue is done. */
 
+#ifndef STAGED
 HK_DEV SUM NAME(sum)(const hk_cu_direct *P, const int *p, hk_cu_i64 n, hk_cu_i64 group, hk_cu_i64 k) {
   const hk_cu_geom *g = &P->g;
   const hk_cu_i64 xb = g->x.group * group + g->x.outer * n, fb = g->f.group * group + g->f.outer * k;
@@ -42,6 +44,7 @@ HK_DEV REAL NAME(affine)(const hk_cu_epi *e, SUM acc, hk_cu_i64 k) {
   return e->bias ? v + ((const PARAM *)e->bias)[k] : v;
 #endif
 }
+#endif
 
 HK_DEV REAL NAME(act)(const hk_cu_epi *e, int act, float a, float b, hk_cu_at at, REAL v) {
   const REAL slope = e->slopes ? ((const PARAM *)e->slopes)[at.k] : (REAL)0;
@@ -78,26 +81,48 @@ HK_DEV void NAME(finish)(const hk_cu_direct *P, hk_cu_at at, hk_cu_i64 group, hk
 #endif
 }
 
+/* Output i: its place, its channel over all groups in at.k, and the group of that channel. */
+HK_DEV hk_cu_i64 NAME(place)(const hk_cu_direct *P, hk_cu_i64 i, hk_cu_at *at) {
+  const hk_cu_geom *g = &P->g;
+  if (P->few) {
+    int rest = (int)i, up;
+    if (P->k_inner) up = div_by(rest, P->by_k), at->k = rest - up * (int)P->by_k.d, rest = up;
+#pragma unroll
+    for (int d = 2; d >= 0; --d) up = div_by(rest, P->by_out[d]), at->p[d] = rest - up * (int)P->by_out[d].d, rest = up;
+    if (!P->k_inner) up = div_by(rest, P->by_k), at->k = rest - up * (int)P->by_k.d, rest = up;
+    at->n = rest;
+    return div_by((int)at->k, P->by_kg);
+  }
+  const hk_cu_i64 ks = g->groups * g->kg / (P->e.gate ? 2 : 1);
+  hk_cu_i64 rest = i;
+  if (P->k_inner) { at->k = rest % ks; rest /= ks; }
+#pragma unroll
+  for (int d = 2; d >= 0; --d) { at->p[d] = (int)(rest % g->out[d]); rest /= g->out[d]; }
+  if (!P->k_inner) { at->k = rest % ks; rest /= ks; }
+  at->n = rest;
+  return at->k / g->kg;
+}
+
+/* Sum, scale and bias of channel k of a group; with STAGED they lie in memory, x's view of y's positions. */
+HK_DEV REAL NAME(value)(const hk_cu_direct *P, hk_cu_at at, hk_cu_i64 group, hk_cu_i64 k) {
+#ifdef STAGED
+  return ((const SUM *)P->x)[pixel_offset(&P->g.x, at.n, at.p) + P->g.x.group * group + P->g.x.channel * k];
+#else
+  return NAME(affine)(&P->e, NAME(sum)(P, at.p, at.n, group, k), group * P->g.kg + k);
+#endif
+}
+
 extern "C" __global__ void __launch_bounds__(256) NAME(hk_direct)(const __grid_constant__ hk_cu_direct P) {
   const hk_cu_geom *g = &P.g;
-  const hk_cu_i64 ks = g->groups * g->kg / (P.e.gate ? 2 : 1);
   const hk_cu_i64 step = (hk_cu_i64)gridDim.x * blockDim.x;
   for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x; i < P.outputs; i += step) {
-    hk_cu_i64 rest = i, kk = 0;
     hk_cu_at at;
-    if (P.k_inner) { kk = rest % ks; rest /= ks; }
-    at.p[2] = (int)(rest % g->out[2]); rest /= g->out[2];
-    at.p[1] = (int)(rest % g->out[1]); rest /= g->out[1];
-    at.p[0] = (int)(rest % g->out[0]); rest /= g->out[0];
-    if (P.k_inner) at.n = rest;
-    else { kk = rest % ks; at.n = rest / ks; }
-    at.k = kk;
-    const hk_cu_i64 group = kk / g->kg, k = kk - group * g->kg;
-    const REAL v = NAME(affine)(&P.e, NAME(sum)(&P, at.p, at.n, group, k), kk);
+    const hk_cu_i64 group = NAME(place)(&P, i, &at), k = at.k - group * g->kg;
+    const REAL v = NAME(value)(&P, at, group, k);
     REAL partner = 0;
     if (P.e.gate) {
-      const hk_cu_i64 pk = kk + ks, pg = pk / g->kg;
-      partner = NAME(affine)(&P.e, NAME(sum)(&P, at.p, at.n, pg, pk - pg * g->kg), pk);
+      const hk_cu_i64 pk = at.k + g->groups * g->kg / 2, pg = pk / g->kg;
+      partner = NAME(value)(&P, at, pg, pk - pg * g->kg);
     }
 #if IS_INT
     if (g->y_type == HK_CU_S32) {

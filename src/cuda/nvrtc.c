@@ -1,4 +1,5 @@
-/* User functions: the igemm kernel of one row compiled at plan creation with the caller's CUDA source in its epilogue.
+/* User functions: the igemm kernel of one row, or the pass over staged sums, compiled at plan creation with the caller's CUDA
+ * source in its epilogue.
  *
  * The caller's texts are definitions, from the return type on:
  *   cuda_user   float hk_user(hk_at at, float v, const void *user)        where act is HK_ACT_USER
@@ -60,31 +61,44 @@ static bool compiler_load(compiler *c) {
   return true;
 }
 
-/* hk_wgmma_<type>_<tag>: only the row of that tag becomes a kernel. */
-char *hk_cu_user_source(const char *row, const hk_epilogue *e) {
+static bool text_is(const char *t) { return t && *t; }
+
+/* The kernel itself, behind the caller's functions: hk_wgmma_<type>_<tag> as hk_wgmma_user; the pass needs none. */
+static bool kernel_text(const char *row, char *to, size_t size) {
   static const char *const device[][2] = {{"bf16", "HK_CU_BF16"}, {"f16", "HK_CU_F16"}, {"tf32", "HK_CU_F32"},
                                           {"split", "HK_CU_F32"}, {"f8", "HK_CU_F8"}};
-  const char *type = "HK_CU_BF16", *tag = row, *cell = NULL;
+  const char *type = NULL, *tag = row;
+  const hk_cu_row *r = NULL;
   for (int i = 0; i < HK_COUNT(device); ++i) {
     const size_t n = strlen(device[i][0]);
-    if (!strncmp(row + 9, device[i][0], n) && row[9 + n] == '_') type = device[i][1], tag = row + 10 + n, cell = device[i][0];
+    if (!strncmp(row + 9, device[i][0], n) && row[9 + n] == '_') type = device[i][1], tag = row + 10 + n;
   }
-  const hk_cu_row *r = NULL;
   for (int i = 0; i < hk_cu_row_count; ++i)
     if (!strcmp(hk_cu_rows[i].name, row)) r = &hk_cu_rows[i];
-  if (!r || !cell) return NULL;
-  const char *user = e->cuda_user ? e->cuda_user : "", *user2 = e->cuda_user2 ? e->cuda_user2 : "";
-  const char *store = e->cuda_store ? e->cuda_store : "";
-  const size_t size = strlen(user) + strlen(user2) + strlen(store) + 2048;
-  char *source = hk_alloc(size);
-  if (!source) return NULL;
-  snprintf(source, size,
-           "#define INFINITY __int_as_float(0x7f800000)\n#define hk_at hk_cu_at\n%s%s%s#include \"igemm.cuh\"\n%s%s\n%s%s\n%s%s\n"
+  if (!r || !type) return false;
+  snprintf(to, size,
            "extern \"C\" __global__ void __launch_bounds__(%d, 1) hk_wgmma_user(const __grid_constant__ hk_cu_igemm P) {\n"
            "  const igemm_tile t = {%d, %d, %d, %d, %d, %d, %d, %d, %d, %d};\n  igemm_body(&P, %s, t);\n}\n/* %s */\n",
-           *user ? "#define HK_USER 1\n" : "", *user2 ? "#define HK_USER2 1\n" : "", *store ? "#define HK_USER_STORE 1\n" : "",
-           *user ? "HK_DEV " : "", user, *user2 ? "HK_DEV " : "", user2, *store ? "HK_DEV " : "", store, 128 * (r->nc + 1), r->mi,
-           r->nc, r->bn, r->stages, r->cm, r->cn, r->split, r->chunk, r->parts, r->wgs, type, tag);
+           128 * (r->nc + 1), r->mi, r->nc, r->bn, r->stages, r->cm, r->cn, r->split, r->chunk, r->parts, r->wgs, type, tag);
+  return true;
+}
+
+char *hk_cu_user_source(const char *row, const hk_epilogue *e) {
+  const struct { const char *text, *name; } functions[] = {{e->cuda_user, "HK_USER"}, {e->cuda_user2, "HK_USER2"}, {e->cuda_store, "HK_USER_STORE"}};
+  char kernel[1024] = "";
+  size_t size = sizeof kernel + 1024;
+  if (row && !kernel_text(row, kernel, sizeof kernel)) return NULL;
+  for (int i = 0; i < HK_COUNT(functions); ++i) size += functions[i].text ? strlen(functions[i].text) : 0;
+  char *source = hk_alloc(size);
+  if (!source) return NULL;
+  hk_text t = {source, size, 0};
+  hk_text_add(&t, "#define INFINITY __int_as_float(0x7f800000)\n#define hk_at hk_cu_at\n");
+  for (int i = 0; i < HK_COUNT(functions); ++i)
+    if (text_is(functions[i].text)) hk_text_add(&t, "#define %s 1\n", functions[i].name);
+  hk_text_add(&t, "#include \"%s\"\n", row ? "igemm.cuh" : "staged.cuh");
+  for (int i = 0; i < HK_COUNT(functions); ++i)
+    if (text_is(functions[i].text)) hk_text_add(&t, "HK_DEV %s\n", functions[i].text);
+  hk_text_add(&t, "%s", kernel);
   return source;
 }
 
@@ -180,7 +194,7 @@ hk_status hk_cu_user_kernel(const char *row, const hk_epilogue *e, int shared_by
     if (!s) file_keep(path, cubin, size);
   }
   if (!s) s = hk_cu_check(cu->lib_load(lib, cubin, NULL, NULL, 0, NULL, NULL, 0), "loading a compiled user function");
-  if (!s) s = hk_cu_check(cu->lib_kernel(kernel, *lib, "hk_wgmma_user"), "finding a compiled user function");
+  if (!s) s = hk_cu_check(cu->lib_kernel(kernel, *lib, row ? "hk_wgmma_user" : "hk_direct_staged"), "finding a compiled user function");
   if (!s) s = hk_cu_kernel_prepare(*kernel, shared_bytes);
   hk_free(cubin);
   hk_free(source);

@@ -49,6 +49,8 @@ typedef struct hk_cu_direct {
   const void *x, *f;
   hk_cu_i64 outputs;                 /* elements of y */
   int k_inner;                       /* neighbouring threads differ in k, else in the last dimension */
+  int few;                           /* fewer than 2^31 outputs: the divisors below hold */
+  hk_cu_divisor by_out[3], by_k, by_kg; /* k: channels of y; kg: those of a group before a gate */
 } hk_cu_direct;
 
 /* 128 bytes that the driver encodes and the copy engine reads. */

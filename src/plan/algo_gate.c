@@ -5,15 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/around.h"
 #include "plan/cost.h"
+#include "plan/sums.h"
 
 #define RUN 256 /* values handled at a time, on the stack */
 
 extern const hk_algo hk_algo_igemm, hk_algo_planes, hk_algo_dwc, hk_algo_dwp;
 
-/* All k channels dense in the order of y. */
-static hk_strides staged(const hk_geom *g) {
+hk_strides hk_sums_strides(const hk_geom *g) {
   const int64_t k = g->k * g->groups;
   const bool last = g->y.channel == 1 && !(g->out[2] > 1 && g->y.at[2] == 1);
   hk_strides s = {0};
@@ -26,27 +25,27 @@ static hk_strides staged(const hk_geom *g) {
   return s;
 }
 
-static hk_task inner_task(const hk_task *t) {
+hk_task hk_sums_task(const hk_task *t) {
   hk_task i = *t;
   const hk_epilogue *e = &t->epi.e;
   i.epi = (hk_epi){.e = {.size = sizeof i.epi.e, .scale = e->scale, .bias = e->bias}, .any = e->scale || e->bias, .simple = true};
   i.geom.y_type = i.problem.y_type = HK_F32;
   i.geom.y_channels = t->geom.k * t->geom.groups;
-  i.geom.y = staged(&t->geom);
+  i.geom.y = hk_sums_strides(&t->geom);
   i.geom.y_zero = 0;
   return i;
 }
 
-static size_t own_bytes(const hk_task *t) {
+size_t hk_sums_bytes(const hk_task *t) {
   return (size_t)hk_round_up(t->geom.gm * t->geom.k * t->geom.groups * (int64_t)sizeof(float), HK_ALIGN);
 }
 
 static double pass_seconds(const hk_task *t) {
-  const double bytes = (double)own_bytes(t);
+  const double bytes = (double)hk_sums_bytes(t);
   return 2e-7 + 2.0 * hk_cost_move(bytes, bytes) + 1e-9 * (double)t->geom.gm * (double)t->geom.y_channels;
 }
 
-static const hk_around around = {inner_task, own_bytes, pass_seconds};
+static const hk_around around = {hk_sums_task, hk_sums_bytes, pass_seconds};
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
@@ -125,7 +124,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   in.c = NULL;
   const hk_status s = inner->decision.algo->run(inner, &in);
   if (s) return s;
-  job j = {plan, call, (const float *)sums, staged(g), false};
+  job j = {plan, call, (const float *)sums, hk_sums_strides(g), false};
   j.last = j.at.channel == 1 && j.at.at[2] != 1;
   hk_plan_parallel(plan, g->n * g->out[0] * g->out[1], gate_row, &j);
   return HK_OK;

@@ -6,26 +6,37 @@ static void account(const hk_around *a, const hk_task *t, hk_decision *d) {
   d->predicted_s += a->seconds(t);
 }
 
+/* The inner algorithm sees a decision of its own; what comes of it is the outer one's. */
 bool hk_around_offer(const hk_around *a, const hk_task *t, hk_decision *d, char *why) {
+  const hk_algo *self = d->algo;
   const hk_task inner = a->task(t);
-  if (!d->algo->inner->offer(&inner, d, why)) return false;
-  account(a, t, d);
-  return true;
+  d->algo = self->inner;
+  const bool takes = self->inner->offer(&inner, d, why);
+  d->algo = self;
+  if (takes) account(a, t, d);
+  return takes;
 }
 
 bool hk_around_vary(const hk_around *a, const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
+  const hk_algo *self = base->algo;
   const hk_task inner = a->task(t);
-  if (!base->algo->inner->vary || !base->algo->inner->vary(&inner, base, index, d)) return false;
+  hk_decision from = *base;
+  from.algo = self->inner;
+  if (!self->inner->vary || !self->inner->vary(&inner, &from, index, d)) return false;
+  d->algo = self;
   account(a, t, d);
   return true;
 }
 
 bool hk_around_check(const hk_around *a, const hk_task *t, hk_decision *d, char *why) {
+  const hk_algo *self = d->algo;
   const hk_task inner = a->task(t);
   d->workspace_bytes -= a->bytes(t); /* what the inner algorithm said, should it not say it again */
-  if (d->algo->inner->check && !d->algo->inner->check(&inner, d, why)) return false;
-  account(a, t, d);
-  return true;
+  d->algo = self->inner;
+  const bool takes = !self->inner->check || self->inner->check(&inner, d, why);
+  d->algo = self;
+  if (takes) account(a, t, d);
+  return takes;
 }
 
 hk_status hk_around_build(const hk_around *a, hk_plan *plan, const void *f) {

@@ -216,6 +216,9 @@ static void sources(void) {
               !strstr(source, "HK_USER2"), "%s", hk_cu_rows[i].name);
     hk_free(source);
   }
+  char *pass = hk_cu_user_source(NULL, &e);
+  CHECK(pass && strstr(pass, "HK_DEV float hk_user(") && strstr(pass, "staged.cuh") && !strstr(pass, "igemm_body"), "the pass over sums");
+  hk_free(pass);
 }
 
 int main(void) {

@@ -69,7 +69,7 @@ static int run_shapes(int few) {
     for (size_t k = 0; k < 4; ++k)
       for (size_t l = 0; l < 2; ++l) {
         char text[200];
-        if (few && (i % 5 || k == 2)) continue;
+        if ((few && (i % 5 || k == 2)) || (k == 2 && i % 3)) continue; /* f16 shares its code with bf16 */
         snprintf(text, sizeof text, "%s_%s_%s", shapes[i], kinds[k], layouts[l]);
         const gpu_case c = {text, "none", FILL_INTEGERS, 0, (i + k) % 3 == 0};
         ran += gpu_case_run(&c, NULL, i * 8 + k);
@@ -78,7 +78,7 @@ static int run_shapes(int few) {
 }
 
 static int run_epilogues(void) {
-  static const char *const epilogues[] = {"scale+bias+relu", "bias+sum:0.5", "bias+silu", "prelu", "bias+gelu+sum:1", "presum:1+relu"};
+  static const char *const epilogues[] = {"scale+bias+relu", "bias+sum:0.5", "bias+silu", "prelu", "bias+gelu+sum:1", "presum:1+relu", "bias+gated:tanh:sigmoid"};
   static const char *const problems[] = {
       "1d_n2_c24_i123_k24_w5_p4:0_g24_bf16_last", "1d_n2_c24_i123_k24_w5_p4:0_g24_bf16_first", "1d_n2_c24_i123_k24_w5_p4:0_g24_f32_last",
       "1d_n2_c24_i123_k24_w5_p4:0_g24_f32_first", "2d_n1_c32_i9x20_k32_w3_p1_g32_f16_last", "2d_n1_c32_i9x20_k32_w3_p1_g4_bf16_last",

@@ -123,7 +123,12 @@ static void reference_run(setup *s, const hk_weights *w, char *to) {
   const double products = (double)s->g.gm * (double)s->g.gk * (double)(s->g.k * s->g.groups);
   const hk_options o = {.size = sizeof o, .decision = products > 0x1p25 ? NULL : "ref"};
   hk_status status = hk_plan_create(&plan, &s->p, &s->e, &o, w);
-  if (!status) status = hk_plan_execute(plan, &s->host);
+  hk_args a = s->host;
+  void *workspace = NULL;
+  a.workspace_bytes = plan ? hk_plan_workspace(plan) : 0;
+  if (!posix_memalign(&workspace, 64, a.workspace_bytes + 64)) a.workspace = workspace;
+  if (!status) status = hk_plan_execute(plan, &a);
+  free(workspace);
   CHECK(status == HK_OK, "reference: %s", hk_last_error());
   hk_plan_destroy(plan);
   memcpy(to, s->y.host, s->y.bytes + 2 * GUARD);
@@ -208,17 +213,19 @@ static void collect(void *context, const hk_candidate *c) {
 }
 
 bool gpu_few_tiles = false;
+int gpu_tile_step = 1;
 
 int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed) {
   setup s;
   char text[1024], decision[200];
+  const uint64_t first = seed;
   int ran = 0;
   setup_make(&s, c, problem, &seed);
   hk_problem_print(&s.p, text, sizeof text, NULL);
   setup_reference(&s, c);
   for (int i = 0; i < hk_cu_row_count && !gpu_few_tiles; ++i) {
     const hk_cu_row *r = &hk_cu_rows[i];
-    if (r->type != s.p.x_type) continue;
+    if (r->type != s.p.x_type || (uint64_t)i % (unsigned)gpu_tile_step != first % (unsigned)gpu_tile_step) continue;
     snprintf(decision, sizeof decision, "wgmma bm=%d bn=%d stages=%d cm=%d cn=%d split=%d parts=%d turns=%d", hk_cu_row_bm(r),
              r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc);
     ran += run_decision(&s, c, decision, text);

@@ -19,6 +19,8 @@ typedef struct gpu_case {
 
 /* Set by tests of other kernels: wgmma by one tile only. */
 extern bool gpu_few_tiles;
+/* Only every such wgmma tile, the seed says from which: for tests of many cases. */
+extern int gpu_tile_step;
 
 /* Runs the case by every wgmma tile and every other decision of the device; counts what ran. Failures go to CHECK. */
 int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed);

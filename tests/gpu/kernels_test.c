@@ -108,7 +108,7 @@ static int run_random(int count, uint64_t seed) {
     hk_problem p = {.size = sizeof p};
     if (hk_problem_conv(&p, &d)) continue;
     const gpu_case c = {NULL, i % 3 ? "none" : "scale+bias+relu", 0, i % 4 ? HK_MATH_TF32 : HK_MATH_SPLIT_F32, i % 2};
-    ran += gpu_case_run(&c, &p, seed);
+    ran += gpu_case_run(&c, &p, (uint64_t)i);
   }
   return ran;
 }
@@ -126,8 +126,10 @@ int main(int argc, char **argv) {
     if (!few || i < (least ? 1 : 3)) ran += run(&geometries[i], i);
   for (size_t i = 0; i < sizeof general / sizeof *general; i += least ? 5 : 1) ran += run(&general[i], 100 + i);
   if (!few) {
+    gpu_tile_step = 3;
     ran += run_epilogues();
     ran += run_random(60, 11);
+    gpu_tile_step = 1;
     static const gpu_case fractions[] = {
         {"2d_n2_c256_i14_k128_w3_p1_bf16:bf16:f32_last", "none", FILL_FRACTIONS, 0, 0},
         {"2d_n2_c256_i14_k128_w3_p1_f16:f16:f32_last", "none", FILL_FRACTIONS, 0, 0},
