@@ -97,11 +97,23 @@ def _check(status):
         raise HankelError(status, lib.hk_last_error().decode("utf-8", "replace"))
 
 
+def _dense(t):
+    step = 1
+    for size, stride in zip(reversed(t.shape), reversed(t.strides)):
+        if size > 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
 class Plan:
-    """One convolution of tensors shaped and laid out like x and w, its filters packed on the device."""
+    """One convolution of tensors shaped and laid out like x and w, its filters packed on the device.
+
+    stateful: 1D, causal, stride 1; what came before x is given and left in the `state` of a call, a dense tensor of
+    state_shape = (N, C, dilation*(window-1)) of x's type."""
 
     def __init__(self, x, w, bias=None, stride=1, padding=0, dilation=1, groups=1, act=None, out=None, residual=False,
-                 math=(), decision=None):
+                 math=(), decision=None, stateful=False):
         tx, tw = view(x, "x"), view(w, "w")
         rank = len(tx.shape) - 2
         if rank not in (1, 2, 3) or len(tw.shape) != rank + 2:
@@ -115,6 +127,12 @@ class Plan:
             desc.in_[i], desc.window[i] = tx.shape[2 + i], tw.shape[2 + i]
         if tw.shape[1] * groups != c:
             raise invalid(f"w has {tw.shape[1]} input channels a group, x has {c} in {groups} groups")
+        self.stateful = stateful
+        if stateful:
+            if padding:
+                raise invalid("padding is dilation*(window-1) before x and none behind it in a stateful plan; give none")
+            desc.pad_lo[0] = desc.dilation[0] * (desc.window[0] - 1)
+            self.state_shape = (n, c, desc.pad_lo[0])
         self.problem = _abi.RawProblem()
         _check(lib.hk_problem_conv(C.byref(self.problem), C.byref(desc)))
         size = (C.c_int64 * _abi.MAX_RANK)()
@@ -135,7 +153,8 @@ class Plan:
         if act:
             _check(lib.hk_epilogue_parse(C.byref(epilogue), act.encode()))
             epilogue.bias, epilogue.residual, epilogue.beta = int(bias is not None), int(residual), 1.0
-        options = _abi.Options(device=_abi.CUDA, decision=decision.encode() if decision else None)
+        options = _abi.Options(device=_abi.CUDA, decision=decision.encode() if decision else None,
+                                stateful=int(self.stateful))
         for mode in (math,) if isinstance(math, str) else math:
             options.math |= _abi.MATH[mode]
         weights = _abi.Weights(f=tw.pointer)
@@ -167,8 +186,8 @@ class Plan:
         _check(lib.hk_plan_decision(self._handle, buffer, len(buffer), None))
         return buffer.value.decode()
 
-    def __call__(self, x, out=None, residual=None):
-        """Queues the convolution on the current stream and returns its output."""
+    def __call__(self, x, out=None, residual=None, state=None):
+        """Queues the convolution on the current stream and returns its output. state is read and overwritten with what comes next."""
         tx = view(x, "x")
         if (tx.shape, tx.strides, tx.type) != self.layout:
             raise invalid(f"x has shape {tx.shape} and strides {tx.strides}; the plan was made for {self.layout[0]} and "
@@ -185,6 +204,13 @@ class Plan:
             raise invalid("residual must be given exactly when the plan was made with one")
         args = _abi.Args(x=tx.pointer, y=ty.pointer, c=tc.pointer if tc else None,
                          workspace=self._workspace.value, workspace_bytes=self.workspace_bytes, stream=_stream(x))
+        if (state is not None) != self.stateful:
+            raise invalid("state must be given exactly when the plan is stateful")
+        if state is not None:
+            ts = view(state, "state")
+            if ts.shape != self.state_shape or ts.type != tx.type or not _dense(ts):
+                raise invalid(f"state has shape {ts.shape} of {NAMES[ts.type]}; a dense tensor of {self.state_shape} of x's type is required")
+            args.state_in = args.state_out = ts.pointer
         _check(lib.hk_plan_execute(self._handle, C.byref(args)))
         return out
 

@@ -92,3 +92,23 @@ def test_refusals_by_name():
     flat = torch.zeros(x.numel() + 1, dtype=x.dtype, device="cuda")[1:].view(1, 8, 8, 64).permute(0, 3, 1, 2)
     with pytest.raises(hk.HankelError, match="16-byte aligned"):
         plan(flat)
+
+
+@pytest.mark.parametrize("layout", ["first", "last"])
+@pytest.mark.parametrize("groups,c,k", [(32, 32, 32), (1, 64, 72), (4, 16, 8)])
+def test_state_over_blocks(layout, groups, c, k):
+    """Blocks with a state in place give what the whole causal signal gives."""
+    torch.manual_seed(3)
+    x = torch.randint(-2, 3, (2, c, 96), device="cuda").to(torch.bfloat16)
+    w = torch.randint(-1, 2, (k, c // groups, 4), device="cuda").to(torch.bfloat16)
+    want = torch.nn.functional.conv1d(torch.nn.functional.pad(x.float(), (9, 0)), w.float(), dilation=3, groups=groups).to(torch.bfloat16)
+
+    def lay(t):
+        return t.contiguous() if layout == "first" else t.transpose(1, 2).contiguous().transpose(1, 2)
+    plan, state, got = None, None, []
+    for block in x.split(16, dim=2):
+        b = lay(block)
+        plan = plan or cuda.Plan(b, w, dilation=3, groups=groups, stateful=True)
+        state = torch.zeros(plan.state_shape, dtype=b.dtype, device="cuda") if state is None else state
+        got.append(plan(b, state=state).clone())
+    assert torch.equal(torch.cat(got, dim=2), want)
