@@ -183,6 +183,8 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   double cycles = vectors * ((p->inputs ? share_inside(g) : 1.0) * (double)g->taps * inputs * tap + store) + rows * ((double)p->tiles * (10.0 + 4.0 * (double)p->run_count) + 20.0);
   if (p->source == HK_DWC_STAGED)
     cycles += rows * (double)p->blocks * (double)(g->win[0] * g->win[1]) * 2.0 * (double)(p->cols_staged * p->tiles) / (double)p->stretch;
+  /* part of a vector is stored in pieces where masks cost */
+  if (d->kernel->isa == HK_ISA_AVX2 && g->groups * g->k % p->vw) cycles += 4.0 * rows * (double)p->units;
   /* dense, several vectors of outputs: measured 8 % (64 channels of 224 x 224) to 37 % (3 of them) above the count */
   if (g->groups == 1 && g->k > p->vw) cycles *= 1.2;
   if (g->groups == 1 && g->k == p->vw && p->vw == 8 && g->win[1] > 1) cycles *= 1.35; /* 6 to 16 channels to 8 of 28 x 28, 3 x 3 */

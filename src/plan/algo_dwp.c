@@ -68,6 +68,82 @@ static int64_t choose_spread(const hk_geom *g, const hk_dwp *p) {
   return step <= span && spread * 2 <= vectors ? spread : 1;
 }
 
+/* x may be read where it lies, with masks: taps of one chain lie in one column of one slice. */
+static bool maskable(const hk_task *t, const hk_kernel *kernel) {
+  const hk_geom *g = &t->geom;
+  return kernel->isa == HK_ISA_AVX512 && g->stride[2] == 1 && g->x.at[2] == 1 && g->in_dil[0] == 1 && g->in_dil[1] == 1 &&
+         g->in_dil[2] == 1 && (g->win[2] - 1) * g->dil[2] < g->x.at[1] && g->x.at[1] < (1 << 20) && g->out[2] < (1 << 20) &&
+         g->win[1] * g->dil[1] < 4096 && (g->win[0] == 1 || ((g->win[1] - 1) * g->dil[1] + g->stride[1] + 1) * g->x.at[1] <= g->dil[0] * g->x.at[0]) &&
+         g->win[0] * g->dil[0] < 4096 && g->x.at[0] < (1 << 18) && g->taps <= HK_DWP_RUNS && g->in[2] > 0;
+}
+
+/* Neighbouring taps of a short window are shifted together from whole vectors; longer windows chain. */
+static bool fans(const hk_geom *g, const hk_dwp *p) {
+  return p->source != HK_DWP_GATHER && p->source != HK_DWP_MASKED && !p->down && p->spread == 1 && p->vw > 1 && g->win[2] > 1 &&
+         reach(g, 2) < 2 * p->vw - 1 && g->dil[2] / hk_gcd(g->dil[2], g->stride[2]) == 1;
+}
+
+/* Loads a vector and tap, of tiles of so many vectors, where every `apart`-th of `taps` taps chain. */
+static double shared_loads(double vectors, int64_t taps, int64_t apart) {
+  int64_t runs = 0;
+  for (int64_t s = 0; s < apart && s < taps; s++) runs += hk_ceil_div(hk_ceil_div(taps - s, apart), HK_RUN_TAPS);
+  return ((double)runs * (vectors - 1) + (double)taps) / (vectors * (double)taps);
+}
+
+/* cycles a vector and tap cost: products, or the loads that chains share; measured on Zen 4 */
+static double load_throughput(const hk_kernel *kernel, double shared) {
+  const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
+  const double product = 2.0 * kernel->nr / width;
+  const double load = (kernel->nr > 8 ? 3.2 : kernel->nr == 8 ? 1.5 : 0.6) * shared; /* most cross cache lines */
+  return load > product ? load : product * (1.0 + 0.1 * shared);
+}
+
+static double tap_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
+  const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
+  if (fans(g, p)) return 1.45 * 2.0 * kernel->nr / width;
+  if (p->down) /* 3 x 3 of 112 x 112 from a band: 16 lanes take 1.2 times as long as 8; of 14 x 14 under masks it is the other way */
+    return ((kernel->nr > 8) == (p->source == HK_DWP_BAND) ? 1.25 : 1.0) * load_throughput(kernel, shared_loads((double)kernel->mr, g->win[1], g->stride[1]));
+  const int64_t step = p->spread * p->vw, apart = g->dil[2] / hk_gcd(g->dil[2], g->stride[2]);
+  const int64_t all = hk_ceil_div(hk_min64(p->band_q, g->out[2]), step);
+  /* tiles that spread far are calls of few vectors */
+  const double vectors = p->spread > 1 ? (double)hk_min64(kernel->mr, all) : (double)kernel->mr;
+  const double call = p->spread > 1 ? 60.0 / (vectors * (double)g->win[2]) : 0.0;
+  return call + load_throughput(kernel, step % apart ? 1.0 : shared_loads(vectors, g->win[2], hk_max64(1, step / apart)));
+}
+
+/* The same where outputs fold: what the last vector of a row does twice counts too, and its stores cross lines. */
+static double fold_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel, int64_t fold) {
+  const int64_t rows = hk_ceil_div(p->inner_hi - p->inner_lo, fold);
+  const double twice = (double)hk_round_up(fold, p->vw) / (double)fold;
+  const double vectors = (double)hk_min64(kernel->mr, rows), latency = 4.0 / vectors;
+  const double cycles = load_throughput(kernel, shared_loads(vectors, g->win[2], fold / g->dil[2]));
+  const double store = 0.15 * (double)p->vw / (double)g->win[2];
+  return twice * ((cycles > latency ? cycles : latency) + store);
+}
+
+/* A residual may be y itself, so with one no output is computed twice. */
+static bool foldable(const hk_task *t, const hk_dwp *p) {
+  hk_dw_fuse fuse;
+  return p->source == HK_DWP_DIRECT && p->vw > 1 && !t->epi.e.residual && t->geom.y.at[2] == 1 && hk_dw_fuse_make(t, &fuse);
+}
+
+/* How many outputs apart the vectors of a tile are best; 0: as the spread says. */
+static int64_t choose_fold(const hk_task *t, const hk_dwp *p, const hk_kernel *kernel) {
+  const hk_geom *g = &t->geom;
+  if (g->dil[2] < 2 || !foldable(t, p)) return 0;
+  double best = 0.85 * tap_throughput(g, p, kernel);
+  int64_t fold = 0;
+  for (int64_t apart = 1; apart < g->win[2] && apart <= 4; apart++) {
+    const int64_t size = apart * g->dil[2];
+    if (size < p->vw || 3 * size > p->inner_hi - p->inner_lo) continue;
+    const double cycles = fold_throughput(g, p, kernel, size);
+    if (cycles > best) continue;
+    best = cycles;
+    fold = size;
+  }
+  return fold;
+}
+
 bool hk_dwp_layout(const hk_task *t, const hk_decision *d, hk_dwp *p) {
   const hk_geom *g = &t->geom;
   p->vw = d->kernel->nr;
@@ -94,34 +170,8 @@ bool hk_dwp_layout(const hk_task *t, const hk_decision *d, hk_dwp *p) {
   if (p->source == HK_DWP_BAND) return fits(g, p, HK_DW_BUFFER);
   p->inner_lo = hk_max64(0, g->lo[2]);
   p->inner_hi = hk_min64(g->out[2], g->in[2] + g->lo[2] - (g->win[2] - 1) * g->dil[2]);
+  p->fold = d->knob[HK_DWP_FOLD];
   return true;
-}
-
-/* x may be read where it lies, with masks: taps of one chain lie in one column of one slice. */
-static bool maskable(const hk_task *t, const hk_kernel *kernel) {
-  const hk_geom *g = &t->geom;
-  return kernel->isa == HK_ISA_AVX512 && g->stride[2] == 1 && g->x.at[2] == 1 && g->in_dil[0] == 1 && g->in_dil[1] == 1 &&
-         g->in_dil[2] == 1 && (g->win[2] - 1) * g->dil[2] < g->x.at[1] && g->x.at[1] < (1 << 20) && g->out[2] < (1 << 20) &&
-         g->win[1] * g->dil[1] < 4096 && (g->win[0] == 1 || ((g->win[1] - 1) * g->dil[1] + g->stride[1] + 1) * g->x.at[1] <= g->dil[0] * g->x.at[0]) &&
-         g->win[0] * g->dil[0] < 4096 && g->x.at[0] < (1 << 18) && g->taps <= HK_DWP_RUNS && g->in[2] > 0;
-}
-
-/* Neighbouring taps of a short window are shifted together from whole vectors; longer windows chain. */
-static bool fans(const hk_geom *g, const hk_dwp *p) {
-  return p->source != HK_DWP_GATHER && p->source != HK_DWP_MASKED && !p->down && p->spread == 1 && p->vw > 1 && g->win[2] > 1 &&
-         reach(g, 2) < 2 * p->vw - 1 && g->dil[2] / hk_gcd(g->dil[2], g->stride[2]) == 1;
-}
-
-/* cycles a vector and tap cost: products, or the loads that a chain shares; measured on Zen 4 */
-static double tap_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
-  const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
-  const double product = 2.0 * kernel->nr / width;
-  if (fans(g, p)) return 1.45 * product;
-  const double chain = p->down ? (double)hk_min64(hk_ceil_div(g->win[1], g->stride[1]), HK_RUN_TAPS)
-                               : (double)hk_min64(HK_RUN_TAPS, 1 + reach(g, 2) / (p->spread * p->vw));
-  const double shared = ((double)kernel->mr + chain - 1) / ((double)kernel->mr * chain);
-  const double load = (kernel->nr > 8 ? 2.2 : kernel->nr == 8 ? 1.0 : 0.5) * shared;
-  return load > product ? load : product * (1.0 + 0.1 * shared);
 }
 
 /* few vectors of sums do not hide the latency of four cycles */
@@ -129,6 +179,7 @@ static double tap_cycles(const hk_geom *g, const hk_dwp *p, const hk_kernel *ker
   int64_t vectors = p->down ? p->band_p : hk_ceil_div(hk_min64(p->band_q, g->out[2]), p->vw);
   /* a row that ends in part of a vector takes two tiles, of which the second is moved back */
   if (p->source == HK_DWP_DIRECT && g->out[2] % p->vw && vectors <= kernel->mr) vectors = hk_ceil_div(vectors, 2);
+  if (p->fold) return fold_throughput(g, p, kernel, p->fold);
   const double cycles = tap_throughput(g, p, kernel), latency = 4.0 / (double)hk_max64(1, hk_min64(vectors, kernel->mr));
   return cycles > latency ? cycles : latency;
 }
@@ -206,7 +257,9 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   d->knob[HK_DWP_DOWN] = p.down;
   d->knob[HK_DWP_ROWS] = p.band_p;
   d->knob[HK_DWP_COLS] = p.band_q;
+  d->knob[HK_DWP_FOLD] = 0;
   if (!hk_dwp_layout(t, d, &p)) return refuse(why, "the window fits no buffer");
+  p.fold = d->knob[HK_DWP_FOLD] = choose_fold(t, &p, d->kernel);
   d->predicted_s = predict(t, d, &p);
   d->workspace_bytes = 0;
   return true;
@@ -230,7 +283,10 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
       !(one_row(g) && g->stride[2] == 1 && g->in_dil[2] == 1 && g->x.at[2] == 1 && (g->win[2] - 1) * g->dil[2] < INT32_MAX))
     return refuse(why, "source=0 needs one contiguous dimension and stride 1");
   d->workspace_bytes = 0;
-  return hk_dwp_layout(t, d, &p) || refuse(why, "the band does not fit the buffer");
+  if (!hk_dwp_layout(t, d, &p)) return refuse(why, "the band does not fit the buffer");
+  const int64_t fold = d->knob[HK_DWP_FOLD];
+  return !fold || (foldable(t, &p) && fold >= p.vw && fold <= INT32_MAX && fold % g->dil[2] == 0) ||
+         refuse(why, "fold is 0 or a multiple of the dilation of a vector or more, source=0, an epilogue that fuses, no residual");
 }
 
 /* Other ways worth timing: the other direction of the tile, a band of half the rows. */
@@ -261,6 +317,7 @@ static hk_status make_chain(const hk_geom *g, hk_dwp *p) {
   if (p->source == HK_DWP_MASKED) step = g->stride[1] * g->x.at[1];
   if (p->source == HK_DWP_GATHER) step = g->taps; /* natural order, no chains */
   if (fans(g, p)) step = 0;
+  if (p->fold) step = p->fold;
   const bool ok = hk_chain_make(&p->chain, offset, g->taps, step);
   hk_free(offset);
   return ok ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for %lld taps", (long long)g->taps);
@@ -284,5 +341,5 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_dwp = {
-    .name = "dwp", .knobs = {"source", "down", "rows", "cols", "shards", "parts"}, .family = HK_FAMILY_DWP,
+    .name = "dwp", .knobs = {"source", "down", "rows", "cols", "shards", "parts", "fold"}, .family = HK_FAMILY_DWP,
     .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_dwp_run, .destroy = destroy};

@@ -7,19 +7,20 @@
  *           on ISAs whose masks are free
  *   GATHER  each tap's values are gathered for one tile: for windows whose span fits no buffer
  * In a tile the vectors lie `spread` rows apart (down) or `spread` vectors apart in a row, so that chained taps of a
- * dilated window still meet the vectors of their neighbours. */
+ * dilated window still meet the vectors of their neighbours; or, DIRECT, `fold` outputs apart, a multiple of the dilation that
+ * need not be one of vectors: the row is seen as rows of `fold` columns, of which the last vector overlaps the one before. */
 #ifndef HK_PLAN_DWP_H
 #define HK_PLAN_DWP_H
 #include "plan/dw.h"
 
 enum { HK_DWP_DIRECT = 0, HK_DWP_BAND = 1, HK_DWP_GATHER = 2, HK_DWP_MASKED = 3 };
 #define HK_DWP_RUNS 1024 /* most runs of all tiles down a band, kept on the stack with their edges */
-enum { HK_DWP_SOURCE, HK_DWP_DOWN, HK_DWP_ROWS, HK_DWP_COLS, HK_DWP_SHARDS, HK_DWP_PARTS };
+enum { HK_DWP_SOURCE, HK_DWP_DOWN, HK_DWP_ROWS, HK_DWP_COLS, HK_DWP_SHARDS, HK_DWP_PARTS, HK_DWP_FOLD };
 
 typedef struct hk_dwp {
   hk_kernel_fn stage;
   int64_t vw, mr;
-  int64_t source, down, spread;
+  int64_t source, down, spread, fold;                /* fold 0: not folded */
   int64_t band_p, band_q, bands_p, bands_q, bands; /* output rows and columns of a band; bands in all */
   int64_t phases, pitch, row, rows, used;          /* of the buffer; see hk_stage_args; rows of one depth slice */
   int64_t inner_lo, inner_hi;                      /* DIRECT: outputs all of whose taps lie inside x */

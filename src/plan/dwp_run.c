@@ -154,7 +154,8 @@ static void edge(const hk_dwp_site *s, const float *x, int64_t q, int64_t end) {
     memset(buffer, 0, (size_t)(hk_round_up(count, d->vw) + span + 16) * sizeof *buffer);
     const band b = make_band(s->j, 0, 0, 1, q, count);
     stage(s->j, &b, x, buffer);
-    hk_dwp_along(s, buffer, 0, 0, q, count);
+    if (d->fold) hk_dwp_folded(s, buffer, q, count);
+    else hk_dwp_along(s, buffer, 0, 0, q, count);
   }
 }
 
@@ -173,7 +174,8 @@ static void run_direct(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {
     for (int64_t kk = 0; kk < g->k; kk++) {
       const hk_dwp_site s = make_site(j, &at, kk, ordered);
       if (q < lo) edge(&s, at.x, q, lo);
-      if (twice) hk_dwp_overlapped(&s, x, lo, inside);
+      if (d->fold && inside) hk_dwp_folded(&s, x, lo, inside);
+      else if (twice) hk_dwp_overlapped(&s, x, lo, inside);
       else if (inside) hk_dwp_along(&s, x, 0, 0, lo, inside);
       if (lo + inside < end) edge(&s, at.x, lo + inside, end);
     }

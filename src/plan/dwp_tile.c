@@ -10,6 +10,7 @@ void hk_dwp_templates(hk_dwp_job *j) {
   j->along = (hk_dwp_args){.runs = p->chain.runs, .run_count = p->chain.run_count, .lanes = (int32_t)p->vw,
                            .fuse = p->fuse, .x_step = p->spread * p->vw, .y_step = p->spread * p->vw,
                            .c_step = p->spread * p->vw};
+  if (p->fold) j->along.x_step = j->along.y_step = p->fold;
   j->down = j->along;
   j->down.x_step = p->spread * row;
   j->down.y_step = p->spread * j->g->y.at[1];
@@ -112,6 +113,55 @@ void hk_dwp_overlapped(const hk_dwp_site *s, const float *x, int64_t q, int64_t 
   a->x = x + count - width;
   w.q = q + count - width;
   hk_dwp_emit(s, a, &w);
+}
+
+/* One call: `tiles` tiles, `next` outputs apart, of so many rows of a fold from output `at` on. */
+static void fold_call(const hk_dwp_site *s, const float *x, int64_t q, int64_t at, int64_t rows, int64_t tiles, int64_t next) {
+  hk_dwp_args *a = &s->j->along;
+  a->x_next = a->y_next = next;
+  a->last_lanes = (int32_t)s->j->p->vw;
+  a->vectors = (int32_t)rows;
+  a->tiles = tiles;
+  a->x = x + at;
+  const hk_dwp_place w = {.q = q + at};
+  hk_dwp_emit(s, a, &w);
+}
+
+/* Rows of a fold in columns [from, to), at least a vector of them; a call walks along whichever is longer. */
+static void fold_columns(const hk_dwp_site *s, const float *x, int64_t q, int64_t from, int64_t to, int64_t rows) {
+  const hk_dwp *d = s->j->p;
+  const int64_t vw = d->vw, each = hk_ceil_div(rows, hk_ceil_div(rows, d->mr)), whole = rows / each * each;
+  if (rows / each >= (to - from) / vw) {
+    for (int64_t column = from; column < to; column += vw) {
+      const int64_t at = hk_min64(column, to - vw); /* the last vector ends with the last column */
+      fold_call(s, x, q, at, each, rows / each, each * d->fold);
+      if (whole < rows) fold_call(s, x, q, at + whole * d->fold, rows - whole, 1, 0);
+    }
+    return;
+  }
+  for (int64_t row = 0; row < rows; row += each) {
+    const int64_t now = hk_min64(each, rows - row), tiles = (to - from) / vw;
+    fold_call(s, x, q, row * d->fold + from, now, tiles, vw);
+    if (from + tiles * vw < to) fold_call(s, x, q, row * d->fold + to - vw, now, 1, 0);
+  }
+}
+
+void hk_dwp_folded(const hk_dwp_site *s, const float *x, int64_t q, int64_t count) {
+  const hk_dwp *d = s->j->p;
+  const int64_t vw = d->vw, rows = count / d->fold, more = count % d->fold; /* the first columns have a row more */
+  if (rows) fold_columns(s, x, q, more < vw ? 0 : hk_min64(more, d->fold - vw), d->fold, rows);
+  if (more >= vw) {
+    fold_columns(s, x, q, 0, more, rows + 1);
+  } else if (more) { /* too few for a vector: it ends with the last output */
+    hk_dwp_args *a = &s->j->along;
+    const int64_t at = hk_max64(0, count - vw);
+    a->vectors = 1;
+    a->tiles = 1;
+    a->last_lanes = (int32_t)hk_min64(vw, count);
+    a->x = x + at;
+    const hk_dwp_place w = {.q = q + at};
+    hk_dwp_emit(s, a, &w);
+  }
 }
 
 void hk_dwp_down(const hk_dwp_site *s, const float *x, int64_t z, int64_t p, int64_t rows, int64_t q, int64_t tiles,
