@@ -139,7 +139,7 @@ double cli_gpu_peak(const hk_problem *p, uint32_t math) {
 }
 
 hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem *p, const hk_epilogue *e, const hk_args *host) {
-  hk_extent x, f, y;
+  hk_extent x, f, y = {0, 0};
   cli_site site;
   hk_args args = *host;
   if (!o || o->device == HK_CPU) return hk_plan_execute(plan, host);

@@ -41,6 +41,7 @@ static void residual(const row *r, float *v) {
     float part[64];
     for (int64_t i = 0; i < r->count; i += 64) {
       const int64_t n = hk_min64(64, r->count - i);
+      /* cppcheck-suppress legacyUninitvar; it is written here */
       r->plan->wide->fn(&(hk_convert_args){c + i * (int64_t)hk_type_bytes(g->y_type), part, n});
       for (int64_t j = 0; j < n; j++) v[i + j] += beta * part[j];
     }

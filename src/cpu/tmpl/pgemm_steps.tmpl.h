@@ -1,5 +1,5 @@
-      /* The steps of one segment of a pgemm tile: count of them, from a and b on. HK_NEXT: the pixels that lie so far behind
-       * those in use are asked for. */
+/* The steps of one segment of a pgemm tile: count of them, from a and b on. HK_NEXT: the pixels that lie so far behind
+ * those in use are asked for. */
       HK_ROLLED for (int64_t i = count; i > 0; i--, a += HK_MR, b += b_step) {
         v_f32 p[HK_NV];
         HK_UNROLL for (int v = 0; v < HK_NV; v++) {
