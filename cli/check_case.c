@@ -43,11 +43,10 @@ static void residual_strides(check_case *t) {
 }
 
 void check_case_leave_out(check_case *t) {
-  t->with &= ~(unsigned)(WITH_USER | WITH_USER2 | WITH_STORE | WITH_C_STRIDES);
+  t->with &= ~(unsigned)(WITH_USER | WITH_USER2 | WITH_STORE);
   if (t->e.act == HK_ACT_USER) t->e.act = HK_ACT_RELU;
   t->e.user = t->e.user2 = NULL;
   t->e.store = NULL;
-  t->e.c_strided = 0;
 }
 
 void check_case_settle(check_case *t) {

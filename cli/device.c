@@ -40,16 +40,22 @@ static hk_status keep(cli_site *s, const void *from, size_t bytes, void **to) {
   return from ? hk_gpu_copy(*to, from, bytes) : HK_OK;
 }
 
-/* Under a gate y and the residual have half the channels of k, counted without groups. */
-static hk_status extents(const hk_problem *p, const hk_epilogue *e, hk_extent *x, hk_extent *f, hk_extent *y) {
-  const hk_status s = hk_problem_extents(p, x, f, y);
+/* Extents of y and of the residual, which may have strides of its own. Under a gate both have half the channels of k, counted
+ * without groups. */
+static hk_status extents(const hk_problem *p, const hk_epilogue *e, hk_extent *x, hk_extent *f, hk_extent *y, hk_extent *c) {
+  hk_status s = hk_problem_extents(p, x, f, y);
   hk_extent unused[2];
   hk_problem half = *p;
-  if (s || !e->gate) return s;
-  half.k = p->k / 2;
-  if (p->batch_groups > 1) half.n = p->n / p->batch_groups;
-  half.feature_groups = half.batch_groups = 1;
-  return hk_problem_extents(&half, &unused[0], &unused[1], y);
+  if (e->gate) {
+    half.k = p->k / 2;
+    if (p->batch_groups > 1) half.n = p->n / p->batch_groups;
+    half.feature_groups = half.batch_groups = 1;
+    if (!s) s = hk_problem_extents(&half, &unused[0], &unused[1], y);
+  }
+  *c = *y;
+  if (s || !e->residual || !e->c_strided) return s;
+  half.y = e->c;
+  return hk_problem_extents(&half, &unused[0], &unused[1], c);
 }
 
 /* A tensor `copies` times; to[i] gets the address of element 0 of copy i. */
@@ -81,16 +87,16 @@ static int sets_for(size_t bytes) {
 }
 
 static hk_status site_on_gpu(cli_site *s, const hk_problem *p, const hk_epilogue *e, const hk_args *host) {
-  hk_extent x, f, y;
+  hk_extent x, f, y, c;
   void *at[4][CLI_SITE_SETS] = {{NULL}}, *space = NULL;
   const size_t real = cli_problem_is_double(p) ? 8 : 4;
   hk_args a = {.size = sizeof a, .workspace_bytes = host->workspace_bytes};
-  hk_status status = extents(p, e, &x, &f, &y);
+  hk_status status = extents(p, e, &x, &f, &y, &c);
   if (status) return status;
   if (!s->sets) s->sets = sets_for((size_t)x.elements * hk_type_bytes(p->x_type) + (size_t)y.elements * hk_type_bytes(p->y_type));
   status = tensor(s, host->x, x, p->x_type, s->sets, at[0]);
   if (!status) status = tensor(s, host->y, y, p->y_type, s->sets, at[1]);
-  if (!status && host->c != host->y) status = tensor(s, host->c, y, p->y_type, s->sets, at[2]);
+  if (!status && host->c != host->y) status = tensor(s, host->c, c, p->y_type, s->sets, at[2]);
   if (!status) status = tensor(s, host->f, f, p->f_type, 1, at[3]);
   if (!status) status = vector(s, host->scale, e->scale == 1 ? 1 : (size_t)p->k * (e->scale != 0), real, &a.scale);
   if (!status) status = vector(s, host->bias, (size_t)p->k * (e->bias != 0), real, &a.bias);
@@ -139,7 +145,7 @@ double cli_gpu_peak(const hk_problem *p, uint32_t math) {
 }
 
 hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem *p, const hk_epilogue *e, const hk_args *host) {
-  hk_extent x, f, y = {0, 0};
+  hk_extent x, f, y = {0, 0}, c;
   cli_site site;
   hk_args args = *host;
   if (!o || o->device == HK_CPU) return hk_plan_execute(plan, host);
@@ -148,7 +154,7 @@ hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem
   if (s) return s;
   s = hk_plan_execute(plan, &site.args[0]);
   if (!s) s = hk_gpu_sync(NULL);
-  if (!s) s = extents(p, e, &x, &f, &y);
+  if (!s) s = extents(p, e, &x, &f, &y, &c);
   const size_t element = hk_type_bytes(p->y_type), below = (size_t)y.below * element;
   if (!s && host->y) s = hk_gpu_copy((char *)host->y - below, (char *)site.args[0].y - below, (size_t)y.elements * element);
   if (!s && site.args[0].state_out) s = hk_gpu_copy(host->state_out, site.args[0].state_out, state_count(p) * hk_type_bytes(p->x_type));
