@@ -216,10 +216,10 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const int64_t planes = g->n * g->groups;
   d->knob[HK_GROUPED_SHARDS] = hk_min64(t->threads, planes);
   d->knob[HK_GROUPED_PARTS] = 1;
-  if (is_direct) { /* several tiles of channels read a band again: it stays in L1 */
-    const int64_t most = hk_max64(256, INPUTS / g->c / 64 * 64);
+  if (is_direct) { /* several tiles of channels read a long row again: in bands that stay in L1 */
+    const bool longs = g->k > 8 && g->taps == 1 && g->groups == 1 && g->c * g->out[2] > 16 * INPUTS;
     p.band_p = 1;
-    p.band_q = g->k > 8 && g->taps == 1 && g->groups == 1 && g->out[2] > 2 * most ? most : g->out[2];
+    p.band_q = longs ? hk_min64(g->out[2], hk_max64(256, INPUTS / g->c / 64 * 64)) : g->out[2];
   }
   if (t->threads > 1 && planes < 2 * t->threads) {
     const int64_t want = hk_ceil_div(2 * t->threads, d->knob[HK_GROUPED_SHARDS]);
