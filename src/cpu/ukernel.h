@@ -152,16 +152,19 @@ typedef struct hk_turn_args {
   int64_t from_step, to_step, rows, columns;
 } hk_turn_args;
 
-/* winoin: the t x t pixels x[i][0..channels) of one tile to v[i*v_step + c], i < t*t. */
+/* winoin: the pixels x[i][0..channels) of one tile to v[i*v_step + c], i < t*t; with `line` t pixels of one row, i < t. */
 typedef struct hk_winoin_args {
   const float *const *x;
+  bool line;
   int64_t channels, v_step;
   float *v;
 } hk_winoin_args;
-/* winoout: m[i*m_step + j] of one tile to its outputs y[p][j], j < columns, p < (t-2)*(t-2); a NULL y[p] lies outside.
+/* winoout: m[i*m_step + j] of one tile to its outputs y[p][j], j < columns, p < (t-2)*(t-2), with `line` p < t-2; a NULL y[p]
+ * lies outside.
  * m, scale and bias are readable up to a whole vector. Epilogue as in igemm. */
 typedef struct hk_winoout_args {
   const float *m;
+  bool line;
   int64_t m_step, columns;
   uint32_t flags;
   float beta, lo, hi;

@@ -1,5 +1,5 @@
-/* winograd2, winograd4: F(2x2, 3x3) and F(4x4, 3x3) for windows of 3 x 3, stride 1, no dilation, over adjacent channels.
- * 2.25 and 4 times fewer multiplications than direct; allowed by HK_MATH_FAST_ALGORITHMS only. The error of a sum stays
+/* winograd2, winograd4: F(2x2, 3x3) and F(4x4, 3x3) for windows of 3 x 3, F(2, 3) and F(4, 3) for windows of 3 along a line,
+ * stride 1, no dilation, over adjacent channels. 2.25 and 4 (a line: 1.5 and 2) times fewer multiplications than direct; allowed by HK_MATH_FAST_ALGORITHMS only. The error of a sum stays
  * (where the sums of a tile are alike in size, hence 16 channels or more) under error_factor * gk * eps * sum |x||f| (tests/c/winograd_test.c measures it). Needs workspace (a slot a thread),
  * and the weights at creation. The products of the transformed domain run on igemm's kernels. */
 #include <stdio.h>
@@ -8,6 +8,13 @@
 #include "plan/cost.h"
 #include "plan/winograd.h"
 
+/* The window is 3 long and no more than that, line by line. */
+static bool is_line(const hk_geom *g) {
+  return g->win[1] == 1 && g->win[2] == 3 && g->in[1] == g->out[1] && g->lo[1] == 0;
+}
+
+static int64_t points_of(const hk_geom *g, int64_t m) { return is_line(g) ? m + 2 : (m + 2) * (m + 2); }
+
 static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
@@ -15,7 +22,8 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
   else if (k->isa > t->isa) no = "the kernel's ISA is above the cap";
   else if (!t->f_now) no = "the weights must be known at creation";
-  else if (g->win[0] != 1 || g->win[1] != 3 || g->win[2] != 3 || g->in[0] != 1 || g->out[0] != 1 || g->lo[0]) no = "the window is not 3 x 3";
+  else if (g->win[0] != 1 || (g->win[1] != 3 && !is_line(g)) || g->win[2] != 3 || g->in[0] != 1 || g->out[0] != 1 || g->lo[0])
+    no = "the window is neither 3 x 3 nor 3 along a line";
   else if (g->stride[1] != 1 || g->stride[2] != 1) no = "the stride is not 1";
   else if (g->dil[1] != 1 || g->dil[2] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is dilation";
   else if (g->x.channel != 1 && g->c > 1) no = "the channels of x are not adjacent";
@@ -27,18 +35,20 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   return !no;
 }
 
-static hk_panels panels_make(const hk_geom *g, const hk_kernel *k, int64_t t) {
+static hk_panels panels_make(const hk_geom *g, const hk_kernel *k, int64_t points) {
   hk_geom wide = *g;
-  wide.taps = t * t;
+  wide.taps = points;
   return hk_panels_make(&wide, k, g->c);
 }
 
-size_t hk_winograd_slot_bytes(const hk_geom *g, const hk_panels *p, int64_t t, int64_t bt) {
+size_t hk_winograd_slot_bytes(const hk_geom *g, const hk_panels *p, int64_t bt) {
   const int64_t width = hk_ceil_div(p->vectors, p->count) * p->lanes;
-  return (size_t)(t * t * (hk_winograd_step(bt, g->c) + hk_winograd_step(bt, width))) * sizeof(float);
+  return (size_t)(p->taps * (hk_winograd_step(bt, g->c) + hk_winograd_step(bt, width))) * sizeof(float);
 }
 
-static int64_t tile_count(const hk_geom *g, int64_t m) { return g->n * hk_ceil_div(g->out[1], m) * hk_ceil_div(g->out[2], m); }
+static int64_t tile_count(const hk_geom *g, int64_t m) {
+  return g->n * hk_ceil_div(g->out[1], is_line(g) ? 1 : m) * hk_ceil_div(g->out[2], m);
+}
 
 static int64_t slot_count(const hk_task *t, int64_t m, int64_t bt) {
   return hk_min64(t->threads, t->geom.groups * hk_ceil_div(tile_count(&t->geom, m), bt));
@@ -46,17 +56,18 @@ static int64_t slot_count(const hk_task *t, int64_t m, int64_t bt) {
 
 static double predict(const hk_task *t, const hk_decision *d, int64_t m) {
   const hk_geom *g = &t->geom;
-  const int64_t side = m + 2, bt = d->knob[HK_WINOGRAD_BT];
-  const hk_panels p = panels_make(g, d->kernel, side);
+  const int64_t bt = d->knob[HK_WINOGRAD_BT], count = points_of(g, m);
+  const hk_panels p = panels_make(g, d->kernel, count);
+  const double points = (double)count;
   const double tiles = (double)(tile_count(g, m) * g->groups), kp = (double)(p.vectors * p.lanes);
   const double cp = (double)hk_round_up(g->c, p.lanes);
   /* blocks that leave a tile of rows partly empty cost as much as full ones */
   const double rows = (double)hk_round_up(hk_min64(bt, tile_count(g, m)), 2) / (double)hk_min64(bt, tile_count(g, m));
-  double s = 2.0 * tiles * rows * (double)(side * side) * (double)g->c * kp / (0.9 * hk_cost_peak(d->kernel->isa));
+  double s = 2.0 * tiles * rows * points * (double)g->c * kp / (0.9 * hk_cost_peak(d->kernel->isa));
   /* per vector of a tile: loads, stores and about as many additions; measured 5 and 4 cycles a point */
-  s += tiles * (double)(side * side) * (5.0 * cp + 4.0 * kp) / (double)p.lanes / 3e9;
+  s += tiles * points * (5.0 * cp + 4.0 * kp) / (double)p.lanes / 3e9;
   /* register tiles of the products, each begun and stored */
-  s += tiles / 6 * (double)(side * side * p.count) * 60 / 3e9;
+  s += tiles / 6 * points * (double)p.count * 60 / 3e9;
   const double u = (double)(p.group_size * g->groups) * sizeof(float);
   s += hk_cost_move(u * (double)hk_ceil_div(tile_count(g, m), bt), u) * 0.7;
   return 1e-6 + hk_cost_spread(s, slot_count(t, m, bt), t->threads);
@@ -69,8 +80,8 @@ static bool finish(const hk_task *t, hk_decision *d, int64_t m, char *why) {
     snprintf(why, HK_REASON, "needs 1 <= bt <= 256");
     return false;
   }
-  const hk_panels p = panels_make(g, d->kernel, m + 2);
-  d->workspace_bytes = (size_t)slot_count(t, m, bt) * hk_winograd_slot_bytes(g, &p, m + 2, bt);
+  const hk_panels p = panels_make(g, d->kernel, points_of(g, m));
+  d->workspace_bytes = (size_t)slot_count(t, m, bt) * hk_winograd_slot_bytes(g, &p, bt);
   d->predicted_s = predict(t, d, m);
   return true;
 }
@@ -79,21 +90,22 @@ static bool offer(const hk_task *t, hk_decision *d, int64_t m, char *why) {
   const hk_geom *g = &t->geom;
   if (!applies(t, d->kernel, why)) return false;
   /* many tiles read the weights once; a block of v stays in reach of L2 */
-  const int64_t side = m + 2, tiles = tile_count(g, m);
-  const int64_t most = hk_min64(96, hk_max64(24, hk_cost_l2() / (side * side * g->c * (int64_t)sizeof(float))));
+  const int64_t tiles = tile_count(g, m);
+  const int64_t most = hk_min64(96, hk_max64(24, hk_cost_l2() / (points_of(g, m) * g->c * (int64_t)sizeof(float))));
   const int64_t blocks = hk_round_up(hk_ceil_div(tiles, most), hk_min64(t->threads, tiles));
   d->knob[HK_WINOGRAD_BT] = hk_ceil_div(tiles, blocks);
   return finish(t, d, m, why);
 }
 
-/* u = G g G^T in double, rounded once */
-static void transform_filter(const double g[9], int64_t m, float *u, int64_t step) {
+/* u = G g G^T in double, rounded once; of a line u = G g */
+static void transform_filter(const double g[9], int64_t m, bool line, float *u, int64_t step) {
   static const double g2[4][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
   static const double g4[6][3] = {{1 / 4.0, 0, 0}, {-1 / 6.0, -1 / 6.0, -1 / 6.0}, {-1 / 6.0, 1 / 6.0, -1 / 6.0},
                                   {1 / 24.0, 1 / 12.0, 1 / 6.0}, {1 / 24.0, -1 / 12.0, 1 / 6.0}, {0, 0, 1}};
   const double(*q)[3] = m == 2 ? g2 : g4;
   const int64_t t = m + 2;
-  for (int64_t i = 0; i < t; i++)
+  for (int64_t j = 0; line && j < t; j++) u[j * step] = (float)(q[j][0] * g[0] + q[j][1] * g[1] + q[j][2] * g[2]);
+  for (int64_t i = 0; !line && i < t; i++)
     for (int64_t j = 0; j < t; j++) {
       double sum = 0;
       for (int r = 0; r < 3; r++)
@@ -113,8 +125,8 @@ static void pack(const hk_geom *g, const hk_winograd_own *o, const float *f, flo
       for (int64_t c = 0; c < g->c; c++) {
         const float *from = f + group * g->f.group + (p.first + k) * g->f.outer + c * g->f.channel;
         double w[9];
-        for (int r = 0; r < 9; r++) w[r] = from[r / 3 * g->f.at[1] + r % 3 * g->f.at[2]];
-        transform_filter(w, o->m, panel + c * width + k, g->c * width);
+        for (int r = 0; r < g->taps; r++) w[r] = from[r / 3 * g->f.at[1] + r % 3 * g->f.at[2]];
+        transform_filter(w, o->m, o->line, panel + c * width + k, g->c * width);
       }
   }
 }
@@ -131,15 +143,18 @@ static hk_status build(hk_plan *plan, int64_t m) {
   if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   plan->own = o;
   o->m = m, o->t = m + 2, o->bt = plan->decision.knob[HK_WINOGRAD_BT];
-  o->rows = hk_ceil_div(g->out[1], m), o->cols = hk_ceil_div(g->out[2], m);
+  o->line = is_line(g);
+  o->m_high = o->line ? 1 : m;
+  o->points = points_of(g, m);
+  o->rows = hk_ceil_div(g->out[1], o->m_high), o->cols = hk_ceil_div(g->out[2], m);
   o->tiles = tile_count(g, m);
   o->blocks = g->groups * hk_ceil_div(o->tiles, o->bt);
   o->slots = slot_count(&plan->task, m, o->bt);
-  o->panels = panels_make(g, plan->decision.kernel, o->t);
+  o->panels = panels_make(g, plan->decision.kernel, o->points);
   o->fuse = hk_fuse_make(&plan->task, true);
   o->in = find(HK_FAMILY_WINOIN, plan->decision.kernel->isa, o->t);
   o->out = find(HK_FAMILY_WINOOUT, plan->decision.kernel->isa, m);
-  o->slot_bytes = hk_winograd_slot_bytes(g, &o->panels, o->t, o->bt);
+  o->slot_bytes = hk_winograd_slot_bytes(g, &o->panels, o->bt);
   o->zeros = hk_alloc_zero((size_t)g->c * sizeof(float));
   if (!o->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
   if (hk_plan_shares(plan)) return HK_OK;

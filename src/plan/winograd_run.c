@@ -1,5 +1,5 @@
-/* The work of Winograd: each slot takes a run of blocks. A block's pixels are transformed to v[t*t][bt][C], multiplied
- * by the transformed weights panel by panel into s[t*t][bt][NR], and transformed back to y. */
+/* The work of Winograd: each slot takes a run of blocks. A block's pixels are transformed to v[points][bt][C], multiplied
+ * by the transformed weights panel by panel into s[points][bt][NR], and transformed back to y. */
 #include <string.h>
 
 #include "plan/winograd.h"
@@ -26,7 +26,7 @@ typedef struct tile { int64_t n, p, q; } tile; /* first output */
 
 static tile tile_at(const hk_winograd_own *o, int64_t i) {
   const int64_t line = i / o->cols;
-  return (tile){line / o->rows, line % o->rows * o->m, i % o->cols * o->m};
+  return (tile){line / o->rows, line % o->rows * o->m_high, i % o->cols * o->m};
 }
 
 static void transform_in(work *w) {
@@ -37,7 +37,7 @@ static void transform_in(work *w) {
   const int64_t v_step = hk_winograd_step(w->count, g->c);
   for (int64_t b = 0; b < w->count; b++) {
     const tile at = tile_at(o, w->first + b);
-    for (int64_t i = 0; i < o->t; i++) {
+    for (int64_t i = 0; i < (o->line ? 1 : o->t); i++) {
       const int64_t h = at.p - g->lo[1] + i;
       for (int64_t k = 0; k < o->t; k++) {
         const int64_t c = at.q - g->lo[2] + k;
@@ -45,7 +45,7 @@ static void transform_in(work *w) {
         px[i * o->t + k] = inside ? x + at.n * g->x.outer + h * g->x.at[1] + c * g->x.at[2] : o->zeros;
       }
     }
-    o->in->fn(&(hk_winoin_args){.x = px, .channels = g->c, .v_step = v_step, .v = w->v + b * g->c});
+    o->in->fn(&(hk_winoin_args){.x = px, .line = o->line, .channels = g->c, .v_step = v_step, .v = w->v + b * g->c});
     w->rows[b] = w->v + b * g->c;
   }
 }
@@ -58,7 +58,7 @@ static void multiply(work *w, const hk_panel *p) {
   static const int64_t from_start = 0;
   hk_igemm_args a = {.rows = w->rows, .row_step = w->count, .count = w->count, .segments = 1, .channels = g->c,
                      .seg = &from_start, .vectors = p->vectors, .columns = width, .flags = HK_IGEMM_SUSPEND};
-  for (int64_t i = 0; i < o->t * o->t; i++) {
+  for (int64_t i = 0; i < o->points; i++) {
     a.x_at = i * hk_winograd_step(w->count, g->c);
     a.f = f + i * g->c * width;
     a.partial = w->s + i * hk_winograd_step(w->count, width);
@@ -71,12 +71,12 @@ static void store_tile(work *w, const hk_panel *p, const tile *at, int64_t width
   const hk_winograd_own *o = w->j->o;
   const hk_geom *g = &w->j->plan->task.geom;
   const int lead = 3 - g->rank;
-  for (int64_t i = 0; i < o->m * o->m; i++) {
+  for (int64_t i = 0; i < o->m_high * o->m; i++) {
     const int64_t r = at->p + i / o->m, c = at->q + i % o->m;
     if (r >= g->out[1] || c >= g->out[2]) continue;
     hk_at to = {.n = at->n, .k = w->group * g->k + p->first, .along_k = 1};
-    if (lead == 1) to.p[0] = r, to.p[1] = c;
-    else to.p[0] = 0, to.p[1] = r, to.p[2] = c;
+    const int64_t p3[3] = {0, r, c};
+    for (int d = lead; d < 3; d++) to.p[d - lead] = p3[d];
     hk_plan_store_row(w->j->plan, w->j->call, &to, p->columns, w->sums + i * width);
   }
 }
@@ -91,11 +91,11 @@ static void transform_out(work *w, const hk_panel *p) {
                         (const float *)w->j->call->c + w->group * epi->c.group + p->first * epi->c.channel : NULL;
   float *y[16];
   const float *c[16];
-  hk_winoout_args a = {.m_step = hk_winograd_step(w->count, width), .columns = p->columns, .flags = o->fuse.flags, .beta = o->fuse.beta,
+  hk_winoout_args a = {.line = o->line, .m_step = hk_winograd_step(w->count, width), .columns = p->columns, .flags = o->fuse.flags, .beta = o->fuse.beta,
                        .lo = o->fuse.lo, .hi = o->fuse.hi, .scale = w->scale, .bias = w->bias, .c = c, .y = y};
   for (int64_t b = 0; b < w->count; b++) {
     const tile at = tile_at(o, w->first + b);
-    for (int64_t i = 0; i < o->m * o->m; i++) {
+    for (int64_t i = 0; i < o->m_high * o->m; i++) {
       const int64_t r = at.p + i / o->m, q = at.q + i % o->m;
       const bool inside = r < g->out[1] && q < g->out[2];
       y[i] = !inside ? NULL : o->fuse.all ? y0 + at.n * g->y.outer + r * g->y.at[1] + q * g->y.at[2] : w->sums + i * width;
@@ -114,7 +114,7 @@ static void body(void *context, int64_t slot) {
   const hk_geom *g = &j->plan->task.geom;
   const int64_t per_group = hk_ceil_div(o->tiles, o->bt);
   w.v = (float *)(void *)(j->call->workspace + (size_t)slot * o->slot_bytes);
-  w.s = w.v + o->t * o->t * hk_winograd_step(o->bt, g->c);
+  w.s = w.v + o->points * hk_winograd_step(o->bt, g->c);
   for (int64_t i = slot * o->blocks / o->slots; i < (slot + 1) * o->blocks / o->slots; i++) {
     w.group = i / per_group;
     w.first = i % per_group * o->bt;

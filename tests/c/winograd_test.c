@@ -1,6 +1,7 @@
 /* Winograd against exact sums: the error of every output stays under the stated factor * gk * eps * sum |x||f|, and the
- * norm of the errors under factor * 4 * eps * sqrt(gk) of the result's, on normal-looking data, for both transforms and
- * every igemm kernel the host has. F(2x2) is exact on small integers. Refusals name their reason. */
+ * norm of the errors under factor * 4 * eps * sqrt(gk) of the result's, on normal-looking data, for both transforms in one
+ * and two dimensions and every igemm kernel the host has. F(2x2) and F(2) are exact on small integers. Refusals name their
+ * reason. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,33 +9,36 @@
 #include "cpu/ukernel.h"
 #include "support/check.h"
 
-enum { C = 37, K = 21, H = 11, W = 14, GK = C * 9 };
-static float x[H * W * C], f[K * 9 * C], y[H * W * K];
-static double want[H * W * K], weight[H * W * K];
+enum { C = 37, K = 21, H = 11, W = 14, LONG = H * W };
+static float x[LONG * C], f[K * 9 * C], y[LONG * K];
+static double want[LONG * K], weight[LONG * K];
+static int high, wide, taps; /* an image and a window of 3 x 3, or a line and one of 3 */
 
 static void fill(uint64_t seed, bool integers) {
-  for (int i = 0; i < H * W * C; i++) x[i] = (float)hk_test_integer(&seed, integers ? 3 : 1000) / (integers ? 1.0f : 577.0f);
+  for (int i = 0; i < LONG * C; i++) x[i] = (float)hk_test_integer(&seed, integers ? 3 : 1000) / (integers ? 1.0f : 577.0f);
   for (int i = 0; i < K * 9 * C; i++) f[i] = (float)hk_test_integer(&seed, integers ? 3 : 1000) / (integers ? 1.0f : 577.0f);
-  for (int p = 0; p < H; p++)
-    for (int q = 0; q < W; q++)
+  for (int p = 0; p < high; p++)
+    for (int q = 0; q < wide; q++)
       for (int k = 0; k < K; k++) {
         double sum = 0, size = 0;
-        for (int t = 0; t < 9; t++) {
-          const int h = p + t / 3 - 1, w = q + t % 3 - 1;
-          if (h < 0 || h >= H || w < 0 || w >= W) continue;
+        for (int t = 0; t < taps; t++) {
+          const int h = p + t / 3 - (taps == 9), w = q + t % 3 - 1;
+          if (h < 0 || h >= high || w < 0 || w >= wide) continue;
           for (int c = 0; c < C; c++) {
-            const double v = (double)x[(h * W + w) * C + c] * (double)f[(k * 9 + t) * C + c];
+            const double v = (double)x[(h * wide + w) * C + c] * (double)f[(k * taps + t) * C + c];
             sum += v, size += fabs(v);
           }
         }
-        want[(p * W + q) * K + k] = sum, weight[(p * W + q) * K + k] = size;
+        want[(p * wide + q) * K + k] = sum, weight[(p * wide + q) * K + k] = size;
       }
 }
 
 static hk_plan *plan_make(const char *decision, uint32_t math) {
   hk_problem p;
   hk_plan *plan = NULL;
-  if (hk_problem_conv2d(&p, HK_CHANNELS_LAST, 1, C, H, W, K, 3, 3, 1, 1, 1, 1)) return NULL;
+  const hk_status s = taps == 9 ? hk_problem_conv2d(&p, HK_CHANNELS_LAST, 1, C, H, W, K, 3, 3, 1, 1, 1, 1)
+                                : hk_problem_conv1d(&p, HK_CHANNELS_LAST, 1, C, LONG, K, 3, 1, 1, 1, 1);
+  if (s) return NULL;
   const hk_options o = {.size = sizeof o, .threads = 1, .math = math, .decision = decision};
   const hk_weights w = {.size = sizeof w, .f = f};
   return hk_plan_create(&plan, &p, NULL, &o, &w) ? NULL : plan;
@@ -56,25 +60,25 @@ static void judge(const char *decision, int m) {
   const double factor = hk_plan_error_factor(plan), eps = 0x1p-24;
   run(plan);
   double worst = 0, miss = 0, norm = 0;
-  for (int i = 0; i < H * W * K; i++) {
-    const double e = fabs((double)y[i] - want[i]), part = e / (GK * eps * weight[i]);
+  for (int i = 0; i < LONG * K; i++) {
+    const double e = fabs((double)y[i] - want[i]), part = e / (C * taps * eps * weight[i]);
     if (!(part <= worst)) worst = part;
     miss += e * e, norm += want[i] * want[i];
   }
-  miss = sqrt(miss / norm) / (4 * eps * sqrt(GK));
-  printf("%s: %.3f of gk eps sum|x||f|, norm %.3f of 4 eps sqrt(gk), stated factor %g\n", decision, worst, miss, factor);
+  miss = sqrt(miss / norm) / (4 * eps * sqrt(C * taps));
+  printf("%s, %d taps: %.3f of gk eps sum|x||f|, norm %.3f of 4 eps sqrt(gk), stated factor %g\n", decision, taps, worst, miss, factor);
   CHECK(factor > 0 && worst <= factor, "element error %g", worst);
   CHECK(miss <= factor, "norm error %g", miss);
   hk_plan_destroy(plan);
   fill(7, true);
   plan = plan_make(decision, HK_MATH_FAST_ALGORITHMS);
   run(plan);
-  for (int i = 0; m == 2 && i < H * W * K; i++) CHECK(y[i] == want[i], "integers: y[%d] = %g, want %g", i, (double)y[i], want[i]);
+  for (int i = 0; m == 2 && i < LONG * K; i++) CHECK(y[i] == want[i], "integers: y[%d] = %g, want %g", i, (double)y[i], want[i]);
   hk_plan_destroy(plan);
   fill(1, false);
 }
 
-int main(void) {
+static void judge_all(void) {
   fill(1, false);
   for (int32_t i = 0; i < hk_kernel_count; i++) {
     if (hk_kernels[i].family != HK_FAMILY_IGEMM || !hk_cpu_has(hk_kernels[i].isa)) continue;
@@ -85,5 +89,12 @@ int main(void) {
       CHECK(plan_make(decision, HK_MATH_STRICT) == NULL && strstr(hk_last_error(), "math option"), "%s", hk_last_error());
     }
   }
+}
+
+int main(void) {
+  high = H, wide = W, taps = 9;
+  judge_all();
+  high = 1, wide = LONG, taps = 3;
+  judge_all();
   return hk_test_end();
 }

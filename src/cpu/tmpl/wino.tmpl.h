@@ -1,5 +1,5 @@
-/* Winograd's transforms F(m x m, 3 x 3) for one ISA, m = 2 and 4, points 0, 1, -1 (and 2, -2). Vectors run along
- * channels. Each transform is one dimension applied twice, through a small array that stays in L1.
+/* Winograd's transforms F(m x m, 3 x 3) and F(m, 3) for one ISA, m = 2 and 4, points 0, 1, -1 (and 2, -2). Vectors run along
+ * channels. A transform of tiles is that of a line applied twice, through a small array that stays in L1.
  * Define HK_IN_2, HK_IN_4, HK_OUT_2, HK_OUT_4 (the names), include a vocabulary, then this. */
 #include "cpu/ukernel.h"
 #include "unroll.tmpl.h"
@@ -56,12 +56,29 @@ static inline __attribute__((always_inline)) void in_tile(const hk_winoin_args *
   HK_UNROLL for (int i = 0; i < t * t; i++) v_store_n(r->v + i * r->v_step + c, d[i], n);
 }
 
+/* The same for t pixels of a line. */
+static inline __attribute__((always_inline)) void in_line(const hk_winoin_args *r, int64_t c, int64_t n, int t) {
+  v_f32 d[6], u[6];
+  HK_UNROLL for (int i = 0; i < t; i++) d[i] = v_load_n(r->x[i] + c, n);
+  if (t == 4) in_2(d, 1, u, 1);
+  else in_4(d, 1, u, 1);
+  HK_UNROLL for (int i = 0; i < t; i++) v_store_n(r->v + i * r->v_step + c, u[i], n);
+}
+
 static inline v_f32 finish(const hk_winoout_args *r, v_f32 s, int64_t j, int64_t n, v_f32 scale, v_f32 bias, int i) {
   if (r->flags & HK_IGEMM_AFFINE) s = v_fma(s, scale, bias);
   if (r->flags & HK_IGEMM_BEFORE) s = v_fma(v_set1(r->beta), v_load_n(r->c[i] + j, n), s);
   if (r->flags & HK_IGEMM_CLAMP) s = v_min(v_set1(r->hi), v_max(v_set1(r->lo), s));
   if (r->flags & HK_IGEMM_AFTER) s = v_fma(v_set1(r->beta), v_load_n(r->c[i] + j, n), s);
   return s;
+}
+
+static inline __attribute__((always_inline)) void out_store(const hk_winoout_args *r, const v_f32 *s, int count, int64_t j, int64_t n) {
+  const bool affine = r->flags & HK_IGEMM_AFFINE;
+  const v_f32 scale = affine ? v_load(r->scale + j) : v_zero(), bias = affine ? v_load(r->bias + j) : v_zero();
+  HK_UNROLL for (int i = 0; i < count; i++) {
+    if (r->y[i]) v_store_n(r->y[i] + j, finish(r, s[i], j, n, scale, bias, i), n);
+  }
 }
 
 /* One vector of output channels of a tile: t x t sums to m x m outputs. */
@@ -77,29 +94,35 @@ static inline __attribute__((always_inline)) void out_tile(const hk_winoout_args
     if (t == 4) out_2(u + p * t, 1, s + p * m, 1);
     else out_4(u + p * t, 1, s + p * m, 1);
   }
-  const bool affine = r->flags & HK_IGEMM_AFFINE;
-  const v_f32 scale = affine ? v_load(r->scale + j) : v_zero(), bias = affine ? v_load(r->bias + j) : v_zero();
-  HK_UNROLL for (int i = 0; i < m * m; i++) {
-    if (r->y[i]) v_store_n(r->y[i] + j, finish(r, s[i], j, n, scale, bias, i), n);
+  out_store(r, s, m * m, j, n);
+}
+
+/* The same for t sums of a line, t - 2 outputs. */
+static inline __attribute__((always_inline)) void out_line(const hk_winoout_args *r, int64_t j, int64_t n, int t) {
+  v_f32 d[6], s[4];
+  HK_UNROLL for (int i = 0; i < t; i++) d[i] = v_load(r->m + i * r->m_step + j);
+  if (t == 4) out_2(d, 1, s, 1);
+  else out_4(d, 1, s, 1);
+  out_store(r, s, t - 2, j, n);
+}
+
+static inline __attribute__((always_inline)) void in_all(const hk_winoin_args *r, int t) {
+  if (r->line) {
+    for (int64_t c = 0; c < r->channels; c += HK_VW) in_line(r, c, hk_min64(HK_VW, r->channels - c), t);
+  } else {
+    for (int64_t c = 0; c < r->channels; c += HK_VW) in_tile(r, c, hk_min64(HK_VW, r->channels - c), t);
   }
 }
 
-void HK_IN_2(const void *args) {
-  const hk_winoin_args *r = args;
-  for (int64_t c = 0; c < r->channels; c += HK_VW) in_tile(r, c, hk_min64(HK_VW, r->channels - c), 4);
+static inline __attribute__((always_inline)) void out_all(const hk_winoout_args *r, int t) {
+  if (r->line) {
+    for (int64_t j = 0; j < r->columns; j += HK_VW) out_line(r, j, hk_min64(HK_VW, r->columns - j), t);
+  } else {
+    for (int64_t j = 0; j < r->columns; j += HK_VW) out_tile(r, j, hk_min64(HK_VW, r->columns - j), t);
+  }
 }
 
-void HK_IN_4(const void *args) {
-  const hk_winoin_args *r = args;
-  for (int64_t c = 0; c < r->channels; c += HK_VW) in_tile(r, c, hk_min64(HK_VW, r->channels - c), 6);
-}
-
-void HK_OUT_2(const void *args) {
-  const hk_winoout_args *r = args;
-  for (int64_t j = 0; j < r->columns; j += HK_VW) out_tile(r, j, hk_min64(HK_VW, r->columns - j), 4);
-}
-
-void HK_OUT_4(const void *args) {
-  const hk_winoout_args *r = args;
-  for (int64_t j = 0; j < r->columns; j += HK_VW) out_tile(r, j, hk_min64(HK_VW, r->columns - j), 6);
-}
+void HK_IN_2(const void *args) { in_all(args, 4); }
+void HK_IN_4(const void *args) { in_all(args, 6); }
+void HK_OUT_2(const void *args) { out_all(args, 4); }
+void HK_OUT_4(const void *args) { out_all(args, 6); }
