@@ -256,3 +256,18 @@ void hk_geom_valid(const hk_geom *g, int d, int64_t s, int64_t *lo, int64_t *hi)
   *hi = hk_min64(g->out[d], floor_div(g->in[d] - 1 - shift, g->stride[d]) + 1);
   if (*hi < *lo) *hi = *lo;
 }
+
+double hk_geom_inside(const hk_geom *g) {
+  double share = 1;
+  for (int d = 0; d < 3; d++) {
+    const int64_t step = hk_ceil_div(g->win[d], 64);
+    double inside = 0;
+    for (int64_t s = 0; s < g->win[d]; s += step) {
+      int64_t lo, hi;
+      hk_geom_valid(g, d, s, &lo, &hi);
+      inside += (double)(hi - lo);
+    }
+    share *= inside / ((double)g->out[d] * (double)hk_ceil_div(g->win[d], step));
+  }
+  return share;
+}

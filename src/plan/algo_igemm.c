@@ -79,6 +79,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   /* taps in the padding are left out block by block; input dilation leaves only its phase's taps */
   double flops = 2.0 * (double)(g->groups * g->gm) * (double)(s.vectors * s.lanes) * (double)g->gk;
   for (int i = 0; i < 3; i++) flops /= (double)g->in_dil[i];
+  if (g->taps > 1 && g->groups == 1 && g->in_dil[0] * g->in_dil[1] * g->in_dil[2] == 1 && !merge_pays(g, d->kernel)) flops *= hk_geom_inside(g);
   /* one vector of channels a tile: every product waits for its own broadcast (Zen 4: 76 % of the peak with AVX2, 96 %
    * with AVX-512, 64 channels of 56 x 56) */
   if (s.vectors == 1 && !s.dot) flops *= d->kernel->isa == HK_ISA_AVX2 ? 1.3 : 1.02;
