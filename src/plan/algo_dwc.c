@@ -9,7 +9,7 @@
 
 #define CYCLES 3e9         /* of the cost model */
 #define STAGED_TAPS 12     /* shortest window worth a copy */
-#define PASS 16            /* chains of a pass when x streams through the caches */
+#define PASS 4             /* chains of a pass when x streams through the caches: its rows stay in L2 */
 #define STRETCH 6144       /* floats of a staged stretch that stay in L1 */
 
 static bool refuse(char *why, const char *text) {
@@ -275,19 +275,27 @@ static void make_index(const hk_geom *g, hk_dwc *p) {
           ? (int32_t)(l / pixel * p->block_groups * g->c + l % pixel / g->k * g->c + i) : 0;
 }
 
-void hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, float *to) {
+int64_t hk_dwc_weights(const hk_dwc *p, int64_t from, int64_t to) {
+  int64_t taps = 0;
+  for (int64_t n = from; n < to; n++) taps += p->runs[n].taps;
+  return taps * p->vw * hk_max64(1, p->inputs);
+}
+
+float *hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, int64_t from, int64_t to, float *at) {
   const int64_t pixel = p->block_groups * g->k, first = (block >> p->share) * p->block_groups;
   const int64_t part = (block & ((1 << p->share) - 1)) * p->vw; /* where a group's outputs are several blocks */
   const int32_t *order = p->order;
-  for (int64_t n = 0; n < p->run_count; order += p->runs[n++].taps)
+  for (int64_t n = 0; n < from; n++) order += p->runs[n].taps;
+  for (int64_t n = from; n < to; order += p->runs[n++].taps)
     for (int64_t i = 0; i < hk_max64(1, p->inputs); i++)
       for (int64_t t = 0; t < p->runs[n].taps; t++) {
         const float *tap = f + i * g->f.channel + hk_dw_tap(g, order[t]);
         for (int64_t l = 0; l < p->vw; l++) {
-          const int64_t at = part + l, group = first + at % pixel / g->k;
-          *to++ = l < p->y_lanes && group < g->groups ? tap[group * g->f.group + at % g->k * g->f.outer] : 0.0f;
+          const int64_t lane = part + l, group = first + lane % pixel / g->k;
+          *at++ = l < p->y_lanes && group < g->groups ? tap[group * g->f.group + lane % g->k * g->f.outer] : 0.0f;
         }
       }
+  return at;
 }
 
 static void destroy(hk_plan *plan) {
@@ -312,7 +320,10 @@ static hk_status pack_all(hk_plan *plan, const hk_dwc *p) {
   w->f_bytes = (size_t)floats * 4;
   w->f = hk_alloc(w->f_bytes);
   if (!w->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", w->f_bytes);
-  for (int64_t b = 0; b < p->blocks; b++) hk_dwc_pack(&plan->task.geom, p, plan->raw_f, b, (float *)w->f + b * p->f_block);
+  float *to = w->f;
+  for (int64_t run = 0; run < p->run_count; run += p->chains)
+    for (int64_t b = 0; b < p->blocks; b++)
+      to = hk_dwc_pack(&plan->task.geom, p, plan->raw_f, b, run, hk_min64(run + p->chains, p->run_count), to);
   return HK_OK;
 }
 

@@ -52,8 +52,11 @@ typedef struct hk_dwc {
 
 /* All sizes from the knobs; false with a reason when they do not fit the problem. */
 bool hk_dwc_layout(const hk_task *task, const hk_decision *d, hk_dwc *p, char *why);
-/* The weights of one block in the kernel's order, f_block floats. f: the caller's, offset added. */
-void hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, float *to);
+/* The weights of one block's runs [from, to) in the kernel's order; returns behind them. f: the caller's, offset added. A plan
+ * packs pass by pass, and in a pass block by block, as they are read. */
+float *hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, int64_t from, int64_t to, float *at);
+/* Weights of one block in runs [from, to). */
+int64_t hk_dwc_weights(const hk_dwc *p, int64_t from, int64_t to);
 /* Sets args where the plan runs at once. */
 void hk_dwc_prepare(const hk_plan *plan, hk_dwc *p);
 hk_status hk_dwc_run(const hk_plan *plan, const hk_call *call);

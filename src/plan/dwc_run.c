@@ -9,7 +9,8 @@ typedef struct job {
   const hk_geom *g;
   const hk_dwc *p;
   int64_t from, to;   /* blocks */
-  const float *f;     /* weights of block `from` */
+  const float *f;     /* weights of f_blocks blocks, of which f_first is block `from` */
+  int64_t f_blocks, f_first;
   int64_t run;        /* the first of this pass */
   hk_dwc_args a;      /* what all calls share */
 } job;
@@ -178,15 +179,17 @@ static void run_row(job *j, const spot *s, int64_t tile, int64_t last) {
   hk_dwc_args *a = &j->a;
   const hk_dw_fuse fuse = a->fuse;
   const int32_t past = a->past;
-  a->f = j->f;
+  const float *f = j->f;
   for (j->run = 0; j->run < p->run_count; j->run += p->chains) {
     const bool ends = j->run + p->chains >= p->run_count;
     a->run_count = ends ? p->run_count - j->run : p->chains;
     a->resume = j->run > 0;
     a->fuse.flags = ends ? fuse.flags : 0;
     a->past = ends ? past : 0;
+    if (p->chains < p->run_count) a->f_block = hk_dwc_weights(p, j->run, j->run + a->run_count);
+    a->f = f + j->f_first * a->f_block;
     run_pass(j, s, tile, last);
-    for (int64_t i = 0; i < a->run_count && !ends; i++) a->f += p->runs[j->run + i].taps * p->vw * hk_max64(1, p->inputs);
+    f += j->f_blocks * a->f_block;
   }
 }
 
@@ -236,7 +239,7 @@ static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
       set_blocks(j, block, block + 1);
       stage(j, s, block, q, a->last_x_lanes, buffer);
       a->last_x_lanes = (int32_t)p->vw; /* the buffer has all lanes */
-      a->f = j->f + (block - j->from) * p->f_block;
+      a->f = j->f + (block - j->from + j->f_first) * p->f_block;
       for (int64_t at = q; at < end; at += p->tile) {
         a->pixels = (int32_t)hk_min64(p->tile, end - at);
         a->x = buffer + (at - q) * g->stride[2] * p->vw;
@@ -278,10 +281,12 @@ static void run_items(job *j, int64_t item, int64_t last) {
 static void run_unpacked(job *j, int64_t from, int64_t to, int64_t item, int64_t last) {
   _Alignas(HK_ALIGN) float weights[HK_DWC_WEIGHTS];
   for (int64_t b = from; b < to; b++) {
-    hk_dwc_pack(j->g, j->p, (const float *)(const void *)j->call->f, b, weights);
+    hk_dwc_pack(j->g, j->p, (const float *)(const void *)j->call->f, b, 0, j->p->run_count, weights);
     j->from = b;
     j->to = b + 1;
     j->f = weights;
+    j->f_blocks = 1;
+    j->f_first = 0;
     set_blocks(j, b, b + 1);
     run_items(j, item, last);
   }
@@ -354,7 +359,9 @@ static void body(void *context, int64_t i) {
     run_unpacked(&j, from, to, item, last);
     return;
   }
-  j.f = (const float *)h->plan->packed->f + from * p->f_block;
+  j.f = (const float *)h->plan->packed->f;
+  j.f_blocks = p->blocks;
+  j.f_first = from;
   run_items(&j, item, last);
 }
 
