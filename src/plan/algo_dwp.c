@@ -192,12 +192,12 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwp *p) {
   const double gather = p->source == HK_DWP_GATHER ? p->vw * 2.0 : 0.0;
   const double store = p->fused && g->y.at[2] == 1 ? 1.5 : 6.0 * (double)p->vw;
   double cycles = vectors * ((double)g->taps * (tap_cycles(g, p, d->kernel) + gather) + store);
-  cycles += planes * (p->source == HK_DWP_DIRECT ? 40.0 : 80.0) * (double)p->bands;
+  cycles += planes * 80.0 * (double)p->bands;
   if (p->source == HK_DWP_BAND) {
     const double staged = planes / (double)g->k * (double)p->bands * (double)p->used / (double)p->phases;
-    /* the kernel deals up to eight phases in vectors, powers of two by halving; others go one by one */
-    const bool single = g->x.at[2] != 1 || p->phases > 8 || g->in_dil[2] != 1, halves = (p->phases & (p->phases - 1)) == 0;
-    cycles += staged * (single ? 1.5 : (halves ? 1.5 : 0.5 * (double)p->phases) / (double)p->vw);
+    /* the kernel deals up to eight phases in vectors; others go one by one */
+    const bool single = g->x.at[2] != 1 || p->phases > 8 || g->in_dil[2] != 1;
+    cycles += staged * (single ? 1.5 : 1.5 / (double)p->vw);
   }
   const double seconds = cycles / CYCLES + 0.5 * hk_cost_move(g->bytes, g->bytes);
   return 5e-8 + hk_cost_spread(seconds, d->knob[HK_DWP_SHARDS] * d->knob[HK_DWP_PARTS], t->threads);

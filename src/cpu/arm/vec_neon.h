@@ -86,6 +86,20 @@ static inline void v_transpose(v_f32 v[4]) {
   v[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
   v[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
+/* v[c][r] = x[r*step + c], c < 8; of every r eight floats are read */
+static inline void v_deal(const float *x, int64_t step, v_f32 v[8]) {
+  for (int r = 0; r < 4; r++) {
+    v[r] = vld1q_f32(x + r * step);
+    v[r + 4] = vld1q_f32(x + r * step + 4);
+  }
+  v_transpose(v);
+  v_transpose(v + 4);
+}
+/* v[c][r] = x[r*3 + c], c < 3; reads no more */
+static inline void v_deal3(const float *x, v_f32 v[3]) {
+  const float32x4x3_t d = vld3q_f32(x);
+  for (int c = 0; c < 3; c++) v[c] = d.val[c];
+}
 static inline v_f32 v_even(v_f32 a, v_f32 b) { return vuzp1q_f32(a, b); }
 static inline v_f32 v_odd(v_f32 a, v_f32 b) { return vuzp2q_f32(a, b); }
 static inline v_f32 v_load_n(const float *p, int64_t n) { return n >= 4 ? vld1q_f32(p) : v_load_m(p, v_tail(n)); }

@@ -26,6 +26,13 @@ static inline void v_store_m(float *p, v_f32 v, v_mask m) { if (m) *p = v; }
 static inline v_f32 v_fma(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
 static inline v_f32 v_fnma(v_f32 a, v_f32 b, v_f32 c) { return c - a * b; }
 static inline void v_transpose(v_f32 v[1]) { (void)v; }
+static inline void v_deal3(const float *x, v_f32 v[3]) {
+  for (int c = 0; c < 3; c++) v[c] = x[c];
+}
+static inline void v_deal(const float *x, int64_t step, v_f32 v[8]) {
+  (void)step;
+  for (int c = 0; c < 8; c++) v[c] = x[c];
+}
 static inline v_f32 v_add(v_f32 a, v_f32 b) { return a + b; }
 static inline v_f32 v_sub(v_f32 a, v_f32 b) { return a - b; }
 static inline v_f32 v_mul(v_f32 a, v_f32 b) { return a * b; }

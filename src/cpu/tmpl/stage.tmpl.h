@@ -69,52 +69,30 @@ HK_INLINE void stage_halve(const int phases, const float *x, float *to, int64_t 
   }
 }
 
-/* Other phases: `phases` vectors of columns hold one vector of every phase, whose lanes are permuted out of each and put
- * together. Lane l of phase c is column l*phases + c of them. */
-typedef struct stage_deal {
-  int32_t index[STAGE_PHASES][STAGE_PHASES][HK_VW]; /* [phase][vector]: which lane of the vector */
-  v_mask before[STAGE_PHASES][STAGE_PHASES];        /* the lanes of a phase that lie before the vector */
-} stage_deal;
-
-static void stage_plan(stage_deal *d, int phases) {
-  float lane[HK_VW];
-  for (int l = 0; l < HK_VW; l++) lane[l] = (float)l;
-  for (int c = 0; c < phases; c++)
-    for (int k = 0; k < phases; k++) {
-      for (int l = 0; l < HK_VW; l++) {
-        const int at = l * phases + c - k * HK_VW;
-        d->index[c][k][l] = at >= 0 && at < HK_VW ? at : 0;
-      }
-      d->before[c][k] = v_lt(v_load(lane), v_set1((float)(k * HK_VW > c ? (k * HK_VW - c + phases - 1) / phases : 0)));
-    }
-}
-
-HK_INLINE void stage_block(const int phases, const stage_deal *d, const float *x, float *to, int64_t pitch) {
+/* Other phases: lane l of phase c is column l*phases + c, a matrix transposed. Reads 8 - phases columns more than it deals, but
+ * of three phases. */
+HK_INLINE void stage_turn(const int phases, const float *x, float *to, int64_t pitch) {
   v_f32 v[STAGE_PHASES];
-  HK_UNROLL for (int k = 0; k < phases; k++) v[k] = v_load(x + k * HK_VW);
-  for (int c = 0; c < phases; c++, to += pitch) {
-    v_f32 sum = v_permute(v[0], v_load_i32(d->index[c][0]));
-    HK_UNROLL for (int k = 1; k < phases; k++) sum = v_select(d->before[c][k], sum, v_permute(v[k], v_load_i32(d->index[c][k])));
-    v_store(to, sum);
-  }
+  if (phases == 3) v_deal3(x, v);
+  else v_deal(x, phases, v);
+  HK_UNROLL for (int c = 0; c < phases; c++) v_store(to + c * pitch, v[c]);
 }
 
 static void stage_deal_out(const hk_stage_args *a) {
-  stage_deal d;
   const int64_t phases = a->phases, block = phases * HK_VW, first = (phases - a->lead % phases) % phases;
-  if (phases & (phases - 1)) stage_plan(&d, (int)phases);
+  const int64_t reads = phases <= 4 ? block : block + STAGE_PHASES - phases;
   for (int64_t r = 0; r < a->rows; r++) {
     const float *x = a->x + r * a->x_row;
     float *b = a->buffer + r * a->row, *to = b + (a->lead + first) / phases;
     int64_t i = hk_min64(first, a->cols);
     stage_columns(a, x, b, 0, i);
-    for (; i + block <= a->cols; i += block, to += HK_VW) {
+    for (; i + reads <= a->cols; i += block, to += HK_VW) {
       switch (phases) {
-        case 3: stage_block(3, &d, x + i, to, a->pitch); break;
+        case 3: stage_turn(3, x + i, to, a->pitch); break;
         case 4: stage_halve(4, x + i, to, a->pitch); break;
-        case 5: stage_block(5, &d, x + i, to, a->pitch); break;
-        case 6: stage_block(6, &d, x + i, to, a->pitch); break;
-        case 7: stage_block(7, &d, x + i, to, a->pitch); break;
+        case 5: stage_turn(5, x + i, to, a->pitch); break;
+        case 6: stage_turn(6, x + i, to, a->pitch); break;
+        case 7: stage_turn(7, x + i, to, a->pitch); break;
         default: stage_halve(8, x + i, to, a->pitch); break;
       }
     }
@@ -127,8 +105,7 @@ void HK_NAME(const void *args) {
   const bool plain = a->x_step == 1 && a->spread == 1;
   if (plain && a->phases == 1) stage_copy(a);
   else if (plain && a->phases == 2) stage_two(a);
-  /* to plan the deal takes as long as some hundred columns */
-  else if (plain && HK_VW > 1 && a->phases <= STAGE_PHASES && a->rows * a->cols > 16 * a->phases * HK_VW) stage_deal_out(a);
+  else if (plain && HK_VW > 1 && a->phases <= STAGE_PHASES) stage_deal_out(a);
   else
     for (int64_t r = 0; r < a->rows; r++) stage_columns(a, a->x + r * a->x_row, a->buffer + r * a->row, 0, a->cols);
 }

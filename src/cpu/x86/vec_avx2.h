@@ -83,24 +83,7 @@ static inline void v_store_n(float *p, v_f32 v, int64_t n) {
 static inline v_i32 v_load_i32(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 /* lane i of the result is lane index[i] of a; indices lie within the vector */
 static inline v_f32 v_permute(v_f32 a, v_i32 index) { return _mm256_permutevar8x32_ps(a, index); }
-/* v[i][j] and v[j][i] change places */
-static inline __attribute__((always_inline)) void v_transpose(v_f32 v[8]) {
-  __m256 a[8], b[8];
-  for (int i = 0; i < 4; i++) {
-    a[2 * i] = _mm256_unpacklo_ps(v[2 * i], v[2 * i + 1]);
-    a[2 * i + 1] = _mm256_unpackhi_ps(v[2 * i], v[2 * i + 1]);
-  }
-  for (int i = 0; i < 2; i++) {
-    b[4 * i] = _mm256_shuffle_ps(a[4 * i], a[4 * i + 2], 0x44);
-    b[4 * i + 1] = _mm256_shuffle_ps(a[4 * i], a[4 * i + 2], 0xee);
-    b[4 * i + 2] = _mm256_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0x44);
-    b[4 * i + 3] = _mm256_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; i++) {
-    v[i] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
-    v[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
-  }
-}
+#include "vec_turn8.h"
 /* vectors as two halves of 4 lanes */
 #define HK_HALVES 1
 static inline v_f32 v_load_halves(const float *low, const float *high) {

@@ -81,4 +81,5 @@ static inline __attribute__((always_inline)) v_f32 v_shift(v_f32 lo, v_f32 hi, i
     default: return lo;
   }
 }
+#include "vec_turn8.h"
 #endif
