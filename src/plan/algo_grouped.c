@@ -188,7 +188,9 @@ static double predict(const hk_task *t, const hk_grouped *p) {
   double cycles = groups * bands * (ceil(flat / 8.0) * (double)g->gk * choose_tiles(t, &tiles) * 1.08 + 40.0);
   const double rows = (double)p->band_p, out = hk_woven(&g->y, g->k) ? 20.0 * rows + rows * (double)(g->k * p->band_q) * bring(&g->y, g->k, 1)
                                                                    : (double)g->k * rows * (20.0 + 0.3 * (double)p->band_q);
-  if (staged) cycles += groups * bands * ((double)p->used * bring(&g->x, g->c, g->stride[2]) + out);
+  /* planes are brought one by one, a call for each of the rows' phases */
+  const double calls = hk_woven(&g->x, g->c) ? 0 : 25.0 * (double)(g->c * g->win[0] * g->stride[1]);
+  if (staged) cycles += groups * bands * ((double)p->used * bring(&g->x, g->c, g->stride[2]) + calls + out);
   if (staged && !p->fused) cycles += groups * (double)g->k * (double)g->pixels * 5.0;
   const double seconds = cycles / 3.7e9 + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 5e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
