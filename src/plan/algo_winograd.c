@@ -13,6 +13,9 @@ static bool is_line(const hk_geom *g) {
   return g->win[1] == 1 && g->win[2] == 3 && g->in[1] == g->out[1] && g->lo[1] == 0;
 }
 
+/* Some output has two of its three taps along d outside x: its sum is small beside those of its tile, and their error is not. */
+static bool sticks_out(const hk_geom *g, int d) { return g->lo[d] > 1 || g->out[d] + 1 - g->lo[d] > g->in[d] || g->in[d] < 2; }
+
 static int64_t points_of(const hk_geom *g, int64_t m) { return is_line(g) ? m + 2 : (m + 2) * (m + 2); }
 
 static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
@@ -26,6 +29,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
     no = "the window is neither 3 x 3 nor 3 along a line";
   else if (g->stride[1] != 1 || g->stride[2] != 1) no = "the stride is not 1";
   else if (g->dil[1] != 1 || g->dil[2] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is dilation";
+  else if (sticks_out(g, 2) || (!is_line(g) && sticks_out(g, 1))) no = "padding of more than 1: the error of sums with few taps inside x would stand out";
   else if (g->x.channel != 1 && g->c > 1) no = "the channels of x are not adjacent";
   else if (g->c < 16) no = "fewer than 16 channels: the transforms cost more than they save, and their error stands out";
   else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
