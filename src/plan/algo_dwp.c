@@ -17,7 +17,8 @@ static bool refuse(char *why, const char *text) {
 }
 
 static bool one_row(const hk_geom *g) {
-  return g->win[0] == 1 && g->win[1] == 1 && g->out[0] == 1 && g->out[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0;
+  return g->win[0] == 1 && g->win[1] == 1 && g->out[0] == 1 && g->out[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 &&
+         g->in[1] > 0; /* an x without rows has none to read */
 }
 
 /* Farthest a tap of dimension d lies from the first, in steps of the stride */
