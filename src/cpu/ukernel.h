@@ -76,7 +76,7 @@ typedef struct hk_igemm_args {
   int64_t row_step, count, segments, channels, x_at, y_at;
   const int64_t *seg;
   const float *f;
-  int64_t ahead; /* floats: how far beyond those in use weights are asked for; where the kernel does */
+  bool ahead; /* weights are asked for 8 steps before their use, by kernels that can */
   int64_t vectors, columns;
   uint32_t flags;
   float beta, lo, hi;

@@ -206,7 +206,7 @@ static hk_status build(hk_plan *plan) {
   o->bm = k[HK_IGEMM_BM], o->bn = k[HK_IGEMM_BN], o->bk = k[HK_IGEMM_BK];
   o->splits = hk_ceil_div(o->panels.count, o->bn);
   o->grids = hk_grid_count(g);
-  o->ahead = hk_cost_ahead();
+  o->ahead = hk_cost_ahead() && g->taps * o->bk * plan->decision.kernel->nr * (int64_t)sizeof(float) > hk_cost_l1();
   for (int64_t i = 0; i < o->grids; i++) o->blocks += hk_ceil_div(hk_grid_get(g, i).pixels, o->bm);
   o->q0 = hk_min64(g->out[2], hk_max64(0, hk_ceil_div(hk_max64(g->lo[2], 0), g->stride[2])));
   const int64_t room = g->in[2] + g->lo[2] - g->win[2];

@@ -71,7 +71,7 @@ int64_t hk_cost_l3(void) {
 
 /* Xeon (Sapphire Rapids), weights streaming from L3: 8 steps gain 6 to 15 % (2048-512 of 7 x 7, 1280-1280 of 16 x 16, 960-640 of
  * 32 x 32; bench/results/xeon-2026-11-15.md); Zen 4 brings them in itself. */
-int64_t hk_cost_ahead(void) { return halves_512() ? 0 : 8; }
+bool hk_cost_ahead(void) { return !halves_512(); }
 
 double hk_cost_move(double bytes, double working_set) {
   /* bytes a cycle from L1, L2, L3 and memory of a Zen 3 or Zen 4 core, read and written mixed */

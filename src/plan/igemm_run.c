@@ -146,7 +146,7 @@ static void run_panel(work *w, const hk_panel *p) {
   const int64_t k = w->group * plan->task.geom.k + p->first, width = p->vectors * p->lanes;
   w->width = width;
   w->kernel = (p->dot && !o->panels.dot ? o->dot : plan->decision.kernel)->fn;
-  w->args = (hk_igemm_args){.zeros = o->zeros, .row_step = w->rows.step, .count = w->block.count, .y_at = p->first, .ahead = o->ahead * width, .vectors = p->vectors,
+  w->args = (hk_igemm_args){.zeros = o->zeros, .row_step = w->rows.step, .count = w->block.count, .y_at = p->first, .ahead = o->ahead, .vectors = p->vectors,
                             .columns = p->columns, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
                             .bias = w->bias, .c = w->c_rows, .y = w->y_rows, .partial = w->partial};
   if (fuse->flags & HK_IGEMM_AFFINE) hk_fuse_affine(plan, w->j->call, k, p->columns, width, w->scale, w->bias);
@@ -175,7 +175,7 @@ static void run_even(work *w, const hk_panel *p, const hk_igemm_line *line, int6
   const hk_igemm_own *o = w->j->o;
   const hk_fuse *fuse = &o->fuse;
   w->args = (hk_igemm_args){.line = line, .count = count, .segments = segments, .channels = o->channels, .y_at = p->first, .seg = seg,
-                            .f = w->j->packed + hk_panels_at(&o->panels, w->group, p), .ahead = o->ahead * p->vectors * p->lanes, .vectors = p->vectors, .columns = p->columns,
+                            .f = w->j->packed + hk_panels_at(&o->panels, w->group, p), .ahead = o->ahead, .vectors = p->vectors, .columns = p->columns,
                             .flags = fuse->flags, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
                             .bias = w->bias};
   (p->dot ? o->dot : w->j->plan->decision.kernel)->fn(&w->args);

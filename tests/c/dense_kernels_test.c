@@ -66,7 +66,7 @@ static bool igemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes, bool do
   const hk_igemm_line line = {.x = x.at, .c = c.at, .y = y.at, .x_seg = x_seg, .x_step = -row, .y_step = s->columns, .c_step = s->columns};
   const bool even = draw(2);
   fn(&(hk_igemm_args){.line = even ? &line : NULL, .rows = even ? NULL : rows, .row_step = s->count, .count = s->count,
-                      .segments = s->segments, .channels = row, .seg = seg, .f = f.at, .vectors = s->vectors, .columns = s->columns,
+                      .segments = s->segments, .channels = row, .seg = seg, .f = f.at, .ahead = draw(2), .vectors = s->vectors, .columns = s->columns,
                       .flags = s->flags, .beta = 2, .lo = -9, .hi = 11, .scale = affine.at, .bias = affine.at + nr,
                       .c = even ? NULL : c_rows, .y = even ? NULL : y_rows, .partial = part.at});
   bool ok = true;

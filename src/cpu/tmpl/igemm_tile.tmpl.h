@@ -16,7 +16,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
   }
   const int64_t channels = r->channels, end = r->x_at + channels;
 #ifdef HK_AHEAD
-  const int64_t ahead = r->ahead;
+  const bool ahead = r->ahead;
 #endif
   const hk_igemm_line *line = r->line;
   const float *const *rows = line ? NULL : r->rows + m0;
@@ -35,22 +35,15 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
       if (!live) continue;
     }
     const float *f = r->f + r->seg[t] * NR;
-    HK_ROLLED for (int64_t c = -channels; c < 0; c++, f += NR) {
-      v_f32 b[HK_NV];
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) {
-        b[v] = v_load(f + v * HK_VW);
-#if HK_MR > 1
-        HK_PIN(b[v]);
-#endif
 #ifdef HK_AHEAD
-        v_prefetch(f + ahead + v * HK_VW);
-#endif
-      }
-      HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-        const v_f32 a = v_bcast(x[m] + c);
-        HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(a, b[v], acc[m][v]);
-      }
+    if (__builtin_expect(ahead, 0)) {
+#define HK_NEXT (8 * NR)
+#include "igemm_steps.tmpl.h"
+#undef HK_NEXT
+      continue;
     }
+#endif
+#include "igemm_steps.tmpl.h"
   }
   if (flags & HK_IGEMM_SUSPEND) {
     float *to = r->partial + m0 * NR;
