@@ -50,7 +50,7 @@ static hk_task inner_task(const hk_task *t, const range *r) {
   g->in[2] = g->in_span[2] = r->in;
   g->out[2] = r->out;
   g->lo[2] /= g->dil[2];
-  g->dil[2] = 1;
+  g->dil[2] = g->dil[1] = g->stride[1] = 1; /* those of a window and a result of one row meant nothing */
   g->pixels = r->rows * r->out;
   g->gm = g->n * g->pixels;
   g->flops *= share;

@@ -14,24 +14,25 @@ enum { CHAIN_PLAIN, CHAIN_PAST, CHAIN_AFFINE, CHAIN_ANY, CHAIN_TAIL };
 typedef struct chain_to {
   float *y;
   const float *c;
-  v_f32 scale, bias, lo, hi;
+  v_f32 scale[4], bias[4], lo, hi; /* of up to four blocks */
   v_mask mask;
   int lanes;
 } chain_to;
 
-/* Blocks that go together. */
+/* Blocks that go together; with scale and bias, and bounds for all, fewer do. */
 HK_INLINE int chain_together(const int taps, const int kind) {
-  if (kind >= CHAIN_AFFINE) return 1;
-  if (HK_VREGS < 32) return taps <= 2 ? 4 : taps == 3 ? 2 : 1;
+  if (kind > CHAIN_AFFINE) return 1;
+  if (HK_VREGS < 32) return kind == CHAIN_AFFINE ? 1 : taps <= 2 ? 4 : taps == 3 ? 2 : 1;
+  if (kind == CHAIN_AFFINE) return taps <= 3 ? 3 : taps <= 5 ? 2 : 1;
   return taps <= 4 ? 4 : taps == 5 ? 3 : 2;
 }
 
-HK_INLINE void chain_store(const int kind, const hk_dwc_args *a, const chain_to *to, float *y, int j, v_f32 v) {
-  if (kind == CHAIN_AFFINE) v = v_min(to->hi, v_max(to->lo, v_fma(v, to->scale, to->bias)));
+HK_INLINE void chain_store(const int kind, const hk_dwc_args *a, const chain_to *to, float *y, int b, int j, v_f32 v) {
+  if (kind == CHAIN_AFFINE) v = v_min(to->hi, v_max(to->lo, v_fma(v, to->scale[b], to->bias[b])));
   if (kind >= CHAIN_ANY && a->fuse.flags) {
     v_f32 r = v_zero();
     if (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER)) r = v_load_m(to->c + j * a->c_step, to->mask);
-    v = fuse_vector(&a->fuse, v, to->scale, to->bias, r);
+    v = fuse_vector(&a->fuse, v, to->scale[0], to->bias[0], r);
   }
   if (kind == CHAIN_TAIL) v_store_n(y, v, to->lanes);
   else if (kind == CHAIN_PAST || (kind == CHAIN_ANY && a->past)) v_store_past(y, v);
@@ -51,17 +52,19 @@ HK_INLINE void chain_block(const int pixels, const int taps, const int together,
       HK_UNROLL for (int t = 0; t < taps; t++) {
         if (m - t >= 0 && m - t < pixels) acc[b][m - t] = t == 0 ? v_mul(v, w[b * taps]) : v_fma(v, w[b * taps + t], acc[b][m - t]);
       }
-      if (m >= taps - 1) chain_store(kind, a, to, y + b * HK_VW, m - taps + 1, acc[b][m - taps + 1]);
+      if (m >= taps - 1) chain_store(kind, a, to, y + b * HK_VW, b, m - taps + 1, acc[b][m - taps + 1]);
     }
     if (m >= taps - 1) y += a->y_step;
   }
 }
 
 /* Bias -0 leaves a sum as it is, even when that is -0. */
-HK_INLINE void chain_parameters(const hk_dwc_args *a, int64_t at, chain_to *to) {
+HK_INLINE void chain_parameters(const int together, const hk_dwc_args *a, int64_t at, chain_to *to) {
   if (!a->fuse.flags) return;
-  to->scale = !a->scale ? v_set1(1.0f) : a->scale_one ? v_bcast(a->scale) : v_load_m(a->scale + at, to->mask);
-  to->bias = a->bias ? v_load_m(a->bias + at, to->mask) : v_set1(-0.0f);
+  HK_UNROLL for (int b = 0; b < together; b++, at += HK_VW) {
+    to->scale[b] = !a->scale ? v_set1(1.0f) : a->scale_one ? v_bcast(a->scale) : v_load_m(a->scale + at, to->mask);
+    to->bias[b] = a->bias ? v_load_m(a->bias + at, to->mask) : v_set1(-0.0f);
+  }
 }
 
 HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, const hk_dwc_args *a, const float *x,
@@ -73,11 +76,12 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
   int64_t b = 0;
   for (; together > 1 && b + together <= whole; b += together, f += together * a->f_block) {
     to.y = y + b * HK_VW;
+    if (kind > CHAIN_PAST) chain_parameters(together, a, b * HK_VW, &to);
     chain_block(pixels, taps, together, kind, a, x + b * HK_VW, f, &to);
   }
   for (; b < whole; b++, f += a->f_block) {
     to.y = y + b * HK_VW;
-    if (kind > CHAIN_PAST) chain_parameters(a, b * HK_VW, &to);
+    if (kind > CHAIN_PAST) chain_parameters(1, a, b * HK_VW, &to);
     if (kind == CHAIN_ANY) to.c = c ? c + b * HK_VW : c;
     chain_block(pixels, taps, 1, kind, a, x + b * HK_VW, f, &to);
   }
@@ -86,7 +90,7 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
   to.lanes = a->last_lanes;
   to.y = y + whole * HK_VW;
   to.c = c ? c + whole * HK_VW : c;
-  chain_parameters(a, whole * HK_VW, &to);
+  chain_parameters(1, a, whole * HK_VW, &to);
   chain_block(pixels, taps, 1, CHAIN_TAIL, a, x + whole * HK_VW, f, &to);
 }
 
