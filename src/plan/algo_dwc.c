@@ -9,7 +9,7 @@
 
 #define CYCLES 3e9         /* of the cost model */
 #define STAGED_TAPS 12     /* shortest window worth a copy */
-#define PASS 4             /* chains of a pass when x streams through the caches: its rows stay in L2 */
+#define PASS 6             /* chains of a pass when x streams through the caches: its rows stay in L2 */
 #define STRETCH 6144       /* floats of a staged stretch that stay in L1 */
 
 static bool refuse(char *why, const char *text) {
@@ -172,7 +172,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   /* dense, several vectors of outputs: measured 8 % (64 channels of 224 x 224) to 46 % (16 of 8 x 14 x 14, AVX2) above the count */
   if (g->groups == 1 && g->k > p->vw) cycles *= p->vw == 8 && g->win[0] * g->win[1] > 1 ? 1.4 : 1.2;
   if (g->groups == 1 && g->k == p->vw && p->vw == 8 && g->win[1] > 1) cycles *= 1.35; /* 6 to 16 channels to 8 of 28 x 28, 3 x 3 */
-  if (g->groups == 1 && g->k < p->vw) cycles *= 1.6; /* lanes under a mask: 3 channels measured 1.5 to 1.9 above the count */
+  if (g->groups == 1 && p->y_lanes < p->vw) cycles *= 1.6; /* lanes under a mask: 3 channels measured 1.5 to 1.9 above the count */
   const double seconds = cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 5e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
 }
