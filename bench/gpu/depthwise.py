@@ -37,7 +37,7 @@ def sides_of(lib, case, kind, cudnn):
     sides, plans = {}, {}
     for layout in ("last", "first"):
         try:
-            plans[layout], sides[layout], _ = case.hankel(lib, kind, layout, 0)
+            plans[layout], sides[layout], _ = case.hankel(lib, kind, layout, bench.MATH.get(kind, 0))
         except RuntimeError as e:
             print(f"# {layout}: {e}", flush=True)
         if cudnn:

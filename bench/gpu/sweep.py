@@ -51,7 +51,7 @@ def measure(library, kinds):
             case = bench.Case((n, c, 1, w, c, 1, s, 1, 0, 1, c), bench.TORCH[kind])
             sides, plans = {}, {}
             for layout in ("last", "first"):
-                plans[layout], sides[layout], _ = case.hankel(lib, kind, layout, 0)
+                plans[layout], sides[layout], _ = case.hankel(lib, kind, layout, bench.MATH.get(kind, 0))
             t = bench.contest(sides, 5)
             for layout, us in t.items():
                 least = floor_us(n, c, w, s, kind)

@@ -10,18 +10,19 @@
 typedef enum hk_cu_dw_kind {
   HK_DW_LAST = 0,     /* FMA, channels-last */
   HK_DW_FIRST = 1,    /* FMA, channels-first */
-  HK_DW_TOEPLITZ = 2, /* tensor cores, channels-first */
+  HK_DW_TOEPLITZ = 2, /* tensor cores, channels-first; f32 where rules.split */
   HK_DW_WALK = 3,     /* tensor cores, channels-last, any filter; groups */
   HK_DW_ROLL = 4,     /* tensor cores, channels-last, 3x3, 5x5, 7x7 */
   HK_DW_STEM = 5,     /* tensor cores, one group of few input channels */
   HK_DW_SLIDE = 6,    /* FMA, channels-last, 3x3, 5x5, 7x7 */
   HK_DW_PLANE = 7,    /* FMA, channels-first, 3x3, 5x5, 7x7 */
   HK_DW_ROW = 8,      /* FMA, contiguous rows, short filters */
-  HK_DW_KINDS = 9
+  HK_DW_BAND = 9,     /* tensor cores, channels-last, depthwise 5x5, 7x7 */
+  HK_DW_KINDS = 10
 } hk_cu_dw_kind;
 
-/* Knobs, 0 = chosen here. last: run (outputs a thread: 4, 8, 16). first: run (outputs a thread: 8 or 16). toeplitz: run (B: 8, 32, 64).
- * slide: rows (of a strip). plane: rows (of a thread). walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
+/* Knobs, 0 = chosen here. last: run (outputs a thread: 4, 8, 16). first: run (outputs a thread: 8 or 16). toeplitz: run (B: 8, 32, 64; f32 32).
+ * slide: rows (of a strip). plane: rows (of a thread). band: run (windows side by side: 4 or 8), rows (of a block). walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
 typedef struct hk_cu_dw_knobs { int run, slabs, rows; } hk_cu_dw_knobs;
 
 typedef struct hk_cu_dw_tiling {
@@ -36,7 +37,10 @@ typedef struct hk_cu_dw_tiling {
 } hk_cu_dw_tiling;
 
 /* dw_tiles.c, dw_tiles_mma.c: false with the reason. */
-bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+/* What the plan's options allow: x, y and c at any element address; f32 as sums of two tf32 parts. */
+typedef struct hk_cu_dw_rules { bool unaligned, split; } hk_cu_dw_rules;
+bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool roll, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 
@@ -44,6 +48,7 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
 
 bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_row(const hk_geom *g, const hk_epi *e, hk_cu_dw_tiling *t, char *why);
 /* Channels are neighbours, and runs of v of them start at multiples of v. */
 bool hk_cu_dw_pairs(const hk_strides *s, int v);

@@ -83,7 +83,7 @@ HK_DEV void dw_finish(const hk_cu_epi *e, int n, int valid, int k, int step, con
 }
 
 /* One output by the plain loop: what the tensor-core kernels fall back to where a result is NaN, since zeros that fill up
- * their operands turn a foreign Inf into NaN. x and f of 16-bit type. */
+ * their operands turn a foreign Inf into NaN. */
 HK_DEV float dw_plain(const hk_cu_dw *P, int type, int n, int p0, int p1, int q, int k) {
   const hk_cu_geom *g = &P->g;
   const int group = k / (int)g->kg;
@@ -97,12 +97,10 @@ HK_DEV float dw_plain(const hk_cu_dw *P, int type, int n, int p0, int p1, int q,
         const hk_cu_i64 i0 = p0 * g->stride[0] + d * g->dil[0] - g->lo[0], i1 = p1 * g->stride[1] + r * g->dil[1] - g->lo[1];
         const hk_cu_i64 i2 = q * g->stride[2] + s * g->dil[2] - g->lo[2];
         if (i0 < 0 || i0 >= g->in[0] || i1 < 0 || i1 >= g->in[1] || i2 < 0 || i2 >= g->in[2]) continue;
-        const hk_cu_u16 *x = (const hk_cu_u16 *)P->x + n * g->x.outer + g->x.group * group + i0 * g->x.at[0] + i1 * g->x.at[1] +
-                             i2 * g->x.at[2];
-        const hk_cu_u16 *f = (const hk_cu_u16 *)P->f + g->f.group * group + g->f.outer * (k - group * g->kg) + d * g->f.at[0] +
-                             r * g->f.at[1] + s * g->f.at[2];
+        const hk_cu_i64 x = n * g->x.outer + g->x.group * group + i0 * g->x.at[0] + i1 * g->x.at[1] + i2 * g->x.at[2];
+        const hk_cu_i64 f = g->f.group * group + g->f.outer * (k - group * g->kg) + d * g->f.at[0] + r * g->f.at[1] + s * g->f.at[2];
 #pragma unroll 1
-        for (int c = 0; c < g->cg; ++c) sum = fmaf(dw_half(type, x[c * g->x.channel]), dw_half(type, f[c * g->f.channel]), sum);
+        for (int c = 0; c < g->cg; ++c) sum = fmaf(load_f32(P->x, x + c * g->x.channel, type), load_f32(P->f, f + c * g->f.channel, type), sum);
       }
   return sum;
 }

@@ -50,6 +50,28 @@ HK_DEV hk_cu_u32 pack_line(const hk_cu_dw *P, hk_cu_i64 i) {
   return r;
 }
 
+/* Word i of the split kernel's weights: the part rounded to tf32, the rest rounded likewise. */
+HK_DEV hk_cu_u32 pack_split(const hk_cu_dw *P, hk_cu_i64 i) {
+  const int words = P->taps_bytes / 8, u = (int)(i % words) - HK_TOEPLITZ_FRONT, rest = (int)(i / words % 2), rows = P->taps / P->taps_u;
+  const int row = (int)(i / (2 * words) % rows), k = (int)(i / (2 * words) / rows);
+  if (u < 0 || u >= P->taps_u) return 0;
+  const float v = load_f32(P->f, dw_filter(&P->g, k) + pack_offset(&P->g, pack_decode(P, row * P->taps_u + u)), HK_CU_F32);
+  const float high = __uint_as_float((__float_as_uint(v) + 0x1000u) & 0xffffe000u);
+  return ((rest ? __float_as_uint(v - high) : __float_as_uint(high)) + (rest ? 0x1000u : 0u)) & 0xffffe000u;
+}
+
+/* Word i of the band kernel's weights. */
+HK_DEV hk_cu_u32 pack_band(const hk_cu_dw *P, hk_cu_i64 i) {
+  const int w = (int)(i % HK_BAND_WORDS), h = (int)(i / HK_BAND_WORDS % 2), size = P->taps_u;
+  const int r = (int)(i / (2 * HK_BAND_WORDS) % size), k = (int)(i / (2 * HK_BAND_WORDS) / size);
+  hk_cu_u32 word = 0;
+  for (int e = 0; e < 2; ++e) {
+    const pack_tap t = {0, r, 2 * w + h + e - 8};
+    if (t.s >= 0 && k < P->channels) word |= pack_bits(P, k, k / (int)P->g.kg, t) << (16 * e);
+  }
+  return word;
+}
+
 extern "C" __global__ void __launch_bounds__(256) hk_dw_pack(const __grid_constant__ hk_cu_dw P) {
   const hk_cu_geom *g = &P.g;
   const hk_cu_i64 step = (hk_cu_i64)gridDim.x * blockDim.x, start = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -58,9 +80,14 @@ extern "C" __global__ void __launch_bounds__(256) hk_dw_pack(const __grid_consta
     for (hk_cu_i64 i = start; i < count; i += step) ((hk_cu_u32 *)P.packed)[i] = pack_stem(&P, i);
     return;
   }
-  if (P.pack == HK_DW_PACK_LINES) {
+  if (P.pack == HK_DW_PACK_LINES || P.pack == HK_DW_PACK_SPLIT) {
     const hk_cu_i64 count = (hk_cu_i64)P.channels * (P.taps / P.taps_u) * (P.taps_bytes / 4);
-    for (hk_cu_i64 i = start; i < count; i += step) ((hk_cu_u32 *)P.packed)[i] = pack_line(&P, i);
+    for (hk_cu_i64 i = start; i < count; i += step) ((hk_cu_u32 *)P.packed)[i] = P.pack == HK_DW_PACK_LINES ? pack_line(&P, i) : pack_split(&P, i);
+    return;
+  }
+  if (P.pack == HK_DW_PACK_BANDS) {
+    const hk_cu_i64 count = (hk_cu_i64)P.channel_blocks * HK_BAND_CHANNELS * (P.taps_bytes / 4);
+    for (hk_cu_i64 i = start; i < count; i += step) ((hk_cu_u32 *)P.packed)[i] = pack_band(&P, i);
     return;
   }
   if (P.pack != HK_DW_PACK_TABLE) {

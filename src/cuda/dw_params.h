@@ -16,10 +16,13 @@ typedef struct hk_cu_div { unsigned d, m, s; } hk_cu_div;
  *   channels  f32 [channel][tap]
  *   stem      [64 channels][16 of gk][4 pairs of blocks][lane][2][2] fragments of mma, see stem.cuh
  *   lines     [channel][tap row] two copies of its taps_u weights between zeros, taps_bytes, see dw_toeplitz.cuh
+ *   split     [channel][tap row][high, low] f32 parts of its weights between zeros, taps_bytes, see dw_split.cuh
+ *   bands     [channel rounded up to 16][tap row] two copies of its weights between zeros, see dw_band.cuh
  *   table     [run of 8 channels][tap][reach] fragments of mma: 8x8 16-bit weights [k][c], or 8 [c] when groups are single channels */
-enum { HK_DW_PACK_NONE = 0, HK_DW_PACK_TAPS = 1, HK_DW_PACK_CHANNELS = 2, HK_DW_PACK_TABLE = 3, HK_DW_PACK_STEM = 4, HK_DW_PACK_LINES = 5 };
+enum { HK_DW_PACK_NONE = 0, HK_DW_PACK_TAPS = 1, HK_DW_PACK_CHANNELS = 2, HK_DW_PACK_TABLE = 3, HK_DW_PACK_STEM = 4, HK_DW_PACK_LINES = 5, HK_DW_PACK_BANDS = 6, HK_DW_PACK_SPLIT = 7 };
 
 enum { HK_SLIDE_COLUMNS = 7, HK_SLIDE_THREADS = 128, HK_SLIDE_AHEAD = 4, HK_PLANE_THREADS = 256, HK_TOEPLITZ_FRONT = 24 };
+enum { HK_BAND_ROWS = 7, HK_BAND_CHANNELS = 16, HK_BAND_WORDS = 12, HK_BAND_THREADS = 128, HK_SPLIT_STEPS = 16, HK_STREAM_THREADS = 128 };
 
 typedef struct hk_cu_dw {
   hk_cu_geom g;
@@ -57,13 +60,15 @@ typedef struct hk_cu_dw {
   int weight_pitch;                  /* floats of one row of taps, a multiple of 4 */
   int weights_at;                    /* floats before the weights in shared memory */
 
-  /* dw_toeplitz: a block is `planes` output rows, `lanes` warps each of 16*B outputs; lane_blocks tile a row */
+  /* dw_toeplitz: a block is `planes` output rows, `lanes` warps each of 16*B outputs; lane_blocks tile a row. With places a tile is a warp's. */
   int line_bytes, plane_pitch;       /* staged x of a row; of one plane of its 16-byte pieces */
   int wide;                          /* y contiguous and of the type of x: 16-byte stores */
   int taps_at, taps_bytes;           /* two copies of the weights of a row, the second one element on */
   int sums_at, sums_pitch;           /* results of a warp, bytes */
-  int rows_at;                       /* what is known of each row, 64 bytes a row, with places three of them */
-  int places, buffer_bytes;          /* tiles that the blocks take in turn, 0: one a block; shared memory of one of the two under way */
+  int rows_at;                       /* what is known of each row, 64 bytes a row */
+  int places, buffer_bytes;          /* tiles that the warps walk along, 0: blocks of one tile each; shared memory of a warp */
+
+  /* dw_band: a block is tile_rows x tile_length outputs of 16 channels; slots input rows of row_groups pieces of 8 columns */
 
   /* stem: a block is tile_rows output rows of tile_length outputs (16 at a time), 64 output channels */
   int pixel, k_steps;                /* elements of a staged pixel; steps of 16 elements */

@@ -61,27 +61,34 @@ hk_cu_div hk_cu_dw_divisor(int64_t d) {
  * (bench/results/gpu-depthwise-2026-11-15.md). */
 typedef struct last_form {
   int v, tq, lanes;
+  bool odd, few, epi;         /* pairs at any element; 3 or 4 taps a row; with an epilogue, or for both where v is not 2 */
   double fitted, fitted_half; /* of f32; of f16 and bf16 */
   const char *names[4];       /* by hk_type */
 } last_form;
 static const last_form last_forms[] = {
-    {8, 4, 8, 2.3, 2.3, {"", "", "hk_dw_last_f16_8x4", "hk_dw_last_bf16_8x4"}},
-    {4, 8, 8, 1.75, 1.75, {"hk_dw_last_f32_4x8", "", "", ""}},
-    {2, 16, 32, 1.6, 1.9, {"hk_dw_last_f32_2x16", "", "hk_dw_last_f16_2x16", "hk_dw_last_bf16_2x16"}},
-    {2, 16, 32, 1.6, 1.9, {"hk_dw_last_f32_2x16_epi", "", "hk_dw_last_f16_2x16_epi", "hk_dw_last_bf16_2x16_epi"}},
-    {1, 8, 32, 3.5, 3.5, {"hk_dw_last_f32_1x8", "", "hk_dw_last_f16_1x8", "hk_dw_last_bf16_1x8"}},
+    {8, 4, 8, false, false, false, 2.3, 2.3, {"", "", "hk_dw_last_f16_8x4", "hk_dw_last_bf16_8x4"}},
+    {4, 8, 8, false, false, false, 1.75, 1.75, {"hk_dw_last_f32_4x8", "", "", ""}},
+    {2, 16, 32, false, false, false, 1.6, 1.9, {"hk_dw_last_f32_2x16", "", "hk_dw_last_f16_2x16", "hk_dw_last_bf16_2x16"}},
+    {2, 16, 32, false, false, true, 1.6, 1.9, {"hk_dw_last_f32_2x16_epi", "", "hk_dw_last_f16_2x16_epi", "hk_dw_last_bf16_2x16_epi"}},
+    {2, 16, 32, true, false, false, 2.1, 2.8, {"hk_dw_last_f32_odd", "", "hk_dw_last_f16_odd", "hk_dw_last_bf16_odd"}},
+    {2, 16, 32, true, false, true, 2.1, 2.8, {"hk_dw_last_f32_odd_epi", "", "hk_dw_last_f16_odd_epi", "hk_dw_last_bf16_odd_epi"}},
+    {2, 16, 32, false, true, false, 1.6, 1.7, {"", "", "hk_dw_last_f16_few", "hk_dw_last_bf16_few"}},
+    {1, 8, 32, false, false, false, 3.5, 3.5, {"hk_dw_last_f32_1x8", "", "hk_dw_last_f16_1x8", "hk_dw_last_bf16_1x8"}},
 };
 
-static bool last_takes(const hk_geom *g, const hk_epi *e, bool unaligned, const last_form *f, int run) {
+static bool last_takes(const hk_geom *g, const hk_cu_dw *p, const hk_epi *e, bool unaligned, const last_form *f, int run) {
   const int v = f->v;
-  if (!f->names[g->x_type][0] || (run && run != f->tq) || (v == 2 && (f == &last_forms[3]) != e->any)) return false;
+  if (!f->names[g->x_type][0] || (run && run != f->tq) || (v == 2 && f->epi != e->any)) return false;
+  if (f->few && (p->phases != 1 || p->pairs || p->taps_u < 3 || p->taps_u > 4)) return false;
+  if (f->odd)
+    return g->k == 1 && g->groups > 1 && g->y_type == g->x_type && g->x.group == 1 && g->y.group == 1 && (!e->e.residual || e->c.group == 1);
   return v == 1 || (!unaligned && g->k == 1 && g->groups % v == 0 && g->y_type == g->x_type && hk_cu_dw_pairs(&g->x, v) &&
                     hk_cu_dw_pairs(&g->y, v) && (!e->e.residual || hk_cu_dw_pairs(&e->c, v)));
 }
 
 /* Threads side by side: those of the form, or another number that leaves fewer of them idle. */
 static int last_lanes(const hk_cu_dw *p, const last_form *f, double *idle) {
-  const int64_t runs = p->channels / f->v;
+  const int64_t runs = hk_ceil_div(p->channels, f->v);
   int best = 0;
   for (int lanes = f->lanes; lanes >= f->lanes * 3 / 4; lanes--) {
     const double threads = (double)(hk_ceil_div(runs, lanes) * 256) / (256 / lanes) / (double)runs;
@@ -106,14 +113,14 @@ static double last_seconds(const hk_geom *g, const hk_cu_dw *p, const last_form 
   /* several tap rows: all but the first hit a cache, not always the nearest */
   const double wide = g->win[0] * g->win[1] > 1 ? 1.3 : 1.1;
   const double fitted = g->x_type == HK_F32 ? f->fitted : f->fitted_half;
-  return hk_cu_dw_seconds(g, fitted * (fmas + 0.8 * loads), f->v > 1 ? wide : g->x.group == 1 ? 1.6 : 8);
+  return hk_cu_dw_seconds(g, fitted * (fmas + 0.8 * loads), f->odd ? wide * 1.3 : f->v > 1 ? wide : g->x.group == 1 ? 1.6 : 8);
 }
 
 static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   hk_cu_dw *p = &t->params;
   const last_form *f = NULL;
   for (int i = 0; i < HK_COUNT(last_forms); i++)
-    if (last_takes(g, e, unaligned, &last_forms[i], knobs.run) && (!f || (f->v > 1 && last_forms[i].v > 1 &&
+    if (last_takes(g, p, e, unaligned, &last_forms[i], knobs.run) && (!f || (f->v > 1 && last_forms[i].v > 1 &&
         last_seconds(g, p, &last_forms[i]) < last_seconds(g, p, f))))
       f = &last_forms[i];
   if (!f) REFUSE("no form with run = %d for these types and strides", knobs.run);
@@ -132,7 +139,7 @@ static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_d
   t->image = "dw_last";
   t->kernel = f->names[g->x_type];
   t->knobs.run = f->tq;
-  t->aligned = f->v > 1;
+  t->aligned = f->v > 1 && !f->odd;
   t->threads = p->lanes * p->teams;
   t->blocks = hk_ceil_div(groups, p->teams) * p->channel_blocks;
   t->seconds = last_seconds(g, p, f);
@@ -206,7 +213,8 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
   return true;
 }
 
-bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+  const bool unaligned = rules.unaligned;
   memset(t, 0, sizeof *t);
   if (!common(g, e, why)) return false;
   hk_cu_dw *p = &t->params;
@@ -218,7 +226,7 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, bool u
   if (p->phases == g->win[2]) p->classes = 1;
   p->pairs = kind == HK_DW_LAST && g->stride[2] == 2 && g->win[2] == 3 && g->dil[2] == 1;
   if (p->pairs) p->phases = 1;
-  if (kind == HK_DW_SLIDE || kind == HK_DW_PLANE) p->phases = p->classes = 1;
+  if (kind == HK_DW_SLIDE || kind == HK_DW_PLANE || kind == HK_DW_BAND) p->phases = p->classes = 1;
   p->class_length = (int)hk_ceil_div(g->out[2], p->classes);
   p->taps_u = (int)hk_ceil_div(g->win[2], p->phases);
   p->channels = (int)(g->k * g->groups);
@@ -234,10 +242,13 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, bool u
   switch (kind) {
     case HK_DW_LAST: return tile_last(g, e, unaligned, knobs, t, why);
     case HK_DW_FIRST: return tile_first(g, knobs, t, why);
-    case HK_DW_TOEPLITZ: return hk_cu_dw_tile_toeplitz(g, unaligned, knobs, t, why);
+    case HK_DW_TOEPLITZ:
+      if (rules.split && g->x_type == HK_F32) return hk_cu_dw_tile_split(g, unaligned, knobs, t, why);
+      return hk_cu_dw_tile_toeplitz(g, unaligned, knobs, t, why);
     case HK_DW_SLIDE: return hk_cu_dw_tile_slide(g, e, unaligned, knobs, t, why);
     case HK_DW_PLANE: return hk_cu_dw_tile_plane(g, e, unaligned, knobs, t, why);
     case HK_DW_ROW: return hk_cu_dw_tile_row(g, e, t, why);
+    case HK_DW_BAND: return hk_cu_dw_tile_band(g, e, unaligned, knobs, t, why);
     case HK_DW_STEM: return hk_cu_dw_tile_stem(g, e, unaligned, knobs, t, why);
     default: return hk_cu_dw_tile_mma(g, e, unaligned, kind == HK_DW_ROLL, knobs, t, why);
   }

@@ -18,18 +18,30 @@ static void toeplitz_shape(const hk_geom *g, hk_cu_dw *p, int b) {
 }
 
 static int toeplitz_shared(hk_cu_dw *p, int b) {
-  const int tile = p->lanes * 16 * b, pieces = (tile + p->chunk_u + 15 + 7 + 7) / 8, planes = b / 8;
+  const int tile = p->lanes * 16 * b, pieces = (tile + p->chunk_u + 31 + 7 + 7) / 8, planes = b / 8;
   int pitch = (pieces + planes - 1) / planes;
   if (planes > 1) pitch = (pitch + 6) / 8 * 8 + 1; /* 16 mod 128 bytes: pieces side by side hit different banks */
   p->plane_pitch = pitch * 16;
   p->line_bytes = p->plane_pitch * planes;
-  p->taps_bytes = ((24 + p->chunk_u + 40 + 1) / 2 * 8 + 15) / 16 * 16;
+  p->taps_bytes = ((HK_TOEPLITZ_FRONT + p->chunk_u + b + 32 + 1) / 2 * 8 + 15) / 16 * 16;
   p->sums_pitch = (p->wide ? 32 : 64) * b;
   p->taps_at = p->planes * p->line_bytes;
-  p->buffer_bytes = p->taps_at + p->planes * p->taps_bytes;
-  p->sums_at = p->buffer_bytes * (p->places ? 2 : 1);
+  p->sums_at = p->taps_at + p->planes * p->taps_bytes;
   p->rows_at = p->sums_at + p->planes * p->lanes * p->sums_pitch;
-  return p->rows_at + p->planes * 64 * 3;
+  return p->rows_at + p->planes * 64;
+}
+
+/* The same where a warp walks along tiles of its own; shared memory of a block of HK_STREAM_THREADS. */
+static int stream_shared(const hk_geom *g, hk_cu_dw *p, int b) {
+  p->lanes = p->planes = 1;
+  p->lane_blocks = (int)hk_ceil_div(g->out[2] + (p->y_vector ? 0 : 7), 16 * b);
+  toeplitz_shared(p, b);
+  p->plane_pitch = (((16 * b + p->chunk_u + 31 + 7 + 7) / 8 + b / 8 - 1) / (b / 8) | 1) * 16;
+  p->line_bytes = p->plane_pitch * (b / 8);
+  p->taps_at = 2 * p->line_bytes;
+  p->rows_at = p->taps_at + 2 * p->taps_bytes;
+  p->buffer_bytes = p->rows_at + 64;
+  return p->buffer_bytes * (HK_STREAM_THREADS / 32);
 }
 
 /* Rows of the last dimension begin at multiples of 8 elements. */
@@ -54,12 +66,12 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
   static const char *const names[2][3][3] = {
       {{"hk_dw_toeplitz_f16_64", "hk_dw_toeplitz_f16_32", "hk_dw_toeplitz_f16_8"},
        {"hk_dw_toeplitz_f16_64_epi", "hk_dw_toeplitz_f16_32_epi", "hk_dw_toeplitz_f16_8_epi"},
-       {"hk_dw_toeplitz_f16_64_steady", "hk_dw_toeplitz_f16_32_steady", "hk_dw_toeplitz_f16_8_steady"}},
+       {"hk_dw_toeplitz_f16_64_stream", "hk_dw_toeplitz_f16_32_stream", "hk_dw_toeplitz_f16_8_stream"}},
       {{"hk_dw_toeplitz_bf16_64", "hk_dw_toeplitz_bf16_32", "hk_dw_toeplitz_bf16_8"},
        {"hk_dw_toeplitz_bf16_64_epi", "hk_dw_toeplitz_bf16_32_epi", "hk_dw_toeplitz_bf16_8_epi"},
-       {"hk_dw_toeplitz_bf16_64_steady", "hk_dw_toeplitz_bf16_32_steady", "hk_dw_toeplitz_bf16_8_steady"}}};
+       {"hk_dw_toeplitz_bf16_64_stream", "hk_dw_toeplitz_bf16_32_stream", "hk_dw_toeplitz_bf16_8_stream"}}};
   hk_cu_dw *p = &t->params;
-  if (!half_type(g->x_type)) REFUSE("takes f16 and bf16");
+  if (!half_type(g->x_type)) REFUSE("takes f16 and bf16, f32 with the math mode split_f32");
   if (p->classes != 1) REFUSE("does not take dilation %lld", (long long)g->dil[2]);
   const int64_t lines = g->n * p->channels * g->out[0] * g->out[1];
   if (lines > INT32_MAX) REFUSE("more rows than 2^31");
@@ -79,25 +91,32 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
   if (best < 0) REFUSE("run = %d must be 8, 32 or 64", knobs.run);
   const int b = sizes[best];
   toeplitz_shape(g, p, b);
-  /* one row of taps, not so long that multiplying hides the rest, and no epilogue: tiles in turn; else a block a tile */
-  p->places = p->wide && p->plain && p->taps == p->taps_u && p->taps_u <= 512 && lines * p->lane_blocks < INT32_MAX / 2;
   while (p->planes > 1 && toeplitz_shared(p, b) > 72 * 1024) p->planes--;
-  if (toeplitz_shared(p, b) > 110 * 1024 || toeplitz_packed(p) >> 28) p->places = 0;
   while (toeplitz_shared(p, b) > SHARED_MOST) p->chunk_u = (p->chunk_u + 1) / 2;
   t->shared_bytes = toeplitz_shared(p, b);
   t->packed_bytes = p->chunk_u < p->taps_u || toeplitz_packed(p) >> 28 ? 0 : toeplitz_packed(p);
   p->pack = t->packed_bytes ? HK_DW_PACK_LINES : HK_DW_PACK_NONE;
   t->knobs.run = b;
   t->image = g->x_type == HK_BF16 ? "dw_toeplitz_bf16" : "dw_toeplitz_f16";
-  t->kernel = names[g->x_type == HK_BF16][p->places ? 2 : !p->plain][best];
   t->threads = p->planes * p->lanes * 32;
   t->blocks = hk_ceil_div(lines, p->planes) * p->lane_blocks;
-  if (p->places) {
-    /* as many blocks as run at once: by registers 24 warps (B = 8: 32) a processor, by shared memory */
-    const int64_t resident = hk_min64((b == 8 ? 1024 : 768) / t->threads, 225 * 1024 / (t->shared_bytes + 1024));
-    p->places = (int)t->blocks;
-    t->blocks = hk_min64(t->blocks, 132 * hk_max64(1, resident));
+  /* one row of taps, not so long that each tile reads x twice, and no epilogue: warps by themselves; else a block a tile */
+  bool stream = p->wide && p->plain && p->taps == p->taps_u && p->taps_u <= 512 && t->packed_bytes;
+  if (stream) {
+    hk_cu_dw alone = *p;
+    const int bytes = stream_shared(g, &alone, b);
+    stream = lines * alone.lane_blocks < INT32_MAX / 2 && bytes <= 100 * 1024;
+    if (stream) {
+      /* as many blocks as run at once: by registers 24 warps (B = 8: 32) a processor, by shared memory */
+      const int64_t resident = hk_min64((b == 8 ? 1024 : 768) / HK_STREAM_THREADS, 225 * 1024 / (bytes + 1024));
+      *p = alone;
+      p->places = (int)(lines * p->lane_blocks);
+      t->shared_bytes = bytes;
+      t->threads = HK_STREAM_THREADS;
+      t->blocks = hk_min64(hk_ceil_div(p->places, HK_STREAM_THREADS / 32), 132 * hk_max64(1, resident));
+    }
   }
+  t->kernel = names[g->x_type == HK_BF16][stream ? 2 : !p->plain][best];
   /* x or y not contiguous: elements one by one, 330 us for the 33 M of 512 channels by 8 x 4096 */
   t->seconds = hk_cu_dw_seconds(g, least, g->x.at[2] == 1 && g->y.at[2] == 1 ? 1.15 : 19);
   return true;

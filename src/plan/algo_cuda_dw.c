@@ -13,7 +13,8 @@ static hk_cu_dw_kind kind_of(const hk_algo *algo);
 
 static bool tile(const hk_task *t, const hk_decision *d, hk_cu_dw_tiling *tiling, char *why) {
   const hk_cu_dw_knobs k = {(int)d->knob[RUN], (int)d->knob[SLABS], (int)d->knob[ROWS]};
-  return hk_cu_dw_tile(kind_of(d->algo), &t->geom, &t->epi, t->options.unaligned, k, tiling, why);
+  const hk_cu_dw_rules rules = {t->options.unaligned, t->options.math & HK_MATH_SPLIT_F32};
+  return hk_cu_dw_tile(kind_of(d->algo), &t->geom, &t->epi, rules, k, tiling, why);
 }
 
 static void fill(const hk_task *t, const hk_cu_dw_tiling *tiling, hk_decision *d) {
@@ -43,12 +44,14 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
   static const int toeplitz[][3] = {{8, 0, 0}, {32, 0, 0}, {64, 0, 0}}, stem[][3] = {{0, 0, 1}, {0, 0, 2}, {0, 0, 4}, {0, 0, 8}};
   static const int slide[][3] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}, {0, 0, 56}};
   static const int plane[][3] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}};
+  static const int band[][3] = {{8, 0, 14}, {8, 0, 28}, {4, 0, 28}};
   static const int mma[][3] = {{0, 1, 0}, {0, 2, 0}, {0, 3, 0}, {0, 4, 0}, {0, 6, 0}, {0, 8, 0}, {64, 2, 0}, {64, 4, 0}, {0, 2, 2}, {0, 4, 4}};
   static const struct { const int (*rows)[3]; int count; } of[HK_DW_KINDS] = {
       [HK_DW_LAST] = {last, HK_COUNT(last)},          [HK_DW_FIRST] = {first, HK_COUNT(first)},
       [HK_DW_TOEPLITZ] = {toeplitz, HK_COUNT(toeplitz)}, [HK_DW_WALK] = {mma, HK_COUNT(mma)},
       [HK_DW_ROLL] = {mma, HK_COUNT(mma)},            [HK_DW_STEM] = {stem, HK_COUNT(stem)},
-      [HK_DW_SLIDE] = {slide, HK_COUNT(slide)},        [HK_DW_PLANE] = {plane, HK_COUNT(plane)}};
+      [HK_DW_SLIDE] = {slide, HK_COUNT(slide)},        [HK_DW_PLANE] = {plane, HK_COUNT(plane)},
+      [HK_DW_BAND] = {band, HK_COUNT(band)}};
   const hk_cu_dw_kind kind = kind_of(base->algo);
   const int (*rows)[3] = of[kind].rows, count = of[kind].count;
   char why[HK_REASON];
@@ -120,6 +123,7 @@ ALGO(hk_algo_cuda_stem, "cuda_stem");
 ALGO(hk_algo_cuda_slide, "cuda_slide");
 ALGO(hk_algo_cuda_plane, "cuda_plane");
 ALGO(hk_algo_cuda_row, "cuda_row");
+ALGO(hk_algo_cuda_band, "cuda_band");
 
 static hk_cu_dw_kind kind_of(const hk_algo *algo) {
   return algo == &hk_algo_cuda_dw_last    ? HK_DW_LAST
@@ -130,5 +134,6 @@ static hk_cu_dw_kind kind_of(const hk_algo *algo) {
          : algo == &hk_algo_cuda_slide    ? HK_DW_SLIDE
          : algo == &hk_algo_cuda_plane    ? HK_DW_PLANE
          : algo == &hk_algo_cuda_row      ? HK_DW_ROW
+         : algo == &hk_algo_cuda_band     ? HK_DW_BAND
                                           : HK_DW_ROLL;
 }

@@ -70,17 +70,38 @@ static void check_plane(const hk_geom *g, const hk_cu_dw_tiling *t, const char *
 
 static void check_toeplitz(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
-  const int b = t->knobs.run, tile = p->lanes * 16 * b, buffers = p->places ? 2 : 1;
+  const int b = t->knobs.run, tile = p->lanes * 16 * b;
   const int64_t tiles = hk_ceil_div(p->plane_count, p->planes) * p->lane_blocks;
-  CHECK(p->planes * p->lanes * 32 == t->threads && (int64_t)p->lane_blocks * tile >= g->out[2], "%s: %d tiles of %d", text, p->lane_blocks, tile);
-  CHECK(p->places ? p->places == tiles && t->blocks <= tiles : t->blocks == tiles, "%s: %lld blocks", text, (long long)t->blocks);
-  CHECK((tile + p->chunk_u + 15 + 14) / 8 * 16 <= p->line_bytes, "%s: %d bytes a row", text, p->line_bytes);
-  CHECK((HK_TOEPLITZ_FRONT + p->chunk_u + 40) * 4 <= p->taps_bytes, "%s: %d bytes of taps", text, p->taps_bytes);
-  CHECK(p->buffer_bytes * buffers <= p->sums_at && p->sums_at + p->planes * p->lanes * p->sums_pitch <= p->rows_at, "%s: parts overlap", text);
+  CHECK((int64_t)p->lane_blocks * tile >= g->out[2], "%s: %d tiles of %d", text, p->lane_blocks, tile);
+  CHECK(p->places ? p->places == tiles && t->threads == HK_STREAM_THREADS : t->blocks == tiles && p->planes * p->lanes * 32 == t->threads,
+        "%s: %lld blocks", text, (long long)t->blocks);
+  if (p->pack == HK_DW_PACK_SPLIT) {
+    CHECK((tile + p->taps_u + 15 + 6) / 4 * 16 <= p->line_bytes, "%s: %d bytes a row", text, p->line_bytes);
+    CHECK((HK_TOEPLITZ_FRONT + p->taps_u + 38) * 8 <= p->taps_bytes, "%s: %d bytes of taps", text, p->taps_bytes);
+    CHECK(p->sums_at + p->planes * p->lanes * p->sums_pitch <= p->rows_at && p->rows_at < t->shared_bytes, "%s: parts overlap", text);
+    return;
+  }
+  CHECK((tile + p->chunk_u + 31 + 14) / 8 * 16 <= p->line_bytes, "%s: %d bytes a row", text, p->line_bytes);
+  CHECK((HK_TOEPLITZ_FRONT + p->chunk_u + b + 30) * 4 <= p->taps_bytes, "%s: %d bytes of taps", text, p->taps_bytes);
+  if (p->places)
+    CHECK(2 * p->line_bytes <= p->taps_at && p->taps_at + 2 * p->taps_bytes <= p->rows_at && p->rows_at + 64 <= p->buffer_bytes && 32 * b <= p->line_bytes &&
+              p->buffer_bytes * (HK_STREAM_THREADS / 32) <= t->shared_bytes, "%s: parts overlap", text);
+  else
+    CHECK(p->planes * p->line_bytes <= p->taps_at && p->taps_at + p->planes * p->taps_bytes <= p->sums_at &&
+              p->sums_at + p->planes * p->lanes * p->sums_pitch <= p->rows_at, "%s: parts overlap", text);
   CHECK(p->pack != HK_DW_PACK_LINES || (p->chunk_u == p->taps_u && t->packed_bytes), "%s: packed in part", text);
 }
 
-static void check_problem(const hk_problem *p, const char *text, const hk_epilogue *epilogue, bool unaligned) {
+static void check_band(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
+  const hk_cu_dw *p = &t->params;
+  CHECK((int64_t)p->tiles * p->tile_length >= g->out[2] && (int64_t)p->row_tiles * p->tile_rows >= g->out[1], "%s: %d x %d tiles", text, p->row_tiles, p->tiles);
+  CHECK(t->blocks == (int64_t)p->channel_blocks * p->tiles * p->row_tiles * g->n && p->channel_blocks * 16 >= p->channels, "%s: blocks", text);
+  CHECK(p->tile_rows % (p->row_groups == 8 ? 14 : 28) == 0 && p->slots >= p->tile_rows + g->win[1] - 1, "%s: rows %d", text, p->tile_rows);
+  CHECK((p->row_groups == 5 || p->row_groups == 8) && p->tile_length == (p->row_groups - 1) * 8 && p->slots * p->row_groups * 256 <= p->taps_at, "%s: patch", text);
+  CHECK(p->taps_at + 16 * p->taps_bytes <= t->shared_bytes, "%s: parts overlap", text);
+}
+
+static void check_problem(const hk_problem *p, const char *text, const hk_epilogue *epilogue, hk_cu_dw_rules rules) {
   hk_geom g;
   hk_epi e;
   if (hk_geom_make(&g, p, false) || hk_epi_make(&e, epilogue, p)) return;
@@ -88,7 +109,7 @@ static void check_problem(const hk_problem *p, const char *text, const hk_epilog
     hk_cu_dw_tiling t, again;
     char why[HK_DW_REASON] = "";
     const hk_cu_dw_knobs open = {0, 0, 0};
-    if (!hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, unaligned, open, &t, why)) {
+    if (!hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, rules, open, &t, why)) {
       CHECK(why[0], "%s: kernel %d refuses without a reason", text, kind);
       continue;
     }
@@ -96,8 +117,9 @@ static void check_problem(const hk_problem *p, const char *text, const hk_epilog
     check_limits(&g, &t, text);
     if (kind == HK_DW_LAST || kind == HK_DW_SLIDE || kind == HK_DW_ROW) check_groups(&g, &t, (hk_cu_dw_kind)kind, text);
     if (kind == HK_DW_PLANE) check_plane(&g, &t, text);
+    if (kind == HK_DW_BAND) check_band(&g, &t, text);
     if (kind == HK_DW_TOEPLITZ) check_toeplitz(&g, &t, text);
-    const bool same = hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, unaligned, t.knobs, &again, why);
+    const bool same = hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, rules, t.knobs, &again, why);
     CHECK(same && !memcmp(&again.params, &t.params, sizeof t.params), "%s: %s: its own knobs: %s", text, t.kernel, same ? "another tiling" : why);
   }
 }
@@ -108,6 +130,7 @@ static void run_random(int count, uint64_t seed) {
     hk_conv_desc d = {.size = sizeof d, .rank = pick(&seed, 1, 3), .n = pick(&seed, 1, 70), .groups = pick(&seed, 1, 300)};
     const int per = pick(&seed, 0, 3) ? 1 : pick(&seed, 1, 20), square = pick(&seed, 0, 1) ? 1 + 2 * pick(&seed, 1, 3) : 0, step = pick(&seed, 1, 2);
     if (!pick(&seed, 0, 5)) d.groups = 1;
+    if (pick(&seed, 0, 1)) d.groups = d.groups / 8 * 8 + 8;
     d.layout = pick(&seed, 0, 1) ? HK_CHANNELS_LAST : HK_CHANNELS_FIRST;
     d.c = d.groups * per;
     d.k = d.groups * (pick(&seed, 0, 2) ? per : pick(&seed, 1, 80));
@@ -123,12 +146,12 @@ static void run_random(int count, uint64_t seed) {
     char text[512];
     if (hk_problem_conv(&p, &d) || hk_epilogue_parse(&relu, "bias+relu+sum:1")) continue;
     hk_problem_print(&p, text, sizeof text, NULL);
-    check_problem(&p, text, i % 3 ? &none : &relu, i % 7 == 0);
+    check_problem(&p, text, i % 3 ? &none : &relu, (hk_cu_dw_rules){i % 7 == 0, i % 2});
   }
 }
 
 int main(void) {
-  run_random(4000, 2026);
+  run_random(14000, 2026);
   for (int i = 0; i < HK_DW_KINDS; ++i) CHECK(taken[i] >= 20, "kernel %d took %d problems only", i, taken[i]);
   return hk_test_end();
 }
