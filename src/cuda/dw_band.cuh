@@ -8,7 +8,8 @@
  * rows are summed at a time, so a fragment read serves up to 7 tap rows: HK_BAND_ROWS + size - 1 reads, HK_BAND_ROWS * size products.
  * Results take the place of the input rows that nobody reads any more and leave as 16 bytes of 8 channels.
  * A row of a channel is `pieces` of 16 bytes, a constant, so that addresses are: 8 (up to 7 windows side by side; channel c's begin at
- * piece c % 8) or 5 (up to 4): both ways the turning hits all banks. Copies instead of loads: a block wants 40 KB under way, by 32
+ * piece c + c/8 * 4, modulo 8) or 5 (up to 4): both ways the turning hits all banks. Before it, columns of channels 8.. are
+ * swapped by fours, so that copies do. Copies instead of loads: a block wants 40 KB under way, by 32
  * bytes a pixel, more than the L1 beside the shared memory has lines for.
  * Packed weights (HK_DW_PACK_BANDS): [channel][tap row] two copies of HK_BAND_WORDS words, element e = 2*word + copy - 8.
  * NaN results are recomputed: T's zeros would let a foreign Inf in. Included by dw_band_bf16.cu and _f16.cu. */
@@ -29,7 +30,7 @@ HK_DEV band_place band_find(const hk_cu_dw *P) {
 }
 
 /* Where piece p of a channel lies in a row, bytes. */
-HK_DEV int band_piece(band_tile t, int channel, int p) { return (channel * t.pieces + (t.pieces == 8 ? (p + channel) & 7 : p)) * 16; }
+HK_DEV int band_piece(band_tile t, int channel, int p) { return (channel * t.pieces + (t.pieces == 8 ? (p + channel + channel / 8 * 4) & 7 : p)) * 16; }
 
 /* Rows of x, [channels 0..7, 8..15][column] of 16 bytes each, zeros outside. */
 HK_DEV void band_copy(const hk_cu_dw *P, band_tile t, band_place at, char *raw) {
@@ -39,7 +40,7 @@ HK_DEV void band_copy(const hk_cu_dw *P, band_tile t, band_place at, char *raw) 
   const int height = k < P->channels && (unsigned)col < (unsigned)g->in[2] ? (int)g->in[1] : 0;
   const hk_cu_i64 down = g->x.at[1] * 2;
   const char *x = (const char *)P->x + (at.n * g->x.outer + row0 * g->x.at[1] + col * g->x.at[2] + k) * 2;
-  hk_cu_u32 to = dw_shared(raw) + (threadIdx.x % 2 * t.pieces * 8 + position) * 16;
+  hk_cu_u32 to = dw_shared(raw) + (threadIdx.x % 2 * t.pieces * 8 + (position ^ (threadIdx.x % 2 * 4))) * 16;
 #pragma unroll 4
   for (int i = 0; i < P->slots; ++i, x += down, to += band_pitch(t)) dw_copy16(to, x, (unsigned)(row0 + i) < (unsigned)height ? 16 : 0);
 }
@@ -47,7 +48,7 @@ HK_DEV void band_copy(const hk_cu_dw *P, band_tile t, band_place at, char *raw) 
 /* Rows in their places: from [8 channels][column] to [channel][column]. */
 HK_DEV void band_turn(const hk_cu_dw *P, band_tile t, char *raw) {
   const int lane = threadIdx.x % 32, pairs = (t.pieces + 1) / 2;
-  const hk_cu_u32 from = dw_shared(raw) + (lane / 8 % 2 * t.pieces * 8 + lane / 16 * 8 + lane % 8) * 16;
+  const hk_cu_u32 from = dw_shared(raw) + (lane / 8 % 2 * t.pieces * 8 + lane / 16 * 8 + (lane % 8 ^ lane / 8 % 2 * 4)) * 16;
   int to[8]; /* of channels 0..7 */
 #pragma unroll
   for (int p = 0; p < t.pieces; ++p) to[p] = band_piece(t, lane / 4, p) + lane % 4 * 4;
@@ -60,7 +61,7 @@ HK_DEV void band_turn(const hk_cu_dw *P, band_tile t, char *raw) {
 #pragma unroll
     for (int p = 0; p < t.pieces; ++p) {
       *(hk_cu_u32 *)(raw + row + to[p]) = v[p / 2][p % 2 * 2];
-      *(hk_cu_u32 *)(raw + row + to[p] + 8 * t.pieces * 16) = v[p / 2][p % 2 * 2 + 1];
+      *(hk_cu_u32 *)(raw + row + to[t.pieces == 8 ? p ^ 4 : p] + 8 * t.pieces * 16) = v[p / 2][p % 2 * 2 + 1];
     }
   }
 }

@@ -5,7 +5,7 @@
  * set p mod J. What turns from row to row is the place in the table of weights, not the registers: set j takes tap row
  * (m - j mod J)*stride + sub at step m, and the table holds its rows twice over, so that one moving pointer reaches all sets and
  * the loop needs no unrolling; the next row waits in registers. 3x3 has little to do while it waits for memory: it is unrolled by J, keeps its
- * weights in registers and more rows under way: four in registers (stride 2, 16-bit) or, with stride 1, HK_SLIDE_AHEAD in shared memory of
+ * weights in registers and more rows under way: two in registers (stride 2, 16-bit) or, with stride 1, HK_SLIDE_AHEAD in shared memory of
  * each thread's own, [row][column][thread].
  * Table in shared memory: f32 pair [channel pair][2J*stride tap rows][size], the pitch of a channel pair odd.
  * Columns outside x stay zero in registers; rows outside x are skipped.
@@ -38,7 +38,7 @@ typedef struct slide_place {
 
 HK_DEV constexpr int slide_sets(slide_tile t) { return (t.size + t.stride - 1) / t.stride; }
 HK_DEV constexpr int slide_columns(slide_tile t) { return (t.tq - 1) * t.stride + t.size; }
-HK_DEV constexpr int slide_buffers(slide_tile t) { return t.size == 3 && t.stride == 2 && TYPE != HK_CU_F32 ? 4 : 1; }
+HK_DEV constexpr int slide_buffers(slide_tile t) { return t.size == 3 && t.stride == 2 && TYPE != HK_CU_F32 ? 2 : 1; }
 HK_DEV constexpr int slide_pitch(slide_tile t) { return (2 * slide_sets(t) * t.stride * t.size) | 1; }
 
 /* In place: a column that is not read keeps what it holds. */
@@ -182,7 +182,7 @@ HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, i
 #pragma unroll
   for (int sub = 0; sub < t.stride; ++sub) {
     float v[COLUMNS_MOST][2];
-    if (t.stride == 1 ? slide_next_fetched(P, t, at, v) : slide_next(P, t, at, raw[(ring * t.stride + sub) % slide_buffers(t)], v)) {
+    if (t.stride == 1 ? slide_next_fetched(P, t, at, v) : slide_next(P, t, at, raw[sub % slide_buffers(t)], v)) {
 #pragma unroll
       for (int a = 0; a < sets; ++a)
         if (a * t.stride + sub < t.size)
@@ -273,7 +273,7 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
   at.k = k0 + 2 * pair;
   const int live = group < P->groups && at.k < P->channels, fetched = t.size == 3 && t.stride == 1;
   const int rows = slide_begin(P, t, live ? group : 0, &at);
-  uint2 raw[4][COLUMNS_MOST];
+  uint2 raw[2][COLUMNS_MOST];
   /* the first rows are under way while the table is made */
   if (!live) at.last1 = at.ahead - 1;
   if (fetched) {

@@ -5,6 +5,6 @@
 PAIR(hk_dw_slide_f16_3, 3, 1, 7, 5)
 PAIR(hk_dw_slide_f16_5, 5, 1, 7, 3)
 PAIR(hk_dw_slide_f16_7, 7, 1, 7, 3)
-PAIR(hk_dw_slide_f16_3s2, 3, 2, 4, 4)
+PAIR(hk_dw_slide_f16_3s2, 3, 2, 4, 5)
 PAIR(hk_dw_slide_f16_5s2, 5, 2, 7, 3)
 PAIR(hk_dw_slide_f16_7s2, 7, 2, 7, 3)

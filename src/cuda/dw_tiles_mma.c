@@ -40,7 +40,7 @@ static int stream_shared(const hk_geom *g, hk_cu_dw *p, int b) {
   p->line_bytes = p->plane_pitch * (b / 8);
   p->taps_at = 2 * p->line_bytes;
   p->rows_at = p->taps_at + 2 * p->taps_bytes;
-  p->buffer_bytes = p->rows_at + 64;
+  p->buffer_bytes = p->rows_at + HK_STREAM_BYTES;
   return p->buffer_bytes * (HK_STREAM_THREADS / 32);
 }
 

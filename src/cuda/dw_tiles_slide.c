@@ -20,7 +20,7 @@ typedef struct slide_kernel {
 #define KERNEL(tag, size, stride, columns32, blocks32, columns16, blocks16, plane_blocks) \
   {NAMES("slide", tag), NAMES("plane", tag), size, stride, {columns32, blocks32}, {columns16, blocks16}, plane_blocks}
 static const slide_kernel kernels[] = {KERNEL("3", 3, 1, 7, 5, 7, 5, 4),   KERNEL("5", 5, 1, 7, 3, 7, 3, 3),
-                                       KERNEL("7", 7, 1, 4, 3, 7, 3, 2),   KERNEL("3s2", 3, 2, 4, 5, 4, 4, 4),
+                                       KERNEL("7", 7, 1, 4, 3, 7, 3, 2),   KERNEL("3s2", 3, 2, 4, 5, 4, 5, 4),
                                        KERNEL("5s2", 5, 2, 4, 3, 7, 3, 3), KERNEL("7s2", 7, 2, 4, 3, 7, 3, 2)};
 
 static int type_index(hk_type t) { return t == HK_F32 ? 0 : t == HK_F16 ? 1 : 2; }

@@ -200,8 +200,7 @@ HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int p
   toeplitz_row *own = (toeplitz_row *)(raw + P->rows_at) + ln;
   if (rank == 0) toeplitz_find(P, live ? line : 0, own);
   __syncthreads();
-  const toeplitz_row here = *own;
-  const int index0 = (blockIdx.x - place * P->lane_blocks) * tile - here.skew;
+  const int index0 = (blockIdx.x - place * P->lane_blocks) * tile - own->skew;
   float acc[8][4];
 #pragma unroll
   for (int i = 0; i < b / 8; ++i)
@@ -210,18 +209,18 @@ HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int p
   const int rows = (int)(g->win[0] * g->win[1]) * P->phases;
   int d = 0, r = 0, f = 0;
   for (int row = 0; row < rows; ++row) {
-    const int i0 = here.p0 * (int)g->stride[0] + d * (int)g->dil[0] - (int)g->lo[0];
-    const int i1 = here.p1 * (int)g->stride[1] + r * (int)g->dil[1] - (int)g->lo[1];
+    const int i0 = own->p0 * (int)g->stride[0] + d * (int)g->dil[0] - (int)g->lo[0];
+    const int i1 = own->p1 * (int)g->stride[1] + r * (int)g->dil[1] - (int)g->lo[1];
     const int in = live && (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
-    const hk_cu_u16 *from = in ? (const hk_cu_u16 *)P->x + here.image + i0 * g->x.at[0] + i1 * g->x.at[1] : 0;
+    const hk_cu_u16 *from = in ? (const hk_cu_u16 *)P->x + own->image + i0 * g->x.at[0] + i1 * g->x.at[1] : 0;
     const int us = P->phases == 1 ? P->taps_u : ((int)g->win[2] - f + P->phases - 1) / P->phases;
     for (int u0 = 0; u0 < us; u0 += P->chunk_u) {
       const int count = us - u0 < P->chunk_u ? us - u0 : P->chunk_u;
       if (row + u0) __syncthreads();
       /* Pieces past the last window are read by multiplications that other windows need: they must hold numbers. */
       const int skew = toeplitz_stage(P, from, index0 + u0, f, tile + count - 1 + 32, rank, ranks, b, x);
-      if (P->pack) toeplitz_packed(P, here.k, row, rank, ranks, taps);
-      else toeplitz_weights(P, (const hk_cu_u16 *)P->f + here.filter + d * g->f.at[0] + r * g->f.at[1], f + P->phases * u0, count, rank, ranks, taps);
+      if (P->pack) toeplitz_packed(P, own->k, row, rank, ranks, taps);
+      else toeplitz_weights(P, (const hk_cu_u16 *)P->f + own->filter + d * g->f.at[0] + r * g->f.at[1], f + P->phases * u0, count, rank, ranks, taps);
       dw_copy_wait();
       __syncthreads();
       if (in) toeplitz_multiply(P, dw_shared(x), wl * 16, taps, count, skew, b, acc);
@@ -235,65 +234,73 @@ HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int p
   char *stage = raw + P->sums_at + warp * P->sums_pitch;
   const int q = index0 + wl * 16 * b;
   if (P->wide && !plain) toeplitz_finish(P, toeplitz_line(own), q, b, acc);
-  if (P->wide) toeplitz_store(P, here.y, line, q, stage, b, acc);
+  if (P->wide) toeplitz_store(P, own->y, line, q, stage, b, acc);
   else toeplitz_store_any(P, toeplitz_line(own), q, (float *)stage, b, acc);
 }
 
 /* One row of taps, packed, no epilogue: each warp by itself walks along neighbouring tiles of 16*B outputs, lane_blocks of them a row, and
- * while it works at one the next is on its way. Shared memory of a warp: two tiles of x, two rows of weights, a toeplitz_row;
+ * while it works at one the next is on its way. Shared memory of a warp: two tiles of x, two rows of weights, a toeplitz_walk;
  * results are turned where their x was. */
 typedef struct toeplitz_tile {
   hk_cu_i64 y;                       /* the row's first output */
   int line, index0, skew, taps;      /* first output; of the staged x, -1: all zeros; which of the weights */
 } toeplitz_tile;
+typedef struct toeplitz_walk { /* in shared memory: registers are for the sums */
+  toeplitz_row row;                  /* of the tile brought last */
+  toeplitz_tile tile[2];
+} toeplitz_walk;
 
-/* Tile `place` on its way; *tile, *row: the tile before it and its row. */
-HK_DEV void toeplitz_bring(const hk_cu_dw *P, int place, toeplitz_row *row, toeplitz_tile *tile, char *own, int side, const int b) {
+/* Tile `place` on its way into half `side`; the other half has the tile before it. */
+HK_DEV void toeplitz_bring(const hk_cu_dw *P, int place, toeplitz_walk *walk, char *own, int side, const int b) {
   const hk_cu_geom *g = &P->g;
-  const int line = place / (unsigned)P->lane_blocks, lane = threadIdx.x % 32;
-  if (line != tile->line) {
-    __syncwarp();
+  const int line = place / (unsigned)P->lane_blocks, lane = threadIdx.x % 32, turns = line != walk->tile[side ^ 1].line;
+  const int taps = walk->tile[side ^ 1].taps ^ turns;
+  toeplitz_row *row = &walk->row;
+  if (turns) {
     if (lane == 0) toeplitz_find(P, line, row);
     __syncwarp();
-    tile->taps ^= 1;
-    toeplitz_packed(P, row->k, 0, lane, 32, (hk_cu_u32 *)(own + P->taps_at + tile->taps * P->taps_bytes));
+    toeplitz_packed(P, row->k, 0, lane, 32, (hk_cu_u32 *)(own + P->taps_at + taps * P->taps_bytes));
   }
   const int i0 = row->p0 * (int)g->stride[0] - (int)g->lo[0], i1 = row->p1 * (int)g->stride[1] - (int)g->lo[1];
   const int in = (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
-  tile->line = line;
-  tile->y = row->y;
-  tile->index0 = (place - line * P->lane_blocks) * 16 * b - row->skew;
-  tile->skew = -1;
+  const int index0 = (place - line * P->lane_blocks) * 16 * b - row->skew;
+  int skew = -1;
   if (in)
-    tile->skew = toeplitz_stage(P, (const hk_cu_u16 *)P->x + row->image + i0 * g->x.at[0] + i1 * g->x.at[1], tile->index0, 0,
-                                16 * b + P->taps_u - 1 + 32, lane, 32, b, own + side * P->line_bytes);
+    skew = toeplitz_stage(P, (const hk_cu_u16 *)P->x + row->image + i0 * g->x.at[0] + i1 * g->x.at[1], index0, 0, 16 * b + P->taps_u - 1 + 32, lane,
+                          32, b, own + side * P->line_bytes);
+  if (lane == 0) {
+    toeplitz_tile *tile = &walk->tile[side];
+    tile->y = row->y, tile->line = line, tile->index0 = index0, tile->skew = skew, tile->taps = taps;
+  }
 }
 
 HK_DEV void toeplitz_stream(const hk_cu_dw *P, char *raw, const int b) {
   const int warp = threadIdx.x / 32, warps = gridDim.x * (blockDim.x / 32), id = blockIdx.x * (blockDim.x / 32) + warp;
   const int first = (int)((hk_cu_i64)P->places * id / warps), end = (int)((hk_cu_i64)P->places * (id + 1) / warps);
   char *own = raw + warp * P->buffer_bytes;
-  toeplitz_row *row = (toeplitz_row *)(own + P->rows_at);
-  toeplitz_tile ahead = {0, -1, 0, 0, 0};
+  toeplitz_walk *walk = (toeplitz_walk *)(own + P->rows_at);
+  if (threadIdx.x % 32 == 0) walk->tile[1].line = -1, walk->tile[1].taps = 0;
+  __syncwarp();
   /* the first time round there is nothing to multiply yet */
 #pragma unroll 1
   for (int place = first - 1, side = 1; place < end; ++place, side ^= 1) {
-    const toeplitz_tile now = ahead;
-    if (place + 1 < end) toeplitz_bring(P, place + 1, row, &ahead, own, side ^ 1, b);
+    if (place + 1 < end) toeplitz_bring(P, place + 1, walk, own, side ^ 1, b);
     asm volatile("cp.async.commit_group;" ::: "memory");
-    if (place < first) continue;
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
-    __syncwarp();
-    char *x = own + side * P->line_bytes;
-    float acc[8][4];
+    if (place >= first) {
+      asm volatile("cp.async.wait_group 1;" ::: "memory");
+      __syncwarp();
+      const toeplitz_tile *now = &walk->tile[side];
+      char *x = own + side * P->line_bytes;
+      float acc[8][4];
 #pragma unroll
-    for (int i = 0; i < b / 8; ++i)
+      for (int i = 0; i < b / 8; ++i)
 #pragma unroll
-      for (int j = 0; j < 4; ++j) acc[i][j] = 0.0f;
-    if (now.skew >= 0)
-      toeplitz_multiply(P, dw_shared(x), 0, (const hk_cu_u32 *)(own + P->taps_at + now.taps * P->taps_bytes), P->taps_u, now.skew, b, acc);
-    __syncwarp();
-    toeplitz_store(P, now.y, now.line, now.index0, x, b, acc);
+        for (int j = 0; j < 4; ++j) acc[i][j] = 0.0f;
+      if (now->skew >= 0)
+        toeplitz_multiply(P, dw_shared(x), 0, (const hk_cu_u32 *)(own + P->taps_at + now->taps * P->taps_bytes), P->taps_u, now->skew, b, acc);
+      __syncwarp();
+      toeplitz_store(P, now->y, now->line, now->index0, x, b, acc);
+    }
     __syncwarp();
   }
 }
