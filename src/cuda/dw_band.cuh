@@ -49,6 +49,7 @@ HK_DEV void band_copy(const hk_cu_dw *P, band_tile t, band_place at, char *raw) 
 HK_DEV void band_turn(const hk_cu_dw *P, band_tile t, char *raw) {
   const int lane = threadIdx.x % 32, pairs = (t.pieces + 1) / 2;
   const hk_cu_u32 from = dw_shared(raw) + (lane / 8 % 2 * t.pieces * 8 + lane / 16 * 8 + (lane % 8 ^ lane / 8 % 2 * 4)) * 16;
+  const int past = t.pieces % 2 && lane / 16 ? 128 : 0; /* behind an odd last piece lies another warp's row */
   int to[8]; /* of channels 0..7 */
 #pragma unroll
   for (int p = 0; p < t.pieces; ++p) to[p] = band_piece(t, lane / 4, p) + lane % 4 * 4;
@@ -56,7 +57,7 @@ HK_DEV void band_turn(const hk_cu_dw *P, band_tile t, char *raw) {
   for (int row = threadIdx.x / 32 * band_pitch(t); row < P->slots * band_pitch(t); row += HK_BAND_THREADS / 32 * band_pitch(t)) {
     hk_cu_u32 v[4][4]; /* lane: channel lane/4, columns lane%4 * 2; of channels 0.. and 8.., then 8 columns on */
 #pragma unroll
-    for (int a = 0; a < pairs; ++a) load_x4_turned(from + row + a * 256, v[a]);
+    for (int a = 0; a < pairs; ++a) load_x4_turned(from + row + a * 256 - (a + 1 == pairs ? past : 0), v[a]);
     __syncwarp();
 #pragma unroll
     for (int p = 0; p < t.pieces; ++p) {

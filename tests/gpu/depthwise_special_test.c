@@ -13,6 +13,7 @@ static const char *const problems[] = {
     "2d_n2_c16_i19x40_k16_w7_p3_g16_bf16_last",    "2d_n2_c16_i19x40_k16_w3_p1_g4_f16_last",      "2d_n1_c24_i19x21_k24_w3_s2_p1_g24_bf16_last",
     "2d_n1_c16_i19x40_k16_w5_s2_p2_g16_f16_last",  "2d_n2_c3_i19x40_k16_w7_s2_p3_bf16_last",     "2d_n2_c3_i19x40_k16_w7_s2_p3_f16_first",
     "2d_n1_c10_i19x21_k10_w3_p1_g5_bf16_last",     "1d_n1_c16_i300_k16_w4_g16_f32_first",        "1d_n1_c16_i300_k16_w4_g16_f32_last",
+    "1d_n1_c16_i900_k16_w150_g16_f32_first",       "2d_n2_c16_i19x60_k16_w5_p2_g16_f16_last",    "1d_n2_c23_i200_k23_w9_g23_bf16_last",
 };
 
 typedef struct state {
@@ -43,7 +44,7 @@ static void visit(void *context, const hk_candidate *c) {
   hk_plan *plan = NULL;
   if (c->refusal || strncmp(c->decision, "cuda_", 5) || strstr(c->decision, "direct")) return;
   hk_problem_print(&s->p, text, sizeof text, NULL);
-  const hk_options o = {.size = sizeof o, .device = HK_CUDA, .decision = c->decision};
+  const hk_options o = {.size = sizeof o, .device = HK_CUDA, .decision = c->decision, .math = HK_MATH_SPLIT_F32};
   const hk_weights w = {.size = sizeof w, .f = s->fh};
   const size_t bytes = (size_t)s->y.elements * hk_type_bytes(s->p.y_type);
   hk_status st = hk_plan_create(&plan, &s->p, NULL, &o, &w);
@@ -74,7 +75,7 @@ static int run(const char *text, uint64_t seed) {
   CHECK(!hk_plan_create(&plan, &s.p, NULL, &ref, &w) && !hk_plan_execute(plan, &a), "reference: %s", hk_last_error());
   hk_plan_destroy(plan);
   if (hk_gpu_alloc(&s.xd, xb) || hk_gpu_alloc(&s.yd, yb) || hk_gpu_copy(s.xd, s.xh, xb)) exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
-  const hk_options o = {.size = sizeof o, .device = HK_CUDA, .rigor = HK_PATIENT};
+  const hk_options o = {.size = sizeof o, .device = HK_CUDA, .rigor = HK_PATIENT, .math = HK_MATH_SPLIT_F32};
   CHECK(!hk_plan_candidates(&s.p, NULL, &o, visit, &s), "%s", hk_last_error());
   CHECK(s.ran > 0, "%s: no decision ran", text);
   hk_gpu_free(s.xd), hk_gpu_free(s.yd);

@@ -44,6 +44,8 @@ static const char *const shapes[] = {
     "2d_n2_c22_i9x50_k22_w5_s2_p2:1x0:3_g22",
     "2d_n1_c144_i30x15_k144_w3_g144",
     "2d_n3_c6_i5x4_k6_w7_p3_g6",
+    "2d_n1_c40_i31x61_k40_w7_p3_g40",
+    "2d_n2_c16_i33x27_k16_w5_p2:1x0:3_g16",
     "2d_n1_c8_i40x19_k8_w3_s2_p-1:-2_g8",
     "2d_n1_c2_i64x700_k4_w3_p1_g2",
     "1d_n1_c130_i100_k130_w19_p9_g130",
@@ -103,6 +105,19 @@ static int run_epilogues(void) {
   return ran;
 }
 
+/* f32 as sums of two tf32 parts: whole numbers exactly, fractions within the bound of f32. */
+static int run_split(void) {
+  static const char *const problems[] = {"1d_n2_c6_i5000_k6_w128_g6_f32_first", "1d_n1_c4_i3001_k4_w1023_p5_g4_f32_first", "2d_n1_c8_i40x40_k8_w31_p15_g8_f32_first",
+                                         "1d_n3_c5_i700_k10_w33_p16_g5_f32_first", "3d_n1_c4_i3x6x90_k4_w2x3x20_p1x1x0_g4_f32_first"};
+  int ran = 0;
+  for (size_t i = 0; i < sizeof problems / sizeof *problems; ++i) {
+    const gpu_case whole = {problems[i], i % 2 ? "scale+bias+relu+sum:1" : "none", FILL_INTEGERS, HK_MATH_SPLIT_F32, i % 3 == 0};
+    const gpu_case parts = {problems[i], "none", FILL_FRACTIONS, HK_MATH_SPLIT_F32, 0};
+    ran += gpu_case_run(&whole, NULL, 80 + i) + gpu_case_run(&parts, NULL, 90 + i);
+  }
+  return ran;
+}
+
 static int pick(uint64_t *seed, int lo, int hi) { return lo + (hk_test_integer(seed, 1 << 20) + (1 << 20)) % (hi - lo + 1); }
 
 static int run_random(int count, uint64_t seed) {
@@ -138,7 +153,7 @@ int main(int argc, char **argv) {
     return 77;
   }
   gpu_few_tiles = true;
-  int ran = run_shapes(few);
+  int ran = run_shapes(few) + run_split();
   if (!few) {
     const gpu_case wide = {"1d_n1_c8192_i4096_k8192_w4093_g8192_bf16_first", "none", FILL_INTEGERS, 0, 0};
     ran += run_epilogues() + run_random(60, 77) + gpu_case_run(&wide, NULL, 3);
