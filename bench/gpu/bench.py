@@ -293,6 +293,30 @@ def extra(lib, a, emit):
         us = contest({"f8": side})["f8"]
         emit("# e4m3 to bf16", name, f"{us:.2f} us", f"{case.flops / us / 1e6:.1f} TFLOP/s", plan.decision)
     volume(lib, emit)
+    accuracy(lib, emit)
+
+
+def accuracy(lib, emit):
+    """f32 by tf32 parts, plain f32 (the direct kernel) and cuDNN's f32 against f64, normal data, over the results' root mean square."""
+    torch.backends.cudnn.allow_tf32 = False
+    for v in ((4, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1), (4, 512, 14, 14, 128, 3, 3, 1, 1, 1, 1)):
+        n, c, h, w, k, r, s, stride, pad, dil, groups = v
+        x = torch.randn(n, c, h, w, device="cuda").contiguous(memory_format=torch.channels_last)
+        f = torch.randn(k, c, r, s, device="cuda")
+        want = torch.nn.functional.conv2d(x.double(), f.double(), padding=pad)
+        unit, found, decisions = want.square().mean().sqrt(), {}, []
+        for name, math in (("split", MATH["f32"]), ("plain", 0)):
+            y = torch.empty_like(want, dtype=torch.float32, memory_format=torch.channels_last)
+            plan = Hankel(lib, text_of(v, "f32", "last"), "none", f.permute(0, 2, 3, 1).contiguous(), None, math)
+            plan(x, y)
+            torch.cuda.synchronize()
+            found[name] = (y.double() - want) / unit
+            decisions.append(plan.decision.split()[0])
+            plan.close()
+        found["cudnn"] = (torch.nn.functional.conv2d(x, f, padding=pad).double() - want) / unit
+        of = {name: (e.abs().max().item(), e.square().mean().sqrt().item()) for name, e in found.items()}
+        emit("# f32 error", f"gk {c * r * s}", *(f"{name} max {a:.2e} rms {b:.2e}" for name, (a, b) in of.items()),
+             f"split/plain max {of['split'][0] / of['plain'][0]:.2f} rms {of['split'][1] / of['plain'][1]:.2f}", " ".join(decisions))
 
 
 def volume(lib, emit):

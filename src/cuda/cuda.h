@@ -109,7 +109,8 @@ hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, co
 
 /* relay.c: x laid out anew in workspace, for a geometry that the copy engine can walk */
 typedef struct hk_cu_relay_state {
-  hk_cu_kernel kernel, turn;   /* turn: for 4-byte aligned x, or NULL */
+  hk_cu_kernel kernel, turn;
+  int turned;                  /* pixels that turn takes at a time, for an x aligned to as many; 0: there is no turn */
   hk_cu_relay params;
   int64_t blocks;
 } hk_cu_relay_state;

@@ -249,33 +249,37 @@ HK_DEV void finish_early(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
 #ifdef HK_USER
   if (P->e.act == HK_CU_USER) user_act(P, t, at, m0, acc);
 #endif
-  if (P->e.act && !P->late) wide_act(&P->e, t, acc);
+  if (P->e.act && !P->late)
+#pragma unroll
+    for (int i = 0; i < t.mi; ++i) wide_act(&P->e, t.bn / 2, acc[i]);
 }
 
 /* y by the copy engine. The desk's slots lend their place to scale and bias, once the last tile's copies have left them. */
 HK_DEV void finish_slabs(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u8 *desk, finish_asked asked,
-                         float (*acc)[128]) {
-  const int affine = P->e.scale || P->e.bias;
-  if (affine) {
+                         slab_rest *rest, float (*acc)[128]) {
+  if (P->e.scale || P->e.bias) {
     if (threadIdx.x % 32 == 0) copy_out_wait(0);
     sync_some(wg + 1, 128);
     finish_params(t, asked, (float *)desk);
     sync_some(wg + 1, 128);
+    wide_affine(&P->e, t, (const float *)desk, acc);
+    sync_some(wg + 1, 128);
   }
-  finish_early(P, t, at, m0, (const float *)desk, acc);
-  if (affine) sync_some(wg + 1, 128);
-  if (P->g.y_type == HK_CU_F32) slab_tile(P, t, at, m0, smem_u32(desk), acc, HK_CU_F32);
-  else slab_tile(P, t, at, m0, smem_u32(desk), acc, type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16);
+#ifdef HK_USER
+  if (P->e.act == HK_CU_USER) user_act(P, t, at, m0, acc);
+#endif
+  if (P->g.y_type == HK_CU_F32) slab_tile(P, t, at, m0, smem_u32(desk), rest, acc, HK_CU_F32);
+  else slab_tile(P, t, at, m0, smem_u32(desk), rest, acc, type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16);
 }
 
 HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int wg, int part, hk_cu_u8 *raw,
-                        finish_asked asked, float (*acc)[128]) {
+                        finish_asked asked, slab_rest *rest, float (*acc)[128]) {
   const int ring = HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages);
   const int tid = threadIdx.x % 128, columns = (t.bn + t.chunk - 1) / t.chunk, pitch = HK_IGEMM_PITCH(t.chunk);
   hk_cu_u8 *desk = raw + ring + wg * HK_IGEMM_DESK(ring, t.mi, t.nc, t.bn, t.chunk);
   const int m0 = at.m0 + part * 64 * t.mi;
   if (P->slab) {
-    finish_slabs(P, type, t, at, m0, wg, desk, asked, acc);
+    finish_slabs(P, type, t, at, m0, wg, desk, asked, rest, acc);
     return;
   }
   float *staging = (float *)desk, *params = (float *)(desk + HK_IGEMM_STAGING(t.chunk) + 64 * t.mi * 16);

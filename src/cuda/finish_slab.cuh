@@ -2,7 +2,7 @@
  * in f32 or the operands' own type. A warp finishes its 16 rows of each 64-row piece alone, a slab of columns at a time: the
  * finished values go into one of its two slots of shared memory, swizzled as the engine reads them, and leave as one
  * copy while the next slab is made. Rows and columns outside y are clipped by the engine. The residual crosses the same
- * slot on its way in, two slabs ahead in registers. Included by finish_wide.cuh.
+ * slot on its way in; up to four steps of it are in registers, asked for while the tile is still multiplied. Included by finish_wide.cuh.
  *
  * A slab is as wide as 128, 64, 32 or 16 bytes, the widest that divides the tile; a slot holds 16 rows, or 8 where the
  * ring leaves less room (then a slab takes two steps). */
@@ -81,15 +81,34 @@ HK_DEV void slab_residual(const hk_cu_igemm *P, int type, int row_bytes, int row
       if (j % 4 / 2 >= half && j % 4 / 2 < half + halves) v[j] = min_nan(max_nan(v[j], P->late_lo), P->late_hi);
 }
 
-/* The residual's 16-byte pieces of step `n` of a tile, in registers: piece lane + 32 * it of the slot. */
+/* The residual's 16-byte pieces of a step, piece lane + 32 * it of the slot, for as many steps as registers allow. */
+typedef struct slab_rest {
+  uint4 v[4][4];
+} slab_rest;
+#define SLAB_AHEAD(t) ((t).nc == 3 ? 2 : (t).mi * (t).bn > 200 ? 3 : 4)
 HK_DEV void slab_ahead(const hk_cu_igemm *P, igemm_place at, int bn, int type, int row_bytes, int rows, int m, int col, uint4 *to) {
   const int bytes = type == HK_CU_F32 ? 4 : 2, pieces = row_bytes / 16, lane = threadIdx.x % 32;
   const int left = ((int)P->g.kg - at.k0 < bn ? (int)P->g.kg - at.k0 : bn) - col;
 #pragma unroll
   for (int it = 0; it * 32 < rows * pieces; ++it) {
     const int i = lane + it * 32, row = i / pieces, k = i % pieces * (16 / bytes);
-    if (i < rows * pieces && m + row < P->gm && k < left)
-      to[it] = *(const uint4 *)((const hk_cu_u8 *)P->e.c + ((m + row) * P->g.c.at[2] + at.group * P->g.c.group + at.k0 + col + k) * bytes);
+    /* outside y: anything, what comes of it is clipped on the way out */
+    const int inside = i < rows * pieces && m + row < P->gm && k < left;
+    to[it] = load_once((const hk_cu_u8 *)P->e.c + (inside ? ((m + row) * P->g.c.at[2] + at.group * P->g.c.group + at.k0 + col + k) * bytes : 0));
+  }
+}
+HK_DEV void slab_step_ahead(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int n, int type, uint4 *to) {
+  const int bytes = type == HK_CU_F32 ? 4 : 2, row_bytes = SLAB_ROW(t.bn, bytes), width = row_bytes / bytes;
+  const int rows = HK_IGEMM_SLOT_ROWS(HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages), t.nc), parts = 16 / rows, steps = t.bn / width * parts;
+  if (n < t.mi * steps)
+    slab_ahead(P, at, t.bn, type, row_bytes, rows, m0 + threadIdx.x / 32 % 4 * 16 + n / steps * 64 + n % parts * 8, n % steps / parts * width, to);
+}
+/* The first steps' residual, while the tile's last blocks are multiplied; type: the operands'. */
+HK_DEV void slab_ask(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_rest *rest) {
+#pragma unroll
+  for (int n = 0; n < SLAB_AHEAD(t); ++n) {
+    if (P->g.y_type == HK_CU_F32) slab_step_ahead(P, t, at, m0, n, HK_CU_F32, rest->v[n]);
+    else slab_step_ahead(P, t, at, m0, n, type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16, rest->v[n]);
   }
 }
 HK_DEV void slab_lay(int row_bytes, int rows, hk_cu_u32 slot, const uint4 *from) {
@@ -104,31 +123,25 @@ HK_DEV void slab_lay(int row_bytes, int rows, hk_cu_u32 slot, const uint4 *from)
 }
 
 /* desk: this consumer's; type (of y) is a compile-time constant. */
-HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, hk_cu_u32 desk, float (*acc)[128], int type) {
+HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, hk_cu_u32 desk, slab_rest *rest, float (*acc)[128], int type) {
   const int bytes = type == HK_CU_F32 ? 4 : 2, row_bytes = SLAB_ROW(t.bn, bytes), width = row_bytes / bytes, slabs = t.bn / width;
   const int rows = HK_IGEMM_SLOT_ROWS(HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages), t.nc), parts = 16 / rows, steps = slabs * parts;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, residual = P->e.residual;
   const int first = m0 + warp * 16;
   const hk_cu_u32 slots = desk + warp * (2 * rows * 128);
-  uint4 ahead[2][4];
-  if (residual) {
-    slab_ahead(P, at, t.bn, type, row_bytes, rows, first, 0, ahead[0]);
-    if (t.mi * steps > 1) slab_ahead(P, at, t.bn, type, row_bytes, rows, first + 1 % parts * 8 + 1 / steps * 64, 1 % steps / parts * width, ahead[1]);
-  }
 #pragma unroll
   for (int n = 0; n < t.mi * steps; ++n) {
     const int i = n / steps, col = n % steps / parts * width, half = n % parts, m = first + i * 64 + half * 8;
     const hk_cu_u32 slot = slots + (n & 1) * (rows * 128);
     float *v = acc[i] + col / 2;
+    if (half == 0 && P->e.act && !P->late) wide_act(&P->e, width / 2, v); /* right before it leaves: the last slab's copy runs meanwhile */
     if (lane == 0 && n == 0) copy_out_wait(0); /* a tile's last slot may be its first */
     else if (lane == 0) copy_out_wait(1);
     __syncwarp();
     if (residual) {
-      const int next = n + 2;
-      slab_lay(row_bytes, rows, slot, ahead[n & 1]);
+      slab_lay(row_bytes, rows, slot, rest->v[n % SLAB_AHEAD(t)]);
       __syncwarp();
-      if (next < t.mi * steps)
-        slab_ahead(P, at, t.bn, type, row_bytes, rows, first + next / steps * 64 + next % parts * 8, next % steps / parts * width, ahead[n & 1]);
+      slab_step_ahead(P, t, at, m0, n + SLAB_AHEAD(t), type, rest->v[n % SLAB_AHEAD(t)]);
       slab_residual(P, type, row_bytes, rows, half, slot, v);
       __syncwarp();
     }

@@ -20,17 +20,20 @@ HK_DEV void strip_tile(const hk_cu_igemm *P, igemm_tile t, int m0, hk_cu_u8 *des
     }
     __syncwarp();
     if (rows <= 0) continue;
-    /* y is 2-byte aligned: the first element may stand alone, and so may the last */
+    /* y is 2-byte aligned: the first element may stand alone, and so may the last. (row, column) of a lane's word moves on by 64 elements. */
     hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + (hk_cu_i64)m * k;
-    const int odd = (int)((hk_cu_u64)y >> 1 & 1), count = rows * k;
+    const int odd = (int)((hk_cu_u64)y >> 1 & 1), count = rows * k, down = div_by(64, P->by_k), across = 64 - down * k;
+    int e = odd + lane * 2, r = div_by(e, P->by_k), c = e - r * k;
+    const hk_cu_u8 *from = strip + r * pitch + c * 2;
 #pragma unroll 8
-    for (int e = lane * 2 - odd; e < count; e += 64) {
-      const int r = div_by(e < 0 ? 0 : e, P->by_k), c = e - r * k, over = c + 1 == k;
-      const hk_cu_u16 a = e < 0 ? 0 : *(const hk_cu_u16 *)(strip + r * pitch + c * 2);
-      const hk_cu_u16 b = e + 1 < count ? *(const hk_cu_u16 *)(strip + (r + over) * pitch + (over ? 0 : c + 1) * 2) : 0;
-      if (e >= 0 && e + 1 < count) *(hk_cu_u32 *)(y + e) = a | (hk_cu_u32)b << 16;
-      else if (e >= 0) y[e] = a;
-      else if (count > 0) y[0] = b;
+    for (; e + 1 < count; e += 64) {
+      const hk_cu_u32 a = *(const hk_cu_u16 *)from, b = *(const hk_cu_u16 *)(from + (c + 1 == k ? pitch - c * 2 : 2));
+      *(hk_cu_u32 *)(y + e) = a | b << 16;
+      c += across;
+      from += down * pitch + across * 2;
+      if (c >= k) c -= k, from += pitch - 2 * k;
     }
+    if (odd && lane == 0) y[0] = *(const hk_cu_u16 *)strip;
+    if ((count - odd) % 2 && lane == 1) y[count - 1] = *(const hk_cu_u16 *)(strip + (rows - 1) * pitch + (k - 1) * 2);
   }
 }

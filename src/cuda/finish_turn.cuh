@@ -1,6 +1,6 @@
-/* From accumulators to a channels-first y of 16-bit values whose planes are whole 16-byte pieces: a consumer turns its 64 pixels x `width`
- * channels in one of two slots of its desk, [channel][64 pixels], and stores 16 bytes a thread, a full line for eight threads. Eight
- * pixels never straddle images. (The copy engine would need boxes that start before an image, which it refuses to
+/* From accumulators to a channels-first y of 16-bit values whose planes are whole 16-byte or 8-byte pieces: a consumer turns its 64 pixels x
+ * `width` channels in one of two slots of its desk, [channel][64 pixels], and stores 16 or 8 bytes a thread, full lines either way.
+ * Eight or four pixels never straddle images. (The copy engine would need boxes that start before an image, which it refuses to
  * write.) Included by finish_wide.cuh. */
 
 /* Channels of a slab. */
@@ -8,12 +8,12 @@
 
 HK_DEV void turn_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u8 *desk, const float (*acc)[128], int type) {
   const int width = TURN_WIDTH(t.bn), slabs = t.bn / width, tid = threadIdx.x % 128, lane = tid % 32, warp = tid / 32;
-  const int step = width == 8 ? 2 : 4, piece = tid % 8;
+  const int step = width == 8 ? 2 : 4, fours = P->turned == 4, piece = tid % (fours ? 16 : 8), line = tid / (fours ? 16 : 8);
   const hk_cu_i64 channel = P->g.y.channel;
 #pragma unroll
   for (int i = 0; i < t.mi; ++i) {
-    const int m = m0 + i * 64 + piece * 8, left = m < P->gm ? (int)P->g.kg - at.k0 : 0;
-    hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + finish_offset(P->by_out, &P->g.y, 0, m) + at.group * P->g.y.group + (at.k0 + tid / 8) * channel;
+    const int m = m0 + i * 64 + piece * P->turned, left = m < P->gm ? (int)P->g.kg - at.k0 : 0;
+    hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + finish_offset(P->by_out, &P->g.y, 0, m) + at.group * P->g.y.group + (at.k0 + line) * channel;
 #pragma unroll
     for (int u = 0; u < slabs; ++u) {
       hk_cu_u8 *slot = desk + ((i * slabs + u) & 1) * (width * 128);
@@ -31,10 +31,16 @@ HK_DEV void turn_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
       }
       /* One barrier a slab: whoever is here has read the slot before last, which is the next to be written. */
       sync_some(wg + 1, 128);
+      hk_cu_u16 *to = y + u * width * channel;
+      if (fours) {
 #pragma unroll
-      for (int row = 0; row < width; row += 16) {
-        const int c = row + tid / 8, k = u * width + c;
-        if (c < width && k < left) *(uint4 *)(y + (u * width + row) * channel) = *(const uint4 *)(slot + slab_at(128, c, piece));
+        for (int row = 0; row < width; row += 8)
+          if (u * width + row + line < left)
+            *(uint2 *)(to + row * channel) = *(const uint2 *)(slot + slab_at(128, row + line, piece / 2) + piece % 2 * 8);
+      } else {
+#pragma unroll
+        for (int row = 0; row < width; row += 16)
+          if (row + line < width && u * width + row + line < left) *(uint4 *)(to + row * channel) = *(const uint4 *)(slot + slab_at(128, row + line, piece));
       }
     }
   }

@@ -16,24 +16,28 @@ HK_DEV hk_cu_at user_at(const hk_cu_igemm *P, int m) {
 #endif
 
 #ifdef HK_USER
-/* hk_user on all accumulators; m0 is the consumer's first pixel. */
-HK_DEV void user_act(const hk_cu_igemm *P, igemm_tile t, igemm_place place, int m0, float (*acc)[128]) {
-  const int lane = threadIdx.x % 32, first = m0 + threadIdx.x / 32 % 4 * 16 + lane / 4, k0 = place.k0 + lane % 4 * 2;
+/* hk_user on all accumulators; m0 is the consumer's first pixel. Columns are the outer loop, so that what depends on k alone is computed
+ * once for all of a thread's rows; tiles inside y take no tests. */
+HK_DEV void user_rows(const hk_cu_igemm *P, igemm_tile t, igemm_place place, int first, int inside, float (*acc)[128]) {
+  const int k0 = place.k0 + threadIdx.x % 4 * 2;
+  hk_cu_at at[4];
 #pragma unroll
-  for (int i = 0; i < t.mi; ++i)
+  for (int r = 0; r < 2 * t.mi; ++r) at[r] = user_at(P, first + r / 2 * 64 + r % 2 * 8);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int m = first + i * 64 + half * 8;
-      if (m >= P->gm) continue;
-      hk_cu_at at = user_at(P, m);
+  for (int j = 0; j < t.bn / 8 * 2; ++j) {
+    const int k = k0 + j / 2 * 8 + j % 2;
 #pragma unroll
-      for (int j = 0; j < t.bn / 8 * 2; ++j) {
-        const int k = k0 + j / 2 * 8 + j % 2;
-        at.k = place.group * (int)P->g.kg + k; /* an int, as the compiler sees: conversions stay short */
-        float *v = &acc[i][j / 2 * 4 + half * 2 + j % 2];
-        if (k < P->g.kg) *v = hk_user(at, *v, P->e.user);
-      }
+    for (int r = 0; r < 2 * t.mi; ++r) {
+      at[r].k = place.group * (int)P->g.kg + k; /* an int, as the compiler sees: conversions stay short */
+      float *v = &acc[r / 2][j / 2 * 4 + r % 2 * 2 + j % 2];
+      if (inside || (k < P->g.kg && first + r / 2 * 64 + r % 2 * 8 < P->gm)) *v = hk_user(at[r], *v, P->e.user);
     }
+  }
+}
+HK_DEV void user_act(const hk_cu_igemm *P, igemm_tile t, igemm_place place, int m0, float (*acc)[128]) {
+  const int first = m0 + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
+  if (m0 + 64 * t.mi <= P->gm && place.k0 + t.bn <= P->g.kg) user_rows(P, t, place, first, 1, acc);
+  else user_rows(P, t, place, first, 0, acc);
 }
 #endif
 

@@ -49,19 +49,17 @@ HK_DEV float tanh_flat(float v) {
   return s < 0.0625f ? small : large;
 }
 
-/* The activations on all accumulators. x * sigmoid(x) of -127 is -0 already, which keeps -Inf from becoming NaN. */
-#define EACH(expr)                                  \
-  do {                                              \
-    _Pragma("unroll")                               \
-    for (int i = 0; i < t.mi; ++i)                  \
-      _Pragma("unroll")                             \
-      for (int j = 0; j < t.bn / 2; ++j) {          \
-        const float v = acc[i][j];                  \
-        acc[i][j] = (expr);                         \
-      }                                             \
+/* The activations on n values. x * sigmoid(x) of -127 is -0 already, which keeps -Inf from becoming NaN. */
+#define EACH(expr)                   \
+  do {                               \
+    _Pragma("unroll")                \
+    for (int j = 0; j < n; ++j) {    \
+      const float v = values[j];     \
+      values[j] = (expr);            \
+    }                                \
   } while (0)
 #define SOFT(v, x) ((v) * rcp_ftz(1.0f + exp_ftz(-(x))))
-HK_DEV void wide_act(const hk_cu_epi *e, igemm_tile t, float (*acc)[128]) {
+HK_DEV void wide_act(const hk_cu_epi *e, int n, float *values) {
   const float a = e->a, b = e->b;
   switch (e->act) {
     case HK_CU_RELU: EACH(max_nan(v, 0.0f)); break;
@@ -142,18 +140,17 @@ HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
 }
 
 /* The same for a y whose pixels are contiguous (channels first): the chunk is turned in shared memory, [column][row], and a
- * warp stores 64 rows of one column at a time, as pairs where y is 16-bit. type (of y) is a compile-time constant. */
+ * warp stores 64 rows of one column at a time: 16-bit y as pairs where it lies so (tall 2). type (of y) is a compile-time constant. */
 HK_DEV void tall_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words, const hk_cu_i64 *rows,
                       const float (*acc)[128], int type) {
   const int bytes = type == HK_CU_F32 ? 4 : 2, pitch = bytes == 4 ? 68 : 36, columns = (t.bn + t.chunk - 1) / t.chunk;
-  const int tid = threadIdx.x % 128, lane = tid % 32, warp = tid / 32, left = (int)P->gm - m0;
+  const int tid = threadIdx.x % 128, lane = tid % 32, warp = tid / 32, left = (int)P->gm - m0, pairs = bytes == 2 && P->tall == 2;
   const hk_cu_i64 step = P->g.y.channel * bytes;
   hk_cu_u8 *y = (hk_cu_u8 *)P->e.y + P->g.y.group * at.group * bytes;
 #pragma unroll
   for (int i = 0; i < t.mi; ++i) {
-    const int first = bytes == 4 ? lane : 2 * lane, second = bytes == 4 ? lane + 32 : 2 * lane + 1;
-    const int a = i * 64 + first < left, b = i * 64 + second < left;
-    hk_cu_u8 *to = y + (a ? rows[(i * 64 + first) * 2] * bytes : 0), *more = y + (b ? rows[(i * 64 + second) * 2] * bytes : 0);
+    const int first = i * 64 + (pairs ? 2 * lane : lane), second = i * 64 + lane + 32, a = first < left, b = second < left && !pairs;
+    hk_cu_u8 *to = y + (a ? rows[first * 2] * bytes : 0), *more = y + (b ? rows[second * 2] * bytes : 0);
 #pragma unroll
     for (int u = 0; u < columns; ++u) {
 #pragma unroll
@@ -169,9 +166,14 @@ HK_DEV void tall_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
 #pragma unroll
       for (int j = 0; j < t.chunk / 4; ++j) {
         const int col = warp + j * 4, k = at.k0 + u * t.chunk + col;
-        if (k < P->g.kg && u * t.chunk + col < t.bn) {
+        if (k >= P->g.kg || u * t.chunk + col >= t.bn) continue;
+        if (bytes == 4 || pairs) {
           if (a) *(hk_cu_u32 *)(to + k * step) = words[col * pitch + lane];
-          if (bytes == 4 && b) *(hk_cu_u32 *)(more + k * step) = words[col * pitch + lane + 32];
+          if (b) *(hk_cu_u32 *)(more + k * step) = words[col * pitch + lane + 32];
+        } else {
+          const hk_cu_u16 *from = (const hk_cu_u16 *)words + col * pitch * 2 + lane;
+          if (a) *(hk_cu_u16 *)(to + k * step) = from[0];
+          if (b) *(hk_cu_u16 *)(more + k * step) = from[32];
         }
       }
       sync_some(wg + 1, 128);

@@ -60,15 +60,15 @@ static bool rows_even(const hk_geom *g, const hk_strides *s) {
   return hk_cu_is_linear(g, s) && s->at[2] > 0 && s->at[2] % 8 == 0 && s->group >= 0;
 }
 
-/* 16-bit planes of contiguous pixels, every one of them 16-byte aligned. */
-static bool planes_even(const hk_geom *g, const hk_strides *s) {
+/* 16-bit planes of contiguous pixels: how many of these every plane is aligned to, 8 or 4, else 0. */
+static int planes_even(const hk_geom *g, const hk_strides *s) {
   const int64_t all[] = {s->channel, s->group * (g->groups > 1), s->outer * (g->n > 1), g->pixels};
   if (hk_type_bytes(g->y_type) != 2 || s->at[2] != 1 || (g->out[1] > 1 && s->at[1] != g->out[2]) ||
       (g->out[0] > 1 && s->at[0] != g->out[1] * g->out[2]))
-    return false;
-  for (int i = 0; i < HK_COUNT(all); ++i)
-    if (all[i] % 8) return false;
-  return true;
+    return 0;
+  int64_t any = 0;
+  for (int i = 0; i < HK_COUNT(all); ++i) any |= all[i];
+  return any % 8 == 0 ? 8 : any % 4 == 0 ? 4 : 0;
 }
 
 /* Whether finish_wide.cuh serves: y in f32 or in the operands' 16-bit type (bf16 for f32 and e4m3 operands), activations that
@@ -86,11 +86,12 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
     return;
   }
   p->slab = runs && rows_even(g, &g->y) && (!e->e.residual || rows_even(g, &e->c));
-  p->turned = !p->slab && !unaligned && !last && !e->e.residual && planes_even(g, &g->y);
+  p->turned = !p->slab && !unaligned && !last && !e->e.residual ? planes_even(g, &g->y) : 0;
   p->strip = !p->slab && !p->turned && !last && !e->e.residual && hk_cu_row_strips(row) && g->groups == 1 && g->k <= row->bn && g->y.channel == 1 &&
              hk_type_bytes(g->y_type) == 2 && hk_cu_is_linear(g, &g->y) && g->y.at[2] == g->k;
   p->slim = !p->slab && !p->turned && !p->strip && !last && !e->e.residual && g->y.channel == 1;
-  p->tall = !p->slab && !p->turned && !p->strip && !p->slim && !last && !e->e.residual && rows_pair(g, &g->y, (int)hk_type_bytes(g->y_type));
+  p->tall = p->slab || p->turned || p->strip || p->slim || last || e->e.residual || g->y.at[2] != 1 ? 0
+            : rows_pair(g, &g->y, (int)hk_type_bytes(g->y_type)) ? 2 : 1;
   p->late = clamp && e->e.residual == HK_RESIDUAL_BEFORE;
   p->late_lo = act == HK_ACT_RELU ? 0 : p->e.a;
   p->late_hi = act == HK_ACT_RELU ? INFINITY : p->e.b;
@@ -99,7 +100,7 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
   if (act == HK_ACT_SOFTSIGN || (act == HK_ACT_GELU && g->y_type == HK_F32)) p->wide = 0;
   if (act && e->e.residual == HK_RESIDUAL_BEFORE && !p->late) p->wide = 0;
   p->slab = p->slab && p->wide;
-  p->turned = p->turned && p->wide;
+  p->turned = p->wide ? p->turned : 0;
 }
 
 /* How many blocks a launch takes: all that fit at once, or all there is to do. */
@@ -175,7 +176,7 @@ static bool misaligned(const void *p) { return (uintptr_t)p % 16 != 0; }
 hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, const void *slopes) {
   hk_cu_igemm p = s->params;
   if (misaligned(call->x)) return hk_fail(HK_INVALID, "x: %p is not 16-byte aligned; hk_options.unaligned plans for that", call->x);
-  if (p.tall && p.wide && (uintptr_t)call->y % 4) p.wide = 0;
+  if (p.tall == 2 && (uintptr_t)call->y % 4) p.tall = 1;
   if ((p.vector || p.turned) && (misaligned(call->y) || (p.e.residual && misaligned(call->c))))
     return hk_fail(HK_INVALID, "y or c: not 16-byte aligned; hk_options.unaligned plans for that");
   p.filters = call->f;

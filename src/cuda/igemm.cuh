@@ -165,20 +165,6 @@ HK_DEV void igemm_blocks(int type, igemm_tile t, int steps, int from, int to, hk
   }
 }
 
-/* The main loop of one tile: leaves the sums in acc. Blocks from `whole` on hold channels in half of their 128 bytes only. */
-HK_DEV void igemm_multiply(int type, igemm_tile t, int blocks, int whole, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
-                           int *stage_io, int *phase_io, int lane, int late, int signal, float (*acc)[128]) {
-  igemm_turn at = {*stage_io, *phase_io, 0};
-  PIN(acc);
-  igemm_blocks(type, t, 4, 0, whole, a0, b0, full, empty, &at, lane, late, signal, acc);
-  igemm_blocks(type, t, 2, whole, blocks, a0, b0, full, empty, &at, lane, late, signal, acc);
-  wgmma_wait(0);
-  PIN(acc);
-  igemm_release(t, empty + at.last * 8, lane);
-  *stage_io = at.stage;
-  *phase_io = at.phase;
-}
-
 /* The same for e4m3, whose products the tensor core adds in about 14 bits: every 128 of gk the partial sums are added
  * into f32 registers. */
 HK_DEV void igemm_multiply_f8(igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
@@ -264,6 +250,25 @@ HK_DEV void igemm_multiply_split(igemm_tile t, int blocks, const hk_cu_u8 *pixel
 
 #include "finish.cuh"
 
+/* The main loop of one tile: leaves the sums in acc. Blocks from `whole` on hold channels in half of their 128 bytes only. The residual
+ * is asked for some blocks before the end, unless another consumer multiplies meanwhile. */
+HK_DEV void igemm_multiply(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int blocks, int whole, hk_cu_u32 a0, hk_cu_u32 b0,
+                           hk_cu_u32 full, hk_cu_u32 empty, int *stage_io, int *phase_io, int lane, int late, int signal, slab_rest *rest,
+                           float (*acc)[128]) {
+  igemm_turn at = {*stage_io, *phase_io, 0};
+  const int ask = t.split == 1 && t.wgs == t.nc && P->slab && P->e.residual, soon = !ask ? whole : whole > 4 ? whole - 4 : 0;
+  PIN(acc);
+  igemm_blocks(type, t, 4, 0, soon, a0, b0, full, empty, &at, lane, late, signal, acc);
+  if (ask) slab_ask(P, type, t, place, m0, rest);
+  igemm_blocks(type, t, 4, soon, whole, a0, b0, full, empty, &at, lane, late, signal, acc);
+  igemm_blocks(type, t, 2, whole, blocks, a0, b0, full, empty, &at, lane, late, signal, acc);
+  wgmma_wait(0);
+  PIN(acc);
+  igemm_release(t, empty + at.last * 8, lane);
+  *stage_io = at.stage;
+  *phase_io = at.phase;
+}
+
 /* Consumers that share a tile start some blocks apart, so that their epilogues do not coincide. Consumers that take turns
  * (t.wgs == 1) own every second tile: one multiplies while the other finishes. */
 HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8 *raw, hk_cu_u32 smem, hk_cu_u32 full,
@@ -289,17 +294,20 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
   const int signal = turns ? 5 - wg : 7;
   for (int index = cluster + (turns ? wg * clusters : 0); index < total; index += (turns ? t.nc : 1) * clusters) {
     const igemm_place place = igemm_locate(P, t, index, rank);
+    const int m0 = place.m0 + part_of * 64 * t.mi;
     finish_asked asked;
+    slab_rest rest;
     if (t.split == 1) asked = finish_ask(P, t, place);
     if (P->e.residual && P->c_linear) finish_soon(P, t, place, part_of);
     if (turns && (wg || index != cluster)) sync_some(4 + wg, 128 * 2);
     if (type == HK_CU_F8) igemm_multiply_f8(t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, signal, acc);
     else if (t.parts == 2)
       igemm_multiply_split(t, blocks, raw + part_of * 64 * 128, b0, full, empty, &stage, &phase, lane, late, signal, acc);
-    else igemm_multiply(type, t, blocks, whole, a0, b0, full, empty, &stage, &phase, lane, late, signal, acc);
+    else igemm_multiply(P, type, t, place, m0, blocks, whole, a0, b0, full, empty, &stage, &phase, lane, late, signal, &rest, acc);
     if (!turns) late = -1;
+    if ((type == HK_CU_F8 || t.parts == 2 || turns) && t.split == 1 && P->slab && P->e.residual) slab_ask(P, type, t, place, m0, &rest);
     if (t.split > 1) finish_split(P, t, place, wg, rank, raw, acc);
-    else finish_tile(P, type, t, place, wg, part_of, raw, asked, acc);
+    else finish_tile(P, type, t, place, wg, part_of, raw, asked, &rest, acc);
     if (turns) igemm_skip(t, (t.nc - 1) * blocks, &stage, &phase);
   }
   /* A block without tiles still has to let its late consumer go. */

@@ -2,7 +2,7 @@
  *
  * Filters become the images that the kernels copy whole: out[tile_n][k block][part][bn rows][128 bytes], rows swizzled as
  * wgmma reads them (16-byte piece p of row r lies at p ^ (r % 8)), missing channels zero. One thread an element. */
-#include "types.cuh"
+#include "relay.cuh"
 
 /* The kernel that reads what this one writes may start; it waits before it reads. */
 HK_DEV void pass_start(void) { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
@@ -46,20 +46,6 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
     }
     store_f32(P.out, at, P.to_type, v);
   }
-}
-
-#define RELAY_NONE (-0x7fffffffffffffffll)
-/* Offset of the first channel of a pixel of the dilated, shifted input; RELAY_NONE where it holds no element. */
-HK_DEV hk_cu_i64 relay_from(const hk_cu_relay *P, hk_cu_i64 n, hk_cu_i64 g, int s) {
-  hk_cu_i64 o = P->view.outer * n + P->view.group * g;
-  if (s >= P->pixels) return RELAY_NONE;
-  for (int d = 2; d >= 0; --d) {
-    const int up = div_by(s, P->by_span[d]), i = s - up * P->span[d] - (d == 2 ? P->shift : 0), at = P->dil[d] == 1 ? i : i / P->dil[d];
-    if (i < 0 || at >= P->in[d] || at * P->dil[d] != i) return RELAY_NONE;
-    o += at * P->view.at[d];
-    s = up;
-  }
-  return o;
 }
 
 /* Any x whose channels are not contiguous: a block moves tiles of 64 pixels x 64 channels through shared memory, read along x's last
@@ -106,45 +92,33 @@ RELAY(hk_cu_u32, hk_cu_u64, hk_relay_4)
       const int run = div_by((int)i, P.by_pieces), c = ((int)i - run * (int)P.by_pieces.d) * PER;                    \
       const int pixel = div_by(run, P.by_groups), n = div_by(pixel, P.by_pixels);                                    \
       const hk_cu_i64 from = relay_from(&P, n, run - pixel * (int)P.by_groups.d, pixel - n * (int)P.by_pixels.d);    \
-      __align__(16) T v[PER];                                                                                        \
-      _Pragma("unroll") for (int j = 0; j < PER; ++j)                                                                \
-        v[j] = from != RELAY_NONE && c + j < P.cg ? ((const T *)P.x)[from + c + j] : (T)0;                           \
-      ((uint4 *)P.to)[i] = *(const uint4 *)v;                                                                        \
+      if (sizeof(T) == 2) {                                                                                          \
+        ((uint4 *)P.to)[i] = relay_piece(&P, from, c);                                                               \
+      } else {                                                                                                       \
+        __align__(16) T v[PER];                                                                                      \
+        _Pragma("unroll") for (int j = 0; j < PER; ++j)                                                              \
+          v[j] = from != RELAY_NONE && c + j < P.cg ? ((const T *)P.x)[from + c + j] : (T)0;                         \
+        ((uint4 *)P.to)[i] = *(const uint4 *)v;                                                                      \
+      }                                                                                                              \
     }                                                                                                                \
   }
 RELAY_LAST(hk_cu_u8, hk_relay_last_1)
 RELAY_LAST(hk_cu_u16, hk_relay_last_2)
 RELAY_LAST(hk_cu_u32, hk_relay_last_4)
 
-/* 16-bit x whose pixels are contiguous and even, as 4-byte pairs: a block turns one tile of 64 pixels x 64 channels. A lane reads two pixels of
- * channels c and c + 1 and stores two words, [pixel][channel pair]; 16-byte piece q of pixel p lies at q ^ (p / 2 % 8). */
-extern "C" __global__ void __launch_bounds__(256) hk_relay_turn(const __grid_constant__ hk_cu_relay P) {
-  __shared__ __align__(16) hk_cu_u32 tile[64][32];
-  const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, spots = (hk_cu_u32)(P.pixels + 63) / 64;
-  const hk_cu_u32 line = blockIdx.x / runs, image = line / spots, n = image / (hk_cu_u32)P.groups;
-  const int c0 = (int)(blockIdx.x - line * runs) * 64, s0 = (int)(line - image * spots) * 64;
-  const hk_cu_i64 g = image - n * (hk_cu_u32)P.groups;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, s = s0 + lane * 2;
-  const hk_cu_u16 *x = (const hk_cu_u16 *)P.x + P.view.outer * n + P.view.group * g + s;
-  hk_cu_u32 v[8];
-  pass_start();
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    const int c = c0 + (warp + j / 2 * 8) * 2 + j % 2;
-    v[j] = s < P.pixels && c < P.cg ? *(const hk_cu_u32 *)(x + c * P.view.channel) : 0;
+/* 16-bit x whose pixels are contiguous, in fours or twos: a block turns one tile of 64 pixels x 64 channels. */
+#define RELAY_TURN(PX, NAME)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(512 / PX) NAME(const __grid_constant__ hk_cu_relay P) {               \
+    __shared__ __align__(16) hk_cu_u8 tile[64 * 128];                                                                \
+    const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, line = blockIdx.x / runs, spots = (hk_cu_u32)P.spots;       \
+    const hk_cu_u32 g = line / spots;                                                                                \
+    const int c0 = (int)(blockIdx.x - line * runs) * 64, m0 = (int)(line - g * spots) * 64, m1 = (int)(P.n * P.pixels); \
+    uint2 v[8];                                                                                                      \
+    pass_start();                                                                                                    \
+    relay_turn_load(&P, PX, m0, m1, (int)g, c0, threadIdx.x, v);                                                     \
+    relay_turn_lay(PX, threadIdx.x, tile, v);                                                                        \
+    __syncthreads();                                                                                                 \
+    relay_turn_store(&P, PX, m0, m1, (int)g, c0, threadIdx.x, tile);                                                 \
   }
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    const int pair = warp + j * 8, at = ((pair / 4) ^ (lane & 7)) * 4 + pair % 4;
-    tile[lane * 2][at] = __byte_perm(v[j * 2], v[j * 2 + 1], 0x5410);
-    tile[lane * 2 + 1][at] = __byte_perm(v[j * 2], v[j * 2 + 1], 0x7632);
-  }
-  __syncthreads();
-#pragma unroll
-  for (int j = 0; j < 2; ++j) {
-    const int p = threadIdx.x / 8 + j * 32, q = threadIdx.x % 8;
-    if (s0 + p < P.pixels && c0 + q * 8 < P.run)
-      *(uint4 *)((hk_cu_u16 *)P.to + ((n * P.pixels + s0 + p) * P.groups + g) * P.run + c0 + q * 8) =
-          *(const uint4 *)&tile[p][(q ^ (p / 2 & 7)) * 4];
-  }
-}
+RELAY_TURN(2, hk_relay_turn_2)
+RELAY_TURN(4, hk_relay_turn_4)

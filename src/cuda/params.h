@@ -81,8 +81,8 @@ typedef struct hk_cu_igemm {
   int vector;                        /* 16-byte accesses of y and c are legal */
   int wide;                          /* finish_wide.cuh serves: no gate, no slopes; one of slab, strip, turned, tall, slim unless split */
   int slab;                          /* y leaves by the copy engine: eights of channels, even pixels */
-  int turned;                        /* 16-bit y's pixels are contiguous instead of its channels, 16-byte aligned in eights */
-  int tall;                          /* any other y of contiguous pixels in pairs */
+  int turned;                        /* 16-bit y's pixels are contiguous instead of its channels, in aligned eights (8) or fours (4) */
+  int tall;                          /* any other y of contiguous pixels: 2 in aligned pairs (or f32), 1 one by one */
   int strip;                         /* one tile holds all channels, and pixels follow each other without a gap: 16-bit y */
   int slim;                          /* channels contiguous, but neither aligned nor in eights */
   int late;                          /* a clamp to [late_lo, late_hi] follows the residual */
@@ -99,6 +99,8 @@ typedef struct hk_cu_relay {
   hk_cu_view view;
   hk_cu_i64 n, groups, cg, run, pixels;
   hk_cu_i64 tiles;                   /* of 64 pixels x 64 channels; with c_inner, pieces of 16 bytes */
+  hk_cu_i64 end;                     /* elements of x from its first to behind its last; 0 where strides run backwards */
+  int spots;                         /* of 64 pixels in all images */
   int in[3], span[3], dil[3];        /* of x; of to */
   int shift;
   int bytes;

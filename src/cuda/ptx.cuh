@@ -48,6 +48,13 @@ HK_DEV void prefetch_bulk(const void *p, int bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory");
 }
 
+/* 16 bytes that nobody reads again. */
+HK_DEV uint4 load_once(const void *p) {
+  uint4 v;
+  asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p) : "memory");
+  return v;
+}
+
 /* Pixels into shared memory: coordinates innermost first, offsets of the tap. mask 0: this block alone. */
 HK_DEV void copy_tiled(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int c, int m, hk_cu_u16 mask) {
   if (mask)

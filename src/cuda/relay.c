@@ -62,16 +62,29 @@ bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) 
   return hk_cu_map_make(to, &map, why);
 }
 
-/* 16-bit pixels that can be read two at a time and turned as they stand. */
-static bool turns(const hk_geom *g, const hk_cu_relay *p) {
-  const int64_t even[] = {g->x.channel, g->x.outer * (g->n > 1), g->x.group * (g->groups > 1), p->pixels};
-  if (p->bytes != 2 || p->shift || p->span[2] != p->in[2] || g->x.at[2] != 1 || g->batch_grouped) return false;
-  if ((g->in[1] > 1 && g->x.at[1] != g->in[2]) || (g->in[0] > 1 && g->x.at[0] != g->in[1] * g->in[2])) return false;
+/* How many contiguous 16-bit pixels can be read at a time and turned as they stand: 4, 2 or 0. */
+static int turns(const hk_geom *g) {
+  const int64_t even[] = {g->x.channel, g->x.outer * (g->n > 1), g->x.group * (g->groups > 1), g->in[0] * g->in[1] * g->in[2]};
+  if (hk_type_bytes(g->x_type) != 2 || folds(g) || g->x.at[2] != 1 || g->batch_grouped) return 0;
+  if ((g->in[1] > 1 && g->x.at[1] != g->in[2]) || (g->in[0] > 1 && g->x.at[0] != g->in[1] * g->in[2])) return 0;
   for (int d = 0; d < 3; ++d)
-    if (g->in_dil[d] != 1) return false;
-  for (int i = 0; i < HK_COUNT(even); ++i)
-    if (even[i] % 2) return false;
-  return true;
+    if (g->in_dil[d] != 1 || g->in[d] != g->in_span[d]) return 0;
+  if ((double)g->n * even[3] > INT32_MAX - 128) return 0;
+  int64_t all = 0;
+  for (int i = 0; i < HK_COUNT(even); ++i) all |= even[i];
+  return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 0;
+}
+
+/* Elements from x's first to behind its last, or 0 where some stride runs backwards. */
+static int64_t extent(const hk_geom *g) {
+  const int64_t step[] = {g->x.outer, g->x.group, g->x.channel, g->x.at[0], g->x.at[1], g->x.at[2]};
+  const int64_t size[] = {g->n, g->groups, g->c, g->in[0], g->in[1], g->in[2]};
+  int64_t end = 1;
+  for (int i = 0; i < HK_COUNT(step); ++i) {
+    if (step[i] < 0 || size[i] < 1) return 0;
+    end += (size[i] - 1) * step[i];
+  }
+  return end;
 }
 
 hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
@@ -89,10 +102,13 @@ hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
   const int64_t pieces = p->run * p->bytes / 16;
   for (int d = 0; d < 3; ++d) p->by_span[d] = hk_cu_divisor_make(p->span[d]);
   p->by_pieces = hk_cu_divisor_make(pieces), p->by_groups = hk_cu_divisor_make(g->groups), p->by_pixels = hk_cu_divisor_make(p->pixels);
+  p->end = extent(g);
   p->tiles = g->n * g->groups * (p->c_inner ? p->pixels * pieces : hk_ceil_div(p->pixels, 64) * hk_ceil_div(p->run, 64));
   s->blocks = p->c_inner ? hk_ceil_div(p->tiles, 256) : hk_min64(p->tiles, 132 * 8);
+  s->turned = p->c_inner ? 0 : turns(g);
+  p->spots = s->turned ? (int)hk_ceil_div(g->n * p->pixels, 64) : 0;
   hk_status status = hk_cu_kernel_find("pack", names[p->c_inner][p->bytes / 2], 0, &s->kernel);
-  if (!status && !p->c_inner && turns(g, p)) status = hk_cu_kernel_find("pack", "hk_relay_turn", 0, &s->turn);
+  if (!status && s->turned) status = hk_cu_kernel_find("pack", s->turned == 4 ? "hk_relay_turn_4" : "hk_relay_turn_2", 0, &s->turn);
   return status;
 }
 
@@ -100,6 +116,7 @@ hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, v
   hk_cu_relay p = s->params;
   p.x = x;
   p.to = to;
-  if (s->turn && (uintptr_t)x % 4 == 0) return hk_cu_kernel_run(s->turn, p.tiles, 256, 1, 0, stream, &p);
+  if (s->turned && (uintptr_t)x % (2 * s->turned) == 0)
+    return hk_cu_kernel_run(s->turn, p.spots * p.groups * hk_ceil_div(p.run, 64), 512 / s->turned, 1, 0, stream, &p);
   return hk_cu_kernel_run(s->kernel, s->blocks, 256, 1, 0, stream, &p);
 }

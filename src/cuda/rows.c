@@ -91,13 +91,14 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, 
   const double shared = 0.86 * (bm / 64 * (64.0 + bn) + bm + bn);
   double block = tensor > shared ? tensor : shared;
   if (r->cm * r->cn > 1) block *= 1.02; /* blocks of a cluster wait for each other */
-  /* Clocks of an epilogue: the copies out, of 16 or 8 rows by up to 128 bytes, and for each of a thread's values about 40 more for a
-   * smooth activation, a residual or a function of the caller's (vae_256_256: 12 us each in four tiles of 128x256 a processor) */
-  const int heavy = (e->e.residual != HK_RESIDUAL_NONE) + e->transcendental + (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store);
+  /* Clocks of an epilogue: the copies out, of 16 or 8 rows by up to 128 bytes, and more for each of a thread's values: two special functions
+   * of eight clocks in a smooth activation, as much for fetching, unpacking and adding a residual, whatever a function of the caller's does */
+  const double user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
+  const double heavy = 24.0 * e->transcendental + 24.0 * (e->e.residual != HK_RESIDUAL_NONE) + 10.0 * user;
   int span = 128;
   while (bn * 2 % span) span /= 2;
   const double copies = r->mi * (bn * 2.0 / span) * (16.0 / hk_cu_row_slot(r));
-  const double finish = r->split > 1 ? (500 + 0.55 * bm * bn) * (1 + heavy) : 400 + 200 * copies + 40.0 * heavy * r->mi * bn / 2;
+  const double finish = r->split > 1 ? (500 + 0.55 * bm * bn) * (1 + heavy / 40) : 400 + 200 * copies + heavy * r->mi * bn / 2;
   const double work = (double)hk_ceil_div(k_blocks(r, g), r->split) * block;
   /* consumers that take turns hide all but the last epilogue, or are bound by epilogues, two at a time */
   const bool turns = r->wgs < r->nc;

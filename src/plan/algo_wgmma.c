@@ -36,8 +36,8 @@ static bool look(const hk_task *t, const hk_algo *algo, sight *s, char *why) {
 static void fill(const hk_task *t, const sight *s, const hk_cu_row *r, int processors, hk_decision *d) {
   const int64_t knob[] = {hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc};
   for (int i = 0; i < HK_COUNT(knob); ++i) d->knob[i] = knob[i];
-  /* the pass over x: a launch, and x read and written at about 2.5 TB/s */
-  d->predicted_s = hk_cu_row_seconds(r, &s->g, &t->epi, processors) + (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / 2.5e12 : 0);
+  /* the pass over x: a launch, and x read and written at about 4.5 TB/s */
+  d->predicted_s = hk_cu_row_seconds(r, &s->g, &t->epi, processors) + (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / 4.5e12 : 0);
   d->workspace_bytes = s->x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(r, &s->g));
 }
 

@@ -55,6 +55,15 @@ static const gpu_case general[] = {
     {"2d_n9_c64_i4x4_k144_w3_p1_bf16_first", "scale+bias", 0, 0, 0},
     {"2d_n3_c128_i10x12_k80_w3_p1_g2_f16_first", "bias+relu", 0, 0, 0},
     {"1d_n5_c64_i40_k264_w1_f16_first", "none", 0, 0, 0},
+    /* passes over x: fours and pairs of pixels over many images, odd channels, strides, cropping, dilation, late filters */
+    {"2d_n5_c72_i14x14_k200_w3_p1_bf16_first", "bias", 0, 0, 0},
+    {"2d_n7_c67_i13x12_k129_w3_s2_p1_f16_last", "none", 0, 0, 1},
+    {"2d_n4_c130_i6x10_k64_w3x2_p-1:2x0_d2x1_bf16_first", "none", 0, 0, 1},
+    {"2d_n3_c65_i30x18_k40_w5x3_s3x1_p4:7x1_bf16_last", "none", 0, 0, 0},
+    {"1d_n3_c100_i64_k72_w5_p2_f16_first", "relu", 0, 0, 0},
+    {"2d_n24_c64_i28x28_k128_w3_p1_bf16_first", "none", 0, 0, 0},
+    {"2d_n5_c40_i6x7_k72_w3_p1_f16_first", "bias", 0, 0, 0},
+    {"2d_n5_c136_i7x7_k136_w3_p1_bf16_first", "bias+relu", 0, 0, 0},
     /* x channels-first and y channels-last, and the other way round */
     {"2d_n2_c64_i9x8_k64_w3x3_p1_bf16_xs=0.4608.4608.72.8.1_fs=0.0.576.9.3.1_ys=0.64.4608.1.512.64", "bias", 0, 0, 0},
     {"2d_n2_c64_i9x8_k64_w3x3_p1_bf16_xs=0.64.4608.1.512.64_fs=0.0.576.9.3.1_ys=0.4608.4608.72.8.1", "bias", 0, 0, 0},
