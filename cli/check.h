@@ -121,7 +121,7 @@ typedef struct check_report {
 check_verdict check_run(const check_case *t, const hk_options *options, check_report *report);
 /* Makes user functions, residual strides and so on agree with t->with. */
 void check_case_settle(check_case *t);
-/* Leaves out what the command cannot hand to a device: its own functions, states, a residual with strides of its own. */
+/* Leaves out what the command cannot hand to a device: its own functions. */
 void check_case_leave_out(check_case *t);
 char *check_line(const check_case *t, const hk_options *options, const char *decision);
 bool check_with_read(const char *text, unsigned *with);
