@@ -20,6 +20,9 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "python"))
+for word, after in zip(sys.argv, sys.argv[1:]):  # the package loads its library on import: the one that is asked for
+    if word == "--library":
+        os.environ["LIBHANKEL"] = os.path.abspath(after)
 import torch  # noqa: E402
 from libhankel import _abi as abi  # noqa: E402
 
