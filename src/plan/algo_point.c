@@ -80,7 +80,7 @@ static bool block_fits(const hk_geom *g, const hk_kernel *k, int64_t block) {
 
 /* The largest block whose weights fit the registers; 0: there is none. */
 static int64_t widest_block(const hk_geom *g, const hk_kernel *k) {
-  for (int64_t block = k->nr / hk_max64(g->c, g->k); block > 0; block--)
+  for (int64_t block = k->nr / hk_max64(1, hk_max64(g->c, g->k)); block > 0; block--)
     if (block_fits(g, k, block)) return block;
   return 0;
 }

@@ -203,6 +203,12 @@ def test_npy_good_twin(tmp_path):
 
 
 # ---- check
+@pytest.mark.parametrize("problem", ["2d_n1_c0_i3x3_k0_w1x1_f32_last", "2d_n1_c0_i3x3_k0_w1x1_f32_first", "1d_n1_c0_i3_k4_w1_f32_last",
+                                     "1d_n0_c0_i0_k0_w1_f32_last", "2d_n1_c3_i3x3_k0_w1x1_f32_first"])
+def test_check_without_channels(problem):
+    assert ok("check", problem).splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
+
+
 def test_check_problem():
     out = ok("check", SMALL, "--epilogue", "bias+gelu+sum:0.5")
     assert out.splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
