@@ -211,5 +211,6 @@ void HK_NAME(const void *args) {
   };
   static void (*const weave[])(const hk_point_args *) = {woven_1, woven_2, woven_3, woven_4, woven_5, woven_6, woven_7, woven_8};
   const hk_point_args *a = args;
-  (a->shape->way == HK_POINT_WOVEN ? weave : inputs)[a->shape->inputs - 1](a);
+  if (a->shape->way == HK_POINT_WOVEN) weave[a->shape->inputs - 1](a);
+  else inputs[a->shape->inputs - 1](a);
 }
