@@ -128,7 +128,7 @@ def bench(options, s, layout):
     x, f = place(s.n, s.c, s.h, s.w), place(s.k, s.c // s.groups, s.r, s.s)
 
     contenders, plans = peers(torch, s, x, f), []
-    for i, path in enumerate(options.library):
+    for i, path in enumerate(options.libraries):
         y = torch.full((s.n, s.k, out_size(s, s.h, s.r), out_size(s, s.w, s.s)), math.nan).contiguous(memory_format=form)
         plans.append(Hankel(path, options, problem_text(s, layout), x, f, y))
         contenders[f"hankel{i or ''}"] = plans[-1]
@@ -198,7 +198,7 @@ def geomean(values):
     return math.exp(sum(map(math.log, values)) / len(values))
 
 def print_tables(rows, options):
-    others = range(1, len(options.library))
+    others = range(1, len(options.libraries))
     print("| shape | layout | hankel us | % of peak | PyTorch us | % | by | ratio |" + "".join(f" lib {i} |" for i in others) + " decision |")
     print("|---" * (9 + len(others)) + "|")
     for r in rows:
@@ -220,7 +220,7 @@ def print_tables(rows, options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--library", action="append")
+    parser.add_argument("--library", dest="libraries", action="append")
     parser.add_argument("--layout", default="last,first")
     parser.add_argument("--only", default=FAMILIES)
     parser.add_argument("--seconds", type=float, default=0.05)
@@ -231,8 +231,8 @@ def main():
     parser.add_argument("--own-time", action="store_true")
     parser.add_argument("--csv")
     options = parser.parse_args()
-    options.library = [str(Path(p).absolute()) for p in options.library or [ROOT / "build/lib/libhankel.so"]]
-    os.environ.setdefault("LIBHANKEL", options.library[0].partition("@")[0])  # the package of the workers loads one too
+    options.libraries = [str(Path(p).absolute()) for p in options.libraries or [ROOT / "build/lib/libhankel.so"]]
+    os.environ.setdefault("LIBHANKEL", options.libraries[0].partition("@")[0])  # the package of the workers loads one too
     import torch
     rows = run_all(options, read_shapes([p + "_" if p in FAMILIES.split(",") else p for p in options.only.split(",")]))
     cpu = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "?")
