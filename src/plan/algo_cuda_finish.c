@@ -11,11 +11,6 @@ extern const hk_algo hk_algo_cuda_slide, hk_algo_cuda_plane, hk_algo_cuda_row, h
     hk_algo_cuda_dw_last, hk_algo_cuda_dw_first, hk_algo_cuda_grouped, hk_algo_cuda_stem, hk_algo_wgmma, hk_algo_wgmma_relaid,
     hk_algo_cuda_direct;
 
-typedef struct own_state {
-  hk_plan *inner;
-  hk_cu_direct_state pass;
-} own_state;
-
 /* y's type counts as f32's: 4 bytes written, read again, and y */
 static double pass_seconds(const hk_task *t) { return 2.5e-6 + 2.5 * (double)hk_sums_bytes(t) / 2.5e12; }
 
@@ -40,35 +35,26 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 static bool check(const hk_task *t, hk_decision *d, char *why) { return takes(t, why) && hk_around_check(&around, t, d, why); }
 
 static void destroy(hk_plan *plan) {
-  own_state *own = plan->own;
-  if (!own) return;
-  hk_plan_destroy(own->inner);
-  hk_cu_direct_free(&own->pass);
-  hk_free(own);
+  if (plan->pass) hk_cu_direct_free(plan->pass);
+  hk_around_destroy(plan);
 }
 
 static hk_status build(hk_plan *plan) {
-  own_state *own = hk_alloc_zero(sizeof *own);
-  if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
-  const hk_status s = hk_around_build(&around, plan, plan->raw_f);
-  own->inner = plan->own; /* NULL when it failed */
-  plan->own = own;
-  if (s) return s;
-  plan->error_factor = own->inner->error_factor;
+  const hk_status s = hk_around_build_pass(&around, plan, sizeof(hk_cu_direct_state));
   const hk_strides sums = hk_sums_strides(&plan->task.geom);
-  return hk_cu_staged_build(&own->pass, &plan->task.geom, &plan->task.epi, &sums);
+  return s ? s : hk_cu_staged_build(plan->pass, &plan->task.geom, &plan->task.epi, &sums);
 }
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
-  const own_state *own = plan->own;
+  const hk_plan *inner = plan->own;
   const hk_cu_weights *w = plan->packed->f;
   hk_call in = *call;
-  in.y = call->workspace + hk_round_up((int64_t)own->inner->decision.workspace_bytes, HK_ALIGN);
+  in.y = hk_around_workspace(plan, call);
   in.c = NULL;
-  const hk_status s = own->inner->decision.algo->run(own->inner, &in);
+  const hk_status s = inner->decision.algo->run(inner, &in);
   hk_cu_call rest = hk_plan_cuda_call(plan, call);
   rest.x = in.y;
-  return s ? s : hk_cu_direct_run(&own->pass, &rest, w->slopes.data, NULL);
+  return s ? s : hk_cu_direct_run(plan->pass, &rest, w->slopes.data, NULL);
 }
 
 #define FINISH(which, slow)                                                                                                   \

@@ -8,11 +8,6 @@
 extern const hk_algo hk_algo_cuda_row, hk_algo_cuda_toeplitz, hk_algo_cuda_dw_last, hk_algo_cuda_dw_first, hk_algo_cuda_grouped,
     hk_algo_cuda_stem, hk_algo_wgmma, hk_algo_wgmma_relaid, hk_algo_cuda_direct;
 
-typedef struct own_state {
-  hk_plan *inner;
-  hk_cu_state_pass pass;
-} own_state;
-
 /* Rows on 16-byte addresses, as the inner kernels like them. */
 static int64_t granule(const hk_task *t) { return 16 / (int64_t)hk_type_bytes(t->geom.x_type); }
 static hk_task inner_task(const hk_task *t) { return hk_state_task(t, granule(t)); }
@@ -31,39 +26,27 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 }
 static bool check(const hk_task *t, hk_decision *d, char *why) { return stateful(t, why) && hk_around_check(&around, t, d, why); }
 
-static void destroy(hk_plan *plan) {
-  own_state *own = plan->own;
-  if (own) hk_plan_destroy(own->inner);
-  hk_free(own);
-}
-
 static hk_status build(hk_plan *plan) {
-  own_state *own = hk_alloc_zero(sizeof *own);
-  if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
-  const hk_status s = hk_around_build(&around, plan, plan->raw_f);
-  own->inner = plan->own; /* NULL when it failed */
-  plan->own = own;
-  if (s) return s;
-  plan->error_factor = own->inner->error_factor;
+  const hk_status s = hk_around_build_pass(&around, plan, sizeof(hk_cu_state_pass));
   const hk_strides to = hk_state_strides(&plan->task.geom, granule(&plan->task));
-  return hk_cu_state_build(&own->pass, &plan->task.geom, &to);
+  return s ? s : hk_cu_state_build(plan->pass, &plan->task.geom, &to);
 }
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
-  const own_state *own = plan->own;
+  const hk_plan *inner = plan->own;
   hk_call in = *call;
-  char *joined = call->workspace + hk_round_up((int64_t)own->inner->decision.workspace_bytes, HK_ALIGN);
+  char *joined = hk_around_workspace(plan, call);
   in.x = joined;
   in.state_in = NULL;
   in.state_out = NULL;
-  const hk_status s = hk_cu_state_run(&own->pass, call->x, call->state_in, joined, call->state_out, call->stream);
-  return s ? s : own->inner->decision.algo->run(own->inner, &in);
+  const hk_status s = hk_cu_state_run(plan->pass, call->x, call->state_in, joined, call->state_out, call->stream);
+  return s ? s : inner->decision.algo->run(inner, &in);
 }
 
 #define STATE(which, slow)                                                                                                  \
   const hk_algo hk_algo_state_##which = {.name = "state_" #which, .inner = &hk_algo_##which, .family = HK_FAMILY_NONE,        \
                                          .device = HK_CUDA, .fallback = slow, .offer = offer, .vary = vary, .check = check, \
-                                         .build = build, .run = run, .destroy = destroy}
+                                         .build = build, .run = run, .destroy = hk_around_destroy}
 STATE(cuda_row, false);
 STATE(cuda_toeplitz, false);
 STATE(cuda_dw_last, false);

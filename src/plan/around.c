@@ -1,6 +1,8 @@
 /* What algorithms around another share; see around.h. */
 #include "plan/around.h"
 
+#include <math.h>
+
 static void account(const hk_around *a, const hk_task *t, hk_decision *d) {
   d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN) + a->bytes(t);
   d->predicted_s += a->seconds(t);
@@ -44,10 +46,22 @@ hk_status hk_around_build(const hk_around *a, hk_plan *plan, const void *f) {
   hk_decision d = plan->decision;
   d.algo = d.algo->inner;
   d.workspace_bytes -= a->bytes(&plan->task);
-  return hk_plan_build_inner(plan, &inner, &d, f);
+  const hk_status s = hk_plan_build_inner(plan, &inner, &d, f);
+  if (!s) plan->error_factor = fmax(plan->error_factor, ((const hk_plan *)plan->own)->error_factor);
+  return s;
 }
 
-void hk_around_destroy(hk_plan *plan) { hk_plan_destroy(plan->own); }
+hk_status hk_around_build_pass(const hk_around *a, hk_plan *plan, size_t bytes) {
+  const hk_status s = hk_around_build(a, plan, plan->raw_f);
+  if (s) return s;
+  plan->pass = hk_alloc_zero(bytes);
+  return plan->pass ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for a plan");
+}
+
+void hk_around_destroy(hk_plan *plan) {
+  hk_plan_destroy(plan->own);
+  hk_free(plan->pass);
+}
 
 char *hk_around_workspace(const hk_plan *plan, const hk_call *call) {
   const hk_plan *inner = plan->own;

@@ -12,8 +12,10 @@ typedef struct hk_around {
 bool hk_around_offer(const hk_around *a, const hk_task *t, hk_decision *d, char *why);
 bool hk_around_vary(const hk_around *a, const hk_task *t, const hk_decision *base, int index, hk_decision *d);
 bool hk_around_check(const hk_around *a, const hk_task *t, hk_decision *d, char *why);
-/* Builds the inner plan; f as in hk_plan_build_inner. */
+/* Builds the inner plan, which is plan->own then, and takes its error; f as in hk_plan_build_inner. */
 hk_status hk_around_build(const hk_around *a, hk_plan *plan, const void *f);
+/* The same over the caller's weights, with that many zeroed bytes at plan->pass. */
+hk_status hk_around_build_pass(const hk_around *a, hk_plan *plan, size_t bytes);
 void hk_around_destroy(hk_plan *plan);
 /* Where the pass's own workspace starts. */
 char *hk_around_workspace(const hk_plan *plan, const hk_call *call);

@@ -105,7 +105,8 @@ struct hk_plan {
   const hk_kernel *act;       /* activation rows of the plan's ISA */
   const hk_kernel *narrow;    /* f32 rows into y's type; NULL when y is f32 or has no such row */
   const hk_kernel *wide;      /* the way back, for the residual */
-  void *own;                  /* the algorithm's tables */
+  void *own;                  /* the algorithm's tables; of an algorithm around another, the inner plan */
+  void *pass;                 /* and what such an algorithm needs for its own pass, or NULL */
   const char *source;         /* where the decision came from: "estimate", "wisdom", "forced", "measured" */
   double error_factor;
 };

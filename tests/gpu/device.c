@@ -203,13 +203,12 @@ static bool run_decision(setup *s, const gpu_case *c, const char *decision, cons
   return true;
 }
 
-typedef struct names {
-  char text[128][200];
-  int count;
-} names;
-static void collect(void *context, const hk_candidate *c) {
-  names *n = context;
-  if (!c->refusal && n->count < 128 && strncmp(c->decision, "wgmma ", 6)) snprintf(n->text[n->count++], 200, "%s", c->decision);
+void gpu_names_collect(void *context, const hk_candidate *c) {
+  gpu_names *n = context;
+  if (c->refusal || n->count >= 128 || (n->skip && !strncmp(c->decision, n->skip, strlen(n->skip)))) return;
+  for (int i = 0; i < n->count && n->once && strstr(c->decision, n->once); ++i)
+    if (strstr(n->text[i], n->once)) return;
+  snprintf(n->text[n->count++], 200, "%s", c->decision);
 }
 
 bool gpu_few_tiles = false;
@@ -230,9 +229,9 @@ int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed) {
              r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc);
     ran += run_decision(&s, c, decision, text);
   }
-  names n = {.count = 0};
+  gpu_names n = {.skip = "wgmma "}; /* its tiles were run above, or not at all */
   const hk_options o = {.size = sizeof o, .device = HK_CUDA, .math = c->math, .rigor = HK_PATIENT};
-  CHECK(hk_plan_candidates(&s.p, &s.e, &o, collect, &n) == HK_OK, "%s", hk_last_error());
+  CHECK(hk_plan_candidates(&s.p, &s.e, &o, gpu_names_collect, &n) == HK_OK, "%s", hk_last_error());
   bool tiled = false;
   for (int i = 0; i < n.count; ++i) {
     const bool tile = !strncmp(n.text[i], "wgmma", 5);

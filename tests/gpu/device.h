@@ -24,4 +24,13 @@ extern int gpu_tile_step;
 
 /* Runs the case by every wgmma tile and every other decision of the device; counts what ran. Failures go to CHECK. */
 int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed);
+
+/* The decisions that the planner offers: a context and a callback for hk_plan_candidates. skip (may be NULL): decisions that
+ * begin with it are left out. once (may be NULL): of those that hold it only the first is kept. */
+typedef struct gpu_names {
+  const char *skip, *once;
+  char text[128][200];
+  int count;
+} gpu_names;
+void gpu_names_collect(void *context, const hk_candidate *c);
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "device.h"
 #include "support/check.h"
 
 enum { N = 2, LENGTH = 96 };
@@ -80,18 +81,6 @@ static void run_decision(bench *b, int length, const char *decision) {
   hk_gpu_free(workspace);
 }
 
-typedef struct names {
-  char text[64][200];
-  int count;
-} names;
-/* one tile of wgmma stands for all: the others see no state either */
-static void collect(void *context, const hk_candidate *c) {
-  names *n = context;
-  for (int i = 0; i < n->count; ++i)
-    if (!strncmp(n->text[i], "state_wgmma", 11) && !strncmp(c->decision, "state_wgmma", 11)) return;
-  if (!c->refusal && n->count < 64) snprintf(n->text[n->count++], 200, "%s", c->decision);
-}
-
 static int run_signal(bench *b) {
   const hk_options cpu = {.size = sizeof cpu, .decision = "ref"};
   const hk_weights w = {.size = sizeof w, .f = b->f};
@@ -102,10 +91,10 @@ static int run_signal(bench *b) {
   CHECK(hk_plan_create(&plan, &b->p, NULL, &cpu, &w) == HK_OK && hk_plan_execute(plan, &a) == HK_OK, "%s", hk_last_error());
   hk_plan_destroy(plan);
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; ++i) {
-    names n = {.count = 0};
+    gpu_names n = {.once = "state_wgmma"}; /* one tile stands for all: the others see no state either */
     const hk_options o = {.size = sizeof o, .device = HK_CUDA, .stateful = 1};
     CHECK(problem_make(&b->p, b->s, b->type, b->layout, blocks[i]) == HK_OK, "%s", hk_last_error());
-    CHECK(hk_plan_candidates(&b->p, NULL, &o, collect, &n) == HK_OK && n.count > 0, "no decision: %s", hk_last_error());
+    CHECK(hk_plan_candidates(&b->p, NULL, &o, gpu_names_collect, &n) == HK_OK && n.count > 0, "no decision: %s", hk_last_error());
     for (int j = 0; j < n.count; ++j) run_decision(b, blocks[i], n.text[j]);
     ran += n.count;
   }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
 #include "support/check.h"
 
 enum { N = 3, C = 64, H = 9, W = 14, K = 168, SPAN = 1 << 17 };
@@ -36,24 +37,14 @@ static hk_status run(const hk_epilogue *e, const char *decision, void *x, const 
 }
 
 /* Depthwise, grouped and first layers: every decision, in both layouts, of a function, a second one and a store. */
-typedef struct names {
-  char text[64][200];
-  int count;
-} names;
-static void collect(void *context, const hk_candidate *c) {
-  names *n = context;
-  if (strstr(c->decision, "wgmma")) return; /* seen above; each of its tiles is compiled for seconds */
-  if (!c->refusal && n->count < 64) snprintf(n->text[n->count++], 200, "%s", c->decision);
-}
-
 static int check_problem(const char *text, const hk_epilogue *e, float add, void *x, const void *zeros, void *y, float *got) {
   hk_problem p = {.size = sizeof p};
   int64_t out[HK_MAX_RANK] = {0}, n;
-  names all = {.count = 0};
+  gpu_names all = {.skip = "wgmma", .once = "finish_wgmma"}; /* wgmma was seen above */
   const hk_weights w = {.size = sizeof w, .f = zeros};
   hk_options o = {.size = sizeof o, .device = HK_CUDA};
   CHECK(!hk_problem_parse(&p, text) && !hk_problem_output(&p, out, &n), "%s", hk_last_error());
-  CHECK(!hk_plan_candidates(&p, e, &o, collect, &all) && all.count > 0, "%s: %d decisions: %s", text, all.count, hk_last_error());
+  CHECK(!hk_plan_candidates(&p, e, &o, gpu_names_collect, &all) && all.count > 0, "%s: %d decisions: %s", text, all.count, hk_last_error());
   for (int i = 0; i < all.count; ++i) {
     hk_plan *plan = NULL;
     void *workspace = NULL;
