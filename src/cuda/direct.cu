@@ -11,14 +11,6 @@
 #define STORE store_f32
 #define NAME(x) x##_f32
 #include "direct.tmpl.cuh"
-#undef SUM
-#undef REAL
-#undef PARAM
-#undef IS_INT
-#undef LOAD
-#undef LOAD_REAL
-#undef STORE
-#undef NAME
 
 #define SUM double
 #define REAL double
@@ -29,15 +21,13 @@
 #define STORE store_f64
 #define NAME(x) x##_f64
 #include "direct.tmpl.cuh"
-#undef SUM
-#undef PARAM
-#undef IS_INT
-#undef LOAD
-#undef NAME
 
 #define SUM int
+#define REAL double
 #define PARAM float
 #define IS_INT 1
 #define LOAD load_s32
+#define LOAD_REAL load_f64
+#define STORE store_f64
 #define NAME(x) x##_s32
 #include "direct.tmpl.cuh"

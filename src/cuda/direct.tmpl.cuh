@@ -2,7 +2,7 @@
  * dilation of either side, groups of either kind, gates, 64-bit sizes. This is the definition that the other kernels are
  * held to on the device, and the fallback that a decision names. Expects REAL, SUM, PARAM (of scale
  * and slopes), LOAD, LOAD_REAL, STORE, NAME, IS_INT. With STAGED the sums lie in memory already, scaled and biased, and only the
- * rest of the epilogue is done. */
+ * rest of the epilogue is done. Undefines what it expects. */
 
 #ifndef STAGED
 HK_DEV SUM NAME(sum)(const hk_cu_direct *P, const int *p, hk_cu_i64 n, hk_cu_i64 group, hk_cu_i64 k) {
@@ -134,3 +134,12 @@ extern "C" __global__ void __launch_bounds__(256) NAME(hk_direct)(const __grid_c
     NAME(finish)(&P, at, group, k, v, partner);
   }
 }
+
+#undef SUM
+#undef REAL
+#undef PARAM
+#undef IS_INT
+#undef LOAD
+#undef LOAD_REAL
+#undef STORE
+#undef NAME

@@ -13,11 +13,3 @@
 #define NAME(x) x##_staged
 #include "direct.tmpl.cuh"
 #undef STAGED
-#undef SUM
-#undef REAL
-#undef PARAM
-#undef IS_INT
-#undef LOAD
-#undef LOAD_REAL
-#undef STORE
-#undef NAME
