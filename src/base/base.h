@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/fpmode.h"
 #include "hankel.h"
 
 #define HK_ALIGN 64
@@ -35,15 +36,13 @@ bool hk_isa_parse(const char *text, hk_isa *isa);
 typedef void (*hk_body)(void *context, int64_t i);
 void hk_pool_run(int32_t threads, int64_t count, hk_body body, void *context);
 
-/* fpmode.c: hk_fp_set returns the mode to restore; flush selects flush-to-zero and denormals-are-zero. */
-uint64_t hk_fp_set(bool flush);
-void hk_fp_restore(uint64_t mode);
-
 /* log.c: words of HANKEL_VERBOSE */
 enum { HK_LOG_ERROR = 1, HK_LOG_WARN = 2, HK_LOG_CHECK = 4, HK_LOG_DISPATCH = 8, HK_LOG_CREATE = 16, HK_LOG_EXEC = 32 };
 extern HK_HIDDEN uint32_t hk_log_mask; /* read through hk_log_on */
 uint32_t hk_log_words(void);           /* reads the environment once */
 static inline bool hk_log_on(uint32_t word) { return (hk_log_mask & 0x80000000u ? hk_log_mask : hk_log_words()) & word; }
+/* nonzero: the word is on, or the environment was not read yet */
+static inline uint32_t hk_log_maybe(uint32_t word) { return (hk_log_mask ^ 0x80000000u) & (0x80000000u | word); }
 void hk_log(uint32_t word, const char *format, ...) __attribute__((format(printf, 2, 3)));
 double hk_clock(void);                 /* seconds, monotonic */
 

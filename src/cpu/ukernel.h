@@ -337,10 +337,12 @@ typedef struct hk_dwm_args {
  *           of them, their channels within VW; lane l of block b takes float index[i*VW + l] of its inputs times
  *           f[b % phases][i][l]; bias [b % phases][l]
  *   PLANES  y[(g*outputs + k)*y_step + t] of positions t < count, x[(g*inputs + i)*x_step + t]; f [g][k][i]; bias
- *           [g*outputs + k] */
-enum { HK_POINT_LINES, HK_POINT_WOVEN, HK_POINT_PLANES };
+ *           [g*outputs + k]
+ *   SQUARES as PLANES, outputs = inputs <= HK_POINT_SQUARE, not fused */
+enum { HK_POINT_LINES, HK_POINT_WOVEN, HK_POINT_PLANES, HK_POINT_SQUARES };
 enum { HK_POINT_PHASES = 4, HK_POINT_WOVEN_INPUTS = 8 };
 #define HK_POINT_WEIGHTS(registers) ((registers) >= 32 ? 12 : 6) /* WOVEN: most phases * inputs */
+#define HK_POINT_SQUARE(registers) ((registers) >= 32 ? 4 : 3)
 typedef struct hk_point_shape {
   int32_t way, fused, inputs, outputs, phases, block;
   int32_t ahead;  /* groups whose inputs and outputs fill a vector each */

@@ -17,6 +17,7 @@ typedef struct own {
   int64_t parts;
   int32_t *index;
   float *bias;                        /* WOVEN: repeated over the phases; NULL: there is none, or it comes at execute */
+  const float *known_bias;            /* as the kernel reads it; NULL as above */
 } own;
 
 static bool refuse(char *why, const char *text) {
@@ -119,6 +120,7 @@ static bool lay_woven(const hk_geom *g, const hk_kernel *k, int64_t block, own *
 static bool lay_planes(const hk_geom *g, const hk_kernel *k, own *o) {
   o->shape.x_step = channel_step(&g->x, g->groups, g->c);
   o->shape.y_step = channel_step(&g->y, g->groups, g->k);
+  if (g->c == g->k && g->c <= HK_POINT_SQUARE(registers(k)) && !o->shape.fused) o->shape.way = HK_POINT_SQUARES;
   o->images = g->n;
   o->count = g->pixels;
   o->unit = o->x_unit = o->y_unit = k->nr;
@@ -200,7 +202,7 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 static void pack(const hk_geom *g, const own *o, int64_t vw, const float *f, float *to) {
   const hk_point_shape *h = &o->shape;
   const int64_t rows = h->way == HK_POINT_WOVEN ? h->phases : g->groups;
-  if (h->way == HK_POINT_PLANES) {
+  if (h->way >= HK_POINT_PLANES) {
     for (int64_t k = 0; k < g->groups * g->k; k++)
       for (int64_t i = 0; i < g->c; i++) *to++ = f[k / g->k * g->f.group + k % g->k * g->f.outer + i * g->f.channel];
     return;
@@ -213,7 +215,7 @@ static void pack(const hk_geom *g, const own *o, int64_t vw, const float *f, flo
 }
 
 static int64_t packed_floats(const hk_geom *g, const own *o, int64_t vw) {
-  if (o->shape.way == HK_POINT_PLANES) return g->groups * g->k * g->c;
+  if (o->shape.way >= HK_POINT_PLANES) return g->groups * g->k * g->c;
   return (o->shape.way == HK_POINT_WOVEN ? o->shape.phases : g->groups) * g->c * vw;
 }
 
@@ -247,27 +249,6 @@ static hk_status build_woven(hk_plan *plan, own *o, int64_t vw) {
   return HK_OK;
 }
 
-static hk_status build(hk_plan *plan) {
-  const hk_geom *g = &plan->task.geom;
-  hk_packed *w = plan->packed;
-  const int64_t vw = plan->decision.kernel->nr;
-  char why[HK_REASON];
-  own *o = plan->own = hk_alloc_zero(sizeof *o);
-  if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
-  if (!layout(&plan->task, &plan->decision, o, why)) return hk_fail(HK_UNSUPPORTED, "point: %s", why);
-  const size_t bytes = (size_t)packed_floats(g, o, vw) * sizeof(float);
-  if (hk_plan_shares(plan)) {
-    if (w->f_bytes != bytes) return hk_fail(HK_UNSUPPORTED, "the packed weights have other blocks");
-  } else {
-    w->f_bytes = bytes;
-    w->f = hk_alloc(bytes);
-    if (!w->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", bytes);
-    pack(g, o, vw, plan->raw_f, w->f);
-  }
-  o->shape.f = w->f;
-  return o->shape.way == HK_POINT_WOVEN ? build_woven(plan, o, vw) : HK_OK;
-}
-
 /* ---- run */
 
 typedef struct shared {
@@ -290,13 +271,16 @@ static void body(void *context, int64_t i) {
   }
 }
 
+/* one part, one image, bias known */
+static hk_status run_xy(const hk_plan *plan, const char *x, char *y) {
+  const own *o = plan->own;
+  const hk_point_args a = {.shape = &o->shape, .x = (const float *)(const void *)x, .bias = o->known_bias, .y = (float *)(void *)y, .count = o->count};
+  plan->decision.kernel->fn(&a);
+  return HK_OK;
+}
+
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const own *o = plan->own;
-  if (o->parts == 1 && o->images == 1 && !plan->task.epi.e.bias) {
-    const hk_point_args a = {.shape = &o->shape, .x = (const float *)(const void *)call->x, .y = (float *)(void *)call->y, .count = o->count};
-    plan->decision.kernel->fn(&a);
-    return HK_OK;
-  }
   float repeated[HK_POINT_PHASES * 16];
   shared h = {plan, call, plan->task.epi.e.bias ? call->bias : NULL};
   if (h.bias && o->shape.way == HK_POINT_WOVEN) {
@@ -305,6 +289,32 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   }
   hk_plan_parallel(plan, o->parts, body, &h);
   return HK_OK;
+}
+
+/* ---- build, and the table */
+
+static hk_status build(hk_plan *plan) {
+  const hk_geom *g = &plan->task.geom;
+  hk_packed *w = plan->packed;
+  const int64_t vw = plan->decision.kernel->nr;
+  char why[HK_REASON];
+  own *o = plan->own = hk_alloc_zero(sizeof *o);
+  if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  if (!layout(&plan->task, &plan->decision, o, why)) return hk_fail(HK_UNSUPPORTED, "point: %s", why);
+  const size_t bytes = (size_t)packed_floats(g, o, vw) * sizeof(float);
+  if (hk_plan_shares(plan)) {
+    if (w->f_bytes != bytes) return hk_fail(HK_UNSUPPORTED, "the packed weights have other blocks");
+  } else {
+    w->f_bytes = bytes;
+    w->f = hk_alloc(bytes);
+    if (!w->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", bytes);
+    pack(g, o, vw, plan->raw_f, w->f);
+  }
+  o->shape.f = w->f;
+  const hk_status s = o->shape.way == HK_POINT_WOVEN ? build_woven(plan, o, vw) : HK_OK;
+  if (plan->task.epi.e.bias) o->known_bias = o->bias ? o->bias : w->bias;
+  if (o->parts == 1 && o->images == 1) plan->short_way.run_xy = run_xy;
+  return s;
 }
 
 const hk_algo hk_algo_point = {

@@ -91,6 +91,8 @@ typedef struct hk_short_way {
   const char *f;
   const void *scale, *bias;
   hk_status (*run)(const hk_plan *plan, const hk_call *call);
+  /* Set by the build of an algorithm that needs no more than x and y, offsets added, and one thread; else NULL. */
+  hk_status (*run_xy)(const hk_plan *plan, const char *x, char *y);
   bool flush;
 } hk_short_way;
 

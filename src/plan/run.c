@@ -112,12 +112,13 @@ void hk_plan_short_way(hk_plan *plan) {
 
 /* The checks that remain on the short way; whatever fails them is told by those of the long one. */
 static bool short_way(const hk_short_way *w, const hk_args *a) {
-  return w->open && a && a->size == sizeof *a && a->x && a->y && !((uintptr_t)a->x & w->x_mask) &&
-         !((uintptr_t)a->y & w->y_mask) && !a->state_in && !a->state_out && !hk_log_on(HK_LOG_EXEC);
+  if (!w->open || !a || a->size != sizeof *a || !a->x || !a->y) return false;
+  const uintptr_t wrong = ((uintptr_t)a->x & w->x_mask) | ((uintptr_t)a->y & w->y_mask);
+  return !(wrong | (uintptr_t)a->state_in | (uintptr_t)a->state_out | hk_log_maybe(HK_LOG_EXEC));
 }
 
 /* What a plan reads of a call on this way; its other pointers are its own, or nobody's. */
-static hk_status execute_short(const hk_plan *plan, const hk_args *a) {
+static __attribute__((noinline)) hk_status execute_short(const hk_plan *plan, const hk_args *a) {
   const hk_short_way *w = &plan->short_way;
   hk_call call; /* field by field: small calls would feel the rest being cleared twice */
   call.x = (const char *)a->x + w->x_bytes;
@@ -157,5 +158,8 @@ static __attribute__((noinline)) hk_status execute_long(const hk_plan *plan, con
 
 hk_status hk_plan_execute(const hk_plan *plan, const hk_args *a) {
   if (!plan) return hk_fail(HK_INVALID, "plan is NULL");
-  return short_way(&plan->short_way, a) ? execute_short(plan, a) : execute_long(plan, a);
+  const hk_short_way *w = &plan->short_way;
+  if (!short_way(w, a)) return execute_long(plan, a);
+  if (w->run_xy && hk_fp_is(w->flush)) return w->run_xy(plan, (const char *)a->x + w->x_bytes, (char *)a->y + w->y_bytes);
+  return execute_short(plan, a);
 }

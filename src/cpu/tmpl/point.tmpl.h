@@ -1,9 +1,10 @@
-/* point: windows of one tap over few channels a group, in three ways; see hk_point_args.
+/* point: windows of one tap over few channels a group, in four ways; see hk_point_args.
  *
  * Define MR (most inputs) and HK_NAME, include a vocabulary, then this. What stays in registers is known whole at compile time:
- * the weights of a group (LINES), of all phases and the lane numbers (WOVEN), a vector of each input (PLANES); the rest is
- * one broadcast, or one permutation, and one product an input. Outputs are summed one after another: they do not depend on each
- * other, so the core overlaps them without being told (Zen 4: 16 x 16 channels of 64 frames in 277 ns, the FMA peak). */
+ * the weights of a group (LINES), of all phases and the lane numbers (WOVEN), a vector of each input (PLANES), that and the
+ * weights (SQUARES); the rest is one broadcast, or one permutation, and one product an input. Outputs are summed one after
+ * another: they do not depend on each other, so the core overlaps them without being told (Zen 4: 16 x 16 channels of 64
+ * frames in 287 ns, 277 at the FMA peak). */
 #include "unroll.tmpl.h"
 #include "dwfuse.tmpl.h"
 
@@ -50,11 +51,8 @@ HK_INLINE void lines_group(const int inputs, const bool fused, const hk_point_ar
   HK_ROLLED for (; left > 0; left--, x += x_step, y += y_step) v_store_n(y, point_dot(inputs, fused, w, x, &to), lanes);
 }
 
-HK_INLINE void lines(const int inputs, const hk_point_args *a) {
-  for (int64_t g = 0; g < a->shape->groups; g++) {
-    if (a->shape->fused) lines_group(inputs, true, a, g);
-    else lines_group(inputs, false, a, g);
-  }
+HK_INLINE void lines(const int inputs, const bool fused, const hk_point_args *a) {
+  for (int64_t g = 0; g < a->shape->groups; g++) lines_group(inputs, fused, a, g);
 }
 
 /* ---- WOVEN */
@@ -101,11 +99,19 @@ HK_INLINE void woven_all(const int inputs, const int phases, const bool own, con
   }
 }
 
-HK_INLINE void woven(const int inputs, const int phases, const hk_point_args *a) {
+HK_INLINE void woven_phases(const int inputs, const int phases, const bool fused, const hk_point_args *a) {
   if (phases * inputs > HK_POINT_WEIGHTS(HK_VREGS)) return; /* no plan asks for it */
-  if (inputs == 1 && a->shape->outputs == 1 && !a->shape->fused) woven_all(1, phases, true, false, a);
-  else if (a->shape->fused) woven_all(inputs, phases, false, true, a);
-  else woven_all(inputs, phases, false, false, a);
+  if (inputs == 1 && a->shape->outputs == 1 && !fused) woven_all(1, phases, true, false, a);
+  else woven_all(inputs, phases, false, fused, a);
+}
+
+HK_INLINE void woven(const int inputs, const bool fused, const hk_point_args *a) {
+  switch (a->shape->phases) {
+    case 1: woven_phases(inputs, 1, fused, a); return;
+    case 2: woven_phases(inputs, 2, fused, a); return;
+    case 3: woven_phases(inputs, 3, fused, a); return;
+    default: woven_phases(inputs, 4, fused, a); return;
+  }
 }
 
 /* ---- PLANES */
@@ -113,83 +119,84 @@ HK_INLINE void woven(const int inputs, const int phases, const hk_point_args *a)
 /* One vector of positions of a group; whole: it has all its lanes. */
 HK_INLINE void planes_vector(const int inputs, const bool fused, const bool whole, const hk_point_shape *h, const float *x,
                              const float *f, const float *bias, float *y, int64_t lanes) {
-  const int64_t x_step = h->x_step, y_step = h->y_step;
   point_to to = {v_set1(h->lo), v_set1(h->hi), v_zero()};
   v_f32 v[MR];
-  HK_UNROLL for (int i = 0; i < inputs; i++, x += x_step) {
+  HK_UNROLL for (int i = 0; i < inputs; i++, x += h->x_step) {
     HK_OPAQUE(x);
     v[i] = whole ? v_load(x) : v_load_n(x, lanes);
     HK_HOLD(v[i]);
   }
-  for (int64_t k = 0; k < h->outputs; k++, f += inputs, y += y_step) {
-    if (fused && bias) to.bias = v_bcast(bias + k);
+  const float *end = f + inputs * h->outputs;
+  do {
+    if (fused && bias) to.bias = v_bcast(bias++);
     const v_f32 sum = point_dot(inputs, fused, v, f, &to);
     if (whole) v_store(y, sum);
     else v_store_n(y, sum, lanes);
-  }
+    f += inputs;
+    y += h->y_step;
+  } while (f < end);
 }
 
-HK_INLINE void planes_all(const int inputs, const bool fused, const hk_point_args *a) {
-  const hk_point_shape *h = a->shape;
-  const int64_t x_group = inputs * h->x_step, y_group = h->outputs * h->y_step;
-  const float *x = a->x, *f = h->f, *bias = a->bias;
+HK_INLINE void planes(const int inputs, const bool fused, const hk_point_args *a) {
+  const hk_point_shape h = *a->shape; /* a copy: the stores below could change the original, for all the compiler knows */
+  const int64_t x_group = inputs * h.x_step, y_group = h.outputs * h.y_step, count = a->count;
+  const float *x = a->x, *f = h.f, *bias = a->bias;
   float *y = a->y;
-  for (int64_t g = h->groups; g > 0; g--, x += x_group, y += y_group, f += inputs * h->outputs) {
+  for (int64_t g = h.groups; g > 0; g--, x += x_group, y += y_group, f += inputs * h.outputs) {
     int64_t t = 0;
-    for (; t + HK_VW <= a->count; t += HK_VW) planes_vector(inputs, fused, true, h, x + t, f, bias, y + t, HK_VW);
-    if (t < a->count) planes_vector(inputs, fused, false, h, x + t, f, bias, y + t, a->count - t);
-    if (bias) bias += h->outputs;
+    for (; t + HK_VW <= count; t += HK_VW) planes_vector(inputs, fused, true, &h, x + t, f, bias, y + t, HK_VW);
+    if (t < count) planes_vector(inputs, fused, false, &h, x + t, f, bias, y + t, count - t);
+    if (fused && bias) bias += h.outputs;
   }
 }
 
-/* As many outputs as inputs, so few that a group's weights are held too. */
-HK_INLINE void planes_square(const int size, const hk_point_args *a) {
-  const hk_point_shape *h = a->shape;
-  const int64_t x_step = h->x_step, y_step = h->y_step, count = a->count;
-  const float *x = a->x, *f = h->f;
+/* ---- SQUARES */
+
+/* A vector of positions, all of a group's weights in registers. */
+HK_INLINE void square_vector(const int size, const bool whole, const hk_point_shape *h, const v_f32 *w, const float *x, float *y,
+                             int64_t lanes) {
+  v_f32 v[4];
+  HK_UNROLL for (int i = 0; i < size; i++) v[i] = whole ? v_load(x + i * h->x_step) : v_load_n(x + i * h->x_step, lanes);
+  HK_UNROLL for (int k = 0; k < size; k++) {
+    v_f32 sum = v_mul(v[0], w[k * size]);
+    HK_UNROLL for (int i = 1; i < size; i++) sum = v_fma(v[i], w[k * size + i], sum);
+    if (whole) v_store(y + k * h->y_step, sum);
+    else v_store_n(y + k * h->y_step, sum, lanes);
+  }
+}
+
+/* The fewer channels, the more vectors a turn: a product or two between stores leave no time to count. */
+HK_INLINE void squares(const int size, const hk_point_args *a) {
+  if (size > HK_POINT_SQUARE(HK_VREGS)) return; /* no plan asks for it */
+  const hk_point_shape h = *a->shape;
+  const int turns = size == 1 ? 4 : size == 2 ? 2 : 1;
+  const float *x = a->x, *f = h.f;
   float *y = a->y;
-  for (int64_t g = h->groups; g > 0; g--, x += size * x_step, y += size * y_step, f += size * size) {
+  for (int64_t g = h.groups; g > 0; g--, x += size * h.x_step, y += size * h.y_step, f += size * size) {
     v_f32 w[16];
     HK_UNROLL for (int i = 0; i < size * size; i++) {
       w[i] = v_bcast(f + i);
       HK_HOLD(w[i]);
     }
-    HK_ROLLED for (int64_t t = 0; t < count; t += HK_VW) {
-      const int64_t lanes = count - t;
-      const bool whole = lanes >= HK_VW;
-      v_f32 v[4];
-      HK_UNROLL for (int i = 0; i < size; i++) v[i] = whole ? v_load(x + i * x_step + t) : v_load_n(x + i * x_step + t, lanes);
-      HK_UNROLL for (int k = 0; k < size; k++) {
-        v_f32 sum = v_mul(v[0], w[k * size]);
-        HK_UNROLL for (int i = 1; i < size; i++) sum = v_fma(v[i], w[k * size + i], sum);
-        if (whole) v_store(y + k * y_step + t, sum);
-        else v_store_n(y + k * y_step + t, sum, lanes);
-      }
-    }
+    int64_t t = 0;
+    HK_ROLLED for (; t + turns * HK_VW <= a->count; t += turns * HK_VW)
+      HK_UNROLL for (int u = 0; u < turns; u++) square_vector(size, true, &h, w, x + t + u * HK_VW, y + t + u * HK_VW, HK_VW);
+    for (; turns > 1 && t + HK_VW <= a->count; t += HK_VW) square_vector(size, true, &h, w, x + t, y + t, HK_VW);
+    if (t < a->count) square_vector(size, false, &h, w, x + t, y + t, a->count - t);
   }
 }
 
-HK_INLINE void planes(const int inputs, const hk_point_args *a) {
-  const int held = HK_VREGS >= 32 ? 4 : 3;
-  if (a->shape->fused) planes_all(inputs, true, a);
-  else if (inputs <= held && a->shape->outputs == inputs) planes_square(inputs <= held ? inputs : 1, a);
-  else planes_all(inputs, false, a);
-}
-
-#define POINT_INPUTS(n)                                                       \
-  static __attribute__((noinline)) void point_##n(const hk_point_args *a) {   \
-    if (a->shape->way == HK_POINT_LINES) lines(n, a);                         \
-    else planes(n, a);                                                        \
-  }
-#define POINT_WOVEN(n)                                                        \
-  static __attribute__((noinline)) void woven_##n(const hk_point_args *a) {   \
-    switch (a->shape->phases) {                                               \
-      case 1: woven(n, 1, a); return;                                         \
-      case 2: woven(n, 2, a); return;                                         \
-      case 3: woven(n, 3, a); return;                                         \
-      default: woven(n, 4, a); return;                                        \
-    }                                                                         \
-  }
+/* functions of their own: what one way needs at its entry the others would wait for */
+#define POINT_INPUTS(n)                                                                                     \
+  static __attribute__((noinline)) void lines_##n(const hk_point_args *a) { lines(n, false, a); }           \
+  static __attribute__((noinline)) void lines_fused_##n(const hk_point_args *a) { lines(n, true, a); }      \
+  static __attribute__((noinline)) void planes_##n(const hk_point_args *a) { planes(n, false, a); }         \
+  static __attribute__((noinline)) void planes_fused_##n(const hk_point_args *a) { planes(n, true, a); }
+#define POINT_WOVEN(n)                                                                                      \
+  static __attribute__((noinline)) void woven_##n(const hk_point_args *a) { woven(n, false, a); }           \
+  static __attribute__((noinline)) void woven_fused_##n(const hk_point_args *a) { woven(n, true, a); }
+#define POINT_SQUARES(n) static __attribute__((noinline)) void squares_##n(const hk_point_args *a) { squares(n, a); }
+POINT_SQUARES(1) POINT_SQUARES(2) POINT_SQUARES(3) POINT_SQUARES(4)
 POINT_INPUTS(1) POINT_INPUTS(2) POINT_INPUTS(3) POINT_INPUTS(4) POINT_INPUTS(5) POINT_INPUTS(6) POINT_INPUTS(7) POINT_INPUTS(8)
 POINT_WOVEN(1) POINT_WOVEN(2) POINT_WOVEN(3) POINT_WOVEN(4) POINT_WOVEN(5) POINT_WOVEN(6) POINT_WOVEN(7) POINT_WOVEN(8)
 #if MR > 8
@@ -199,18 +206,21 @@ POINT_INPUTS(9) POINT_INPUTS(10)
 POINT_INPUTS(11) POINT_INPUTS(12) POINT_INPUTS(13) POINT_INPUTS(14) POINT_INPUTS(15) POINT_INPUTS(16)
 #endif
 
-void HK_NAME(const void *args) {
-  static void (*const inputs[])(const hk_point_args *) = {
-      point_1, point_2, point_3, point_4, point_5, point_6, point_7, point_8,
-#if MR > 8
-      point_9, point_10,
-#endif
 #if MR > 10
-      point_11, point_12, point_13, point_14, point_15, point_16,
+#define POINT_ALL(way) {way##1, way##2, way##3, way##4, way##5, way##6, way##7, way##8, way##9, way##10, way##11, way##12, way##13, way##14, way##15, way##16}
+#elif MR > 8
+#define POINT_ALL(way) {way##1, way##2, way##3, way##4, way##5, way##6, way##7, way##8, way##9, way##10}
+#else
+#define POINT_ALL(way) {way##1, way##2, way##3, way##4, way##5, way##6, way##7, way##8}
 #endif
-  };
-  static void (*const weave[])(const hk_point_args *) = {woven_1, woven_2, woven_3, woven_4, woven_5, woven_6, woven_7, woven_8};
+
+void HK_NAME(const void *args) {
+  static void (*const table[][MR])(const hk_point_args *) = {
+      [HK_POINT_LINES * 2] = POINT_ALL(lines_), [HK_POINT_LINES * 2 + 1] = POINT_ALL(lines_fused_),
+      [HK_POINT_WOVEN * 2] = {woven_1, woven_2, woven_3, woven_4, woven_5, woven_6, woven_7, woven_8},
+      [HK_POINT_WOVEN * 2 + 1] = {woven_fused_1, woven_fused_2, woven_fused_3, woven_fused_4, woven_fused_5, woven_fused_6, woven_fused_7, woven_fused_8},
+      [HK_POINT_PLANES * 2] = POINT_ALL(planes_), [HK_POINT_PLANES * 2 + 1] = POINT_ALL(planes_fused_),
+      [HK_POINT_SQUARES * 2] = {squares_1, squares_2, squares_3, squares_4}};
   const hk_point_args *a = args;
-  if (a->shape->way == HK_POINT_WOVEN) weave[a->shape->inputs - 1](a);
-  else inputs[a->shape->inputs - 1](a);
+  table[a->shape->way * 2 + a->shape->fused][a->shape->inputs - 1](a);
 }
