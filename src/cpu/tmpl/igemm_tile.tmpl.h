@@ -20,6 +20,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
 #endif
   const hk_igemm_line *line = r->line;
   const float *const *rows = line ? NULL : r->rows + m0;
+  bool open = !(flags & HK_IGEMM_RESUME);
   for (int64_t t = 0; t < r->segments; t++) {
     const float *x[HK_MR];
     if (line) {
@@ -35,15 +36,26 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
       if (!live) continue;
     }
     const float *f = r->f + r->seg[t] * NR;
+    int64_t c = -channels;
+    if (open) {
+#define HK_OPEN
+#include "igemm_step.tmpl.h"
+#undef HK_OPEN
+      open = false, c++, f += NR;
+    }
 #ifdef HK_AHEAD
     if (__builtin_expect(ahead, 0)) {
+      HK_ROLLED for (; c < 0; c++, f += NR) {
 #define HK_NEXT (8 * NR)
-#include "igemm_steps.tmpl.h"
+#include "igemm_step.tmpl.h"
 #undef HK_NEXT
+      }
       continue;
     }
 #endif
-#include "igemm_steps.tmpl.h"
+    HK_ROLLED for (; c < 0; c++, f += NR) {
+#include "igemm_step.tmpl.h"
+    }
   }
   if (flags & HK_IGEMM_SUSPEND) {
     float *to = r->partial + m0 * NR;

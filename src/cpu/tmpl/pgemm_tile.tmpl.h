@@ -17,16 +17,29 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0
   const int64_t b_step = r->b_step;
   const bool ahead = m0 == 0 && r->ahead;
   const float *tile = r->a + m0 * r->depth;
+  bool open = !(flags & HK_IGEMM_RESUME);
   for (int64_t t = 0; t < r->segments; t++) {
     const float *a = tile + r->seg[t].at * HK_MR;
     const float *b = r->seg[t].b + pixel;
-    const int64_t count = r->seg[t].count;
-    if (__builtin_expect(ahead, 0)) { /* the first tile of a strip asks for the strip that follows */
+    int64_t i = r->seg[t].count;
+    if (open && i > 0) {
+#define HK_OPEN
 #define HK_NEXT NR
-#include "pgemm_steps.tmpl.h"
+#include "pgemm_step.tmpl.h"
 #undef HK_NEXT
+#undef HK_OPEN
+      open = false, i--, a += HK_MR, b += b_step;
+    }
+    if (__builtin_expect(ahead, 0)) { /* the first tile of a strip asks for the strip that follows */
+      HK_ROLLED for (; i > 0; i--, a += HK_MR, b += b_step) {
+#define HK_NEXT NR
+#include "pgemm_step.tmpl.h"
+#undef HK_NEXT
+      }
     } else {
-#include "pgemm_steps.tmpl.h"
+      HK_ROLLED for (; i > 0; i--, a += HK_MR, b += b_step) {
+#include "pgemm_step.tmpl.h"
+      }
     }
   }
   if (flags & HK_IGEMM_SUSPEND) {

@@ -1,6 +1,5 @@
-/* The steps of one segment of a pgemm tile: count of them, from a and b on. HK_NEXT: the pixels that lie so far behind
- * those in use are asked for. */
-      HK_ROLLED for (int64_t i = count; i > 0; i--, a += HK_MR, b += b_step) {
+        /* One step of a pgemm tile: pixels at b, weights at a. HK_OPEN: the sums begin with it. HK_NEXT: the pixels that lie so far behind
+         * those in use are asked for. */
         v_f32 p[HK_NV];
         HK_UNROLL for (int v = 0; v < HK_NV; v++) {
           p[v] = v_load(b + v * HK_VW);
@@ -13,6 +12,9 @@
         }
         HK_UNROLL for (int m = 0; m < HK_MR; m++) {
           const v_f32 w = v_bcast(a + m);
+#ifdef HK_OPEN
+          HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = first_product(w, p[v]);
+#else
           HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(w, p[v], acc[m][v]);
+#endif
         }
-      }

@@ -1,5 +1,5 @@
-    /* The steps of one segment of an igemm tile, from f on. HK_NEXT: weights that lie so far behind those in use are asked for. */
-    HK_ROLLED for (int64_t c = -channels; c < 0; c++, f += NR) {
+      /* One step of an igemm tile: channel c of the rows x, and its weights at f. HK_OPEN: the sums begin with it. HK_NEXT: weights that lie so
+       * far behind those in use are asked for. */
       v_f32 b[HK_NV];
       HK_UNROLL for (int v = 0; v < HK_NV; v++) {
         b[v] = v_load(f + v * HK_VW);
@@ -12,6 +12,9 @@
       }
       HK_UNROLL for (int m = 0; m < HK_MR; m++) {
         const v_f32 a = v_bcast(x[m] + c);
+#ifdef HK_OPEN
+        HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = first_product(a, b[v]);
+#else
         HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(a, b[v], acc[m][v]);
+#endif
       }
-    }
