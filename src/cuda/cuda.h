@@ -97,15 +97,36 @@ typedef struct hk_cu_igemm_state {
   int64_t blocks;
 } hk_cu_igemm_state;
 size_t hk_cu_igemm_filter_bytes(const hk_cu_row *r, const hk_geom *g);
-/* channels: of a group that the filters have (g may be padded). fold: hk_cu_relay_fold of the problem, or 0. unaligned: y and c may
- * lie at any element address. */
-hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, int64_t channels,
-                            int64_t fold, bool unaligned);
+/* How the filters differ from the geometry that the kernel sees: its channels may be padded, hold taps, or belong to several groups. */
+typedef struct hk_cu_filters {
+  int64_t groups;             /* of the filters themselves, as many or more */
+  int64_t channels;           /* of the kernel's group that the filters have */
+  int64_t fold[3], fold_run;  /* taps that are channels (0: none), and what one of them takes; 0: taps are the innermost */
+} hk_cu_filters;
+/* unaligned: y and c may lie at any element address. */
+hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *filters,
+                            bool unaligned);
 void hk_cu_igemm_free(hk_cu_igemm_state *s);
 /* f: raw filters on the device (offset added); to: hk_cu_igemm_filter_bytes. */
 hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream);
 /* call->f points to packed filters. */
 hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, const void *slopes);
+
+/* join.c: several groups as one, with zeros between them: how many, 1 where that gains nothing or cannot be mended; the geometry. */
+int64_t hk_cu_join_count(const hk_geom *g, const hk_epi *e, bool unaligned);
+hk_geom hk_cu_join(const hk_geom *g, int64_t count);
+
+/* gather.c: x laid out window by window where windows do not overlap, for few channels or strides beyond the copy engine's */
+typedef struct hk_cu_gather_state {
+  hk_cu_kernel kernel;
+  hk_cu_gather params;
+} hk_cu_gather_state;
+bool hk_cu_gather_takes(const hk_geom *g);
+/* The geometry that the kernel sees then, and how the filters go with it. */
+hk_geom hk_cu_gather_geom(const hk_geom *g);
+hk_cu_filters hk_cu_gather_filters(const hk_geom *g);
+hk_status hk_cu_gather_build(hk_cu_gather_state *s, const hk_geom *g);
+hk_status hk_cu_gather_run(const hk_cu_gather_state *s, const void *x, void *to, void *stream);
 
 /* relay.c: x laid out anew in workspace, for a geometry that the copy engine can walk */
 typedef struct hk_cu_relay_state {
@@ -114,8 +135,7 @@ typedef struct hk_cu_relay_state {
   hk_cu_relay params;
   int64_t blocks;
 } hk_cu_relay_state;
-/* Channels of one tap in the folded runs of the geometry that hk_cu_relay_takes makes; 0 when it does not fold. */
-int64_t hk_cu_relay_fold(const hk_geom *g);
+hk_cu_filters hk_cu_relay_filters(const hk_geom *g);
 bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why);
 hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g);
 hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, void *stream);
@@ -139,6 +159,9 @@ typedef struct hk_cu_direct_state {
 hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
 /* The rest of the epilogue over sums that lie in call->x with these strides, scaled and biased. */
 hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e, const hk_strides *sums);
+/* Every NaN of y computed again, where kernels multiply zeros or parts by an Inf: a dense, aligned y, no functions of the caller's. */
+bool hk_cu_mend_takes(const hk_geom *g, const hk_epi *e, bool unaligned);
+hk_status hk_cu_mend_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
 void hk_cu_direct_free(hk_cu_direct_state *s);
 hk_status hk_cu_direct_run(const hk_cu_direct_state *s, const hk_cu_call *call, const void *slopes, const int32_t *f_zeros);
 #endif

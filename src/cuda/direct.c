@@ -29,6 +29,28 @@ hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_e
   return hk_cu_kernel_find("direct", "hk_direct_staged", 0, &s->kernel);
 }
 
+/* y without gaps, its channels or its pixels innermost. */
+static bool dense(const hk_geom *g, const hk_strides *s) {
+  const bool inner = s->channel == 1;
+  int64_t step = inner ? g->y_channels : 1;
+  for (int d = 2; d >= 0; --d) {
+    if (g->out[d] > 1 && s->at[d] != step) return false;
+    step *= g->out[d];
+  }
+  return (inner || s->channel == step) && (g->groups == 1 || s->group == g->k * s->channel) && (g->n == 1 || s->outer == g->y_channels * g->pixels);
+}
+
+bool hk_cu_mend_takes(const hk_geom *g, const hk_epi *e, bool unaligned) {
+  const bool real = g->y_type == HK_F32 || g->y_type == HK_F16 || g->y_type == HK_BF16;
+  return real && g->acc_type == HK_F32 && !unaligned && !e->e.gate && !e->e.cuda_user && !e->e.cuda_user2 && !e->e.cuda_store && dense(g, &g->y);
+}
+
+hk_status hk_cu_mend_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
+  params_make(s, g, e);
+  s->blocks = hk_min64(hk_ceil_div(s->params.outputs * (int64_t)hk_type_bytes(g->y_type), 256 * 16), 132 * 8);
+  return hk_cu_kernel_find("direct", "hk_mend", 0, &s->kernel);
+}
+
 void hk_cu_direct_free(hk_cu_direct_state *s) {
   if (s->lib) hk_cu()->lib_unload(s->lib);
   s->lib = NULL;

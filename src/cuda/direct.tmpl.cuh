@@ -112,27 +112,30 @@ HK_DEV REAL NAME(value)(const hk_cu_direct *P, hk_cu_at at, hk_cu_i64 group, hk_
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(256) NAME(hk_direct)(const __grid_constant__ hk_cu_direct P) {
-  const hk_cu_geom *g = &P.g;
-  const hk_cu_i64 step = (hk_cu_i64)gridDim.x * blockDim.x;
-  for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x; i < P.outputs; i += step) {
-    hk_cu_at at;
-    const hk_cu_i64 group = NAME(place)(&P, i, &at), k = at.k - group * g->kg;
-    const REAL v = NAME(value)(&P, at, group, k);
-    REAL partner = 0;
-    if (P.e.gate) {
-      const hk_cu_i64 pk = at.k + g->groups * g->kg / 2, pg = pk / g->kg;
-      partner = NAME(value)(&P, at, pg, pk - pg * g->kg);
-    }
-#if IS_INT
-    if (g->y_type == HK_CU_S32) {
-      const hk_cu_i64 yo = g->y.offset + channel_offset(g, &g->y, 0, group, k) + pixel_offset(&g->y, at.n, at.p);
-      ((int *)P.e.y)[yo] = (int)v;
-      continue;
-    }
-#endif
-    NAME(finish)(&P, at, group, k, v, partner);
+/* Output i from its first product to its place in y. */
+HK_DEV void NAME(output)(const hk_cu_direct *P, hk_cu_i64 i) {
+  const hk_cu_geom *g = &P->g;
+  hk_cu_at at;
+  const hk_cu_i64 group = NAME(place)(P, i, &at), k = at.k - group * g->kg;
+  const REAL v = NAME(value)(P, at, group, k);
+  REAL partner = 0;
+  if (P->e.gate) {
+    const hk_cu_i64 pk = at.k + g->groups * g->kg / 2, pg = pk / g->kg;
+    partner = NAME(value)(P, at, pg, pk - pg * g->kg);
   }
+#if IS_INT
+  if (g->y_type == HK_CU_S32) {
+    const hk_cu_i64 yo = g->y.offset + channel_offset(g, &g->y, 0, group, k) + pixel_offset(&g->y, at.n, at.p);
+    ((int *)P->e.y)[yo] = (int)v;
+    return;
+  }
+#endif
+  NAME(finish)(P, at, group, k, v, partner);
+}
+
+extern "C" __global__ void __launch_bounds__(256) NAME(hk_direct)(const __grid_constant__ hk_cu_direct P) {
+  const hk_cu_i64 step = (hk_cu_i64)gridDim.x * blockDim.x;
+  for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x; i < P.outputs; i += step) NAME(output)(&P, i);
 }
 
 #undef SUM

@@ -30,11 +30,13 @@ static bool rows_vector(const hk_geom *g, const hk_strides *s, int64_t channels_
   return g->groups == 1 || channels_a_group % 8 == 0;
 }
 
-static void pack_make(hk_cu_pack *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e) {
+static void pack_make(hk_cu_pack *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *f) {
   memset(p, 0, sizeof *p);
   p->view = (hk_cu_view){0, g->f.group, g->f.outer, g->f.channel, {g->f.at[0], g->f.at[1], g->f.at[2]}};
-  p->cg = g->c, p->kg = g->k;
-  for (int d = 0; d < 3; ++d) p->win[d] = g->win[d];
+  p->cg = f->channels, p->kg = g->k;
+  p->fold = (int)(f->fold[0] * f->fold[1] * f->fold[2]), p->fold_run = (int)f->fold_run;
+  if (f->groups != g->groups) p->join_c = (int)(f->channels * g->groups / f->groups), p->join_k = (int)(g->k * g->groups / f->groups);
+  for (int d = 0; d < 3; ++d) p->win[d] = g->win[d], p->fold_win[d] = (int)f->fold[d];
   p->bn = row->bn;
   p->group_tiles_n = (int)hk_ceil_div(g->k, row->bn);
   p->k_blocks = (int)k_blocks(row, g);
@@ -118,8 +120,8 @@ static hk_status grid(hk_cu_igemm_state *s) {
   return HK_OK;
 }
 
-hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, int64_t channels,
-                            int64_t fold, bool unaligned) {
+hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *filters,
+                            bool unaligned) {
   hk_cu_map map;
   char why[HK_CU_REASON];
   memset(s, 0, sizeof *s);
@@ -147,9 +149,7 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   p->k_inner = g->y.channel == 1;
   p->vector = !unaligned && rows_vector(g, &g->y, g->k) && (!e->e.residual || rows_vector(g, &e->c, g->k));
   wide_make(p, row, g, e, unaligned);
-  pack_make(&s->packing, row, g, e);
-  s->packing.cg = channels;
-  if (fold) s->packing.fold_run = (int)fold, s->packing.fold = (int)(g->c / fold);
+  pack_make(&s->packing, row, g, e, filters);
   const bool user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
   hk_status status = user ? hk_cu_user_kernel(row->name, &e->e, hk_cu_row_shared(row), &s->lib, &s->kernel)
                           : hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);

@@ -26,16 +26,24 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
       live = P.kg / 2;
     }
     const hk_cu_i64 tap = kb % taps;
-    hk_cu_i64 c = kb / taps * run + e, s = tap % P.win[2];
-    if (P.fold_run) {
-      s = c / P.fold_run;
-      c = s < P.fold ? c - s * P.fold_run : P.cg;
+    hk_cu_i64 c = kb / taps * run + e, s = tap % P.win[2], r = tap / P.win[2] % P.win[1], t = tap / P.win[2] / P.win[1], part = 0;
+    if (P.fold) {
+      const hk_cu_i64 folded = P.fold_run ? c / P.fold_run : c % P.fold;
+      c = folded >= P.fold ? P.cg : P.fold_run ? c - folded * P.fold_run : c / P.fold;
+      s = folded % P.fold_win[2];
+      if (P.fold_win[1] > 1) r = folded / P.fold_win[2] % P.fold_win[1];
+      if (P.fold_win[0] > 1) t = folded / P.fold_win[2] / P.fold_win[1];
     }
     float v = 0.0f;
-    if (k < live && c < P.cg) {
+    bool lives = k < live && c < P.cg;
+    if (P.join_k && lives) {
+      part = k / P.join_k;
+      lives = c / P.join_c == part;
+      k -= part * P.join_k, c -= part * P.join_c, part += group * (P.kg / P.join_k - 1);
+    }
+    if (lives) {
       if (P.gate && row % 16 >= 8) k += P.kg / 2;
-      const hk_cu_i64 r = tap / P.win[2] % P.win[1], t = tap / P.win[2] / P.win[1];
-      v = load_f32(P.f, P.view.offset + P.view.group * group + P.view.outer * k + P.view.channel * c +
+      v = load_f32(P.f, P.view.offset + P.view.group * (group + part) + P.view.outer * k + P.view.channel * c +
                             P.view.at[0] * t + P.view.at[1] * r + P.view.at[2] * s, P.f_type);
     }
     const int piece = e * bytes / 16;

@@ -108,6 +108,19 @@ typedef struct hk_cu_relay {
   hk_cu_divisor by_span[3], by_pieces, by_groups, by_pixels; /* pieces: of 16 bytes in a run */
 } hk_cu_relay;
 
+/* x laid out window by window: to[n][out][run], where a run holds a window's taps and channels, the contiguous ones innermost, and
+ * zeros where the window leaves x and behind its last value. */
+typedef struct hk_cu_gather {
+  const void *x;
+  void *to;
+  hk_cu_view view;                   /* of x */
+  hk_cu_i64 pieces;                  /* of 16 bytes in all */
+  int live;                          /* values of a window */
+  int taps_inner;                    /* taps innermost, else channels */
+  int in[3], stride[3], lo[3], dil[3];
+  hk_cu_divisor by_run, by_out[3], by_win[3], by_inner; /* run: in pieces; inner: taps or channels */
+} hk_cu_gather;
+
 /* State and x of a stateful 1D plan one behind the other: to[n][channel][position] or to[n][position][channel], and the state after
  * the block, [n][channel][past]. x is copied in rows, [n][part][outer][inner], inner innermost; inner is cut into segments. */
 typedef struct hk_cu_state {
@@ -134,7 +147,9 @@ typedef struct hk_cu_pack {
   int bn, group_tiles_n, k_blocks;
   int gate;                          /* columns of a 32-chunk: 16 channels, then their 16 partners */
   int parts;                         /* 2: the high part rounded to tf32, then the rest */
-  int fold, fold_run;                /* not 0: channel c of the images is channel c % fold_run of tap c / fold_run < fold of the last dimension */
+  int fold, fold_run, fold_win[3];   /* fold not 0: a channel of the images is one of `fold` taps, a window of fold_win, of one channel: tap
+                                      * c / fold_run and channel c % fold_run, or with fold_run 0 channel c / fold and tap c % fold */
+  int join_c, join_k;                /* not 0: channels of the filters' own groups, of which cg and kg hold several; zeros between them */
 } hk_cu_pack;
 
 #endif

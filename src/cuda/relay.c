@@ -48,7 +48,9 @@ static hk_geom relaid(const hk_geom *g) {
   return to;
 }
 
-int64_t hk_cu_relay_fold(const hk_geom *g) { return folds(g) ? padded(g) : 0; }
+hk_cu_filters hk_cu_relay_filters(const hk_geom *g) {
+  return folds(g) ? (hk_cu_filters){g->groups, g->c, {1, 1, g->win[2]}, padded(g)} : (hk_cu_filters){.groups = g->groups, .channels = g->c};
+}
 
 bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) {
   hk_cu_map map;

@@ -1,6 +1,6 @@
 /* Implicit GEMM on the tensor cores of Hopper GPUs, pixels by the copy engine: see docs/cuda.md. Two algorithms: wgmma
- * walks x where it lies; wgmma_relaid first lays x out channels-last in the workspace, for every x that the copy engine
- * cannot walk. Each offers the tile that the cost model of src/cuda/rows.c likes best; every other tile is a variation. */
+ * walks x where it lies; wgmma_relaid first lays x out channels-last (or window by window, gather.c) in the workspace, for every x that the
+ * copy engine cannot walk. Both join narrow groups (join.c). Each offers the tile that the cost model of src/cuda/rows.c likes best; every other tile is a variation. */
 #include "plan/cuda.h"
 
 #include <stdio.h>
@@ -11,33 +11,56 @@ enum { BM, BN, STAGES, CM, CN, SPLIT, PARTS, TURNS };
 typedef struct own_state {
   hk_cu_igemm_state igemm;
   hk_cu_relay_state relay;
+  hk_cu_gather_state gather;
+  hk_cu_direct_state mend;
   size_t x_bytes;      /* of the relaid x at the start of the workspace */
-  bool relaid;
+  size_t packed_bytes; /* of filters, before the raw ones that mend reads */
+  bool relaid, gathered, mended;
 } own_state;
 
-/* What the kernel sees: the task's geometry, or that of the relaid x. */
+/* What the kernel sees: the task's geometry with its groups joined, or that of the relaid x. */
 typedef struct sight {
-  hk_geom g;
+  hk_geom from, g;     /* joined; and laid out */
+  hk_cu_filters filters;
   size_t x_bytes;
-  bool relaid;
+  bool relaid, gathered, joined;
 } sight;
 
 static bool look(const hk_task *t, const hk_algo *algo, sight *s, char *why) {
+  const int64_t joined = hk_cu_join_count(&t->geom, &t->epi, t->options.unaligned);
   hk_cu_map map;
-  s->g = t->geom;
+  s->g = s->from = hk_cu_join(&t->geom, joined);
+  s->filters = (hk_cu_filters){.groups = t->geom.groups, .channels = s->from.c};
   s->x_bytes = 0;
+  s->joined = joined > 1;
   s->relaid = algo == &hk_algo_wgmma_relaid;
-  if (!s->relaid) return hk_cu_map_make(&t->geom, &map, why);
-  if (!hk_cu_relay_takes(&t->geom, &s->g, &s->x_bytes, why)) return false;
+  s->gathered = s->relaid && hk_cu_gather_takes(&s->from);
+  if (!s->relaid) return hk_cu_map_make(&s->g, &map, why);
+  if (s->gathered) {
+    s->g = hk_cu_gather_geom(&s->from);
+    s->filters = hk_cu_gather_filters(&s->from);
+    s->x_bytes = (size_t)(s->g.x.outer * s->g.n) * hk_type_bytes(s->g.x_type);
+    if (!hk_cu_map_make(&s->g, &map, why)) return false;
+  } else {
+    if (!hk_cu_relay_takes(&s->from, &s->g, &s->x_bytes, why)) return false;
+    s->filters = hk_cu_relay_filters(&s->from);
+    s->filters.groups = t->geom.groups;
+  }
   s->x_bytes = (size_t)hk_round_up((int64_t)s->x_bytes, 128);
   return true;
+}
+
+/* Zeros between joined groups and the low part of a number that has none (1 = 1 + 0) make an Inf of x a NaN. */
+static bool mends(const hk_task *t, const sight *s, const hk_cu_row *r) {
+  return s->joined || (r->parts == 2 && hk_cu_mend_takes(&t->geom, &t->epi, t->options.unaligned));
 }
 
 static void fill(const hk_task *t, const sight *s, const hk_cu_row *r, int processors, hk_decision *d) {
   const int64_t knob[] = {hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc};
   for (int i = 0; i < HK_COUNT(knob); ++i) d->knob[i] = knob[i];
-  /* the pass over x: a launch, and x read and written at about 4.5 TB/s */
-  d->predicted_s = hk_cu_row_seconds(r, &s->g, &t->epi, processors) + (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / 4.5e12 : 0);
+  /* the pass over x: a launch, and x read and written at about 4.5 TB/s, value by value at a third of that; the pass over y likewise */
+  d->predicted_s = hk_cu_row_seconds(r, &s->g, &t->epi, processors) + (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / (s->gathered ? 1.5e12 : 4.5e12) : 0);
+  if (mends(t, s, r)) d->predicted_s += 2e-6 + (double)(t->geom.gm * t->geom.y_channels) * (double)hk_type_bytes(t->geom.y_type) / 4.5e12;
   d->workspace_bytes = s->x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(r, &s->g));
 }
 
@@ -115,13 +138,15 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
-/* Raw filters on the device, then the packing kernel. */
+/* Raw filters on the device, then the packing kernel; the raw ones are kept where sums are mended. */
 static hk_status pack(hk_plan *plan, const sight *sight, own_state *own, hk_cu_weights *w) {
   const hk_geom *g = &plan->task.geom;
   hk_cu_buffer raw = {0};
   int64_t shift = 0;
-  hk_status s = hk_cu_buffer_make(&w->f, NULL, hk_cu_igemm_filter_bytes(own->igemm.row, &sight->g));
-  if (!s) s = hk_cu_filters_make(&raw, g, plan->raw_f, &shift);
+  hk_status s = hk_cu_filters_make(&raw, g, plan->raw_f, &shift);
+  if (!s) s = hk_cu_buffer_make(&w->f, NULL, own->packed_bytes + (own->mended ? raw.bytes : 0));
+  if (!s && own->mended) s = hk_cu_copy((char *)w->f.data + own->packed_bytes, raw.data, raw.bytes);
+  w->f_shift = shift;
   if (!s) s = hk_cu_igemm_pack(&own->igemm, (const char *)raw.data + shift * (int64_t)hk_type_bytes(g->f_type), w->f.data, NULL);
   if (!s) s = hk_cu_check(hk_cu()->ctx_sync(), "packing filters");
   hk_cu_buffer_free(&raw);
@@ -138,13 +163,15 @@ static hk_status build(hk_plan *plan) {
   own_state *own = plan->own = hk_alloc_zero(sizeof *own);
   if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!row || !look(t, plan->decision.algo, &sight, why)) return hk_fail(HK_UNSUPPORTED, "no such wgmma tile for this problem");
-  own->relaid = sight.relaid;
+  own->relaid = sight.relaid, own->gathered = sight.gathered, own->mended = mends(t, &sight, row);
   own->x_bytes = sight.x_bytes;
+  own->packed_bytes = hk_cu_igemm_filter_bytes(row, &sight.g);
   /* a batch-invariant decision was made for one image */
   plan->decision.workspace_bytes = sight.x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(row, &sight.g));
-  hk_status s = hk_cu_igemm_build(&own->igemm, row, &sight.g, &t->epi, t->geom.c,
-                                  own->relaid ? hk_cu_relay_fold(&t->geom) : 0, t->options.unaligned);
-  if (!s && own->relaid) s = hk_cu_relay_build(&own->relay, &t->geom);
+  hk_status s = hk_cu_igemm_build(&own->igemm, row, &sight.g, &t->epi, &sight.filters, t->options.unaligned);
+  if (!s && own->gathered) s = hk_cu_gather_build(&own->gather, &sight.from);
+  else if (!s && own->relaid) s = hk_cu_relay_build(&own->relay, &sight.from);
+  if (!s && own->mended) s = hk_cu_mend_build(&own->mend, &t->geom, &t->epi);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
   if (!s && t->f_now && !hk_plan_shares(plan)) s = pack(plan, &sight, own, w);
   /* tf32 keeps 11 of f32's 24 bits of each operand: two roundings of 2^-11 against eps = 2^-23. Split f32 loses the product of
@@ -162,7 +189,8 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   hk_status s = HK_OK;
   c.chained = own->relaid || !plan->task.f_now;
   if (own->relaid) {
-    s = hk_cu_relay_run(&own->relay, call->x, call->workspace, call->stream);
+    s = own->gathered ? hk_cu_gather_run(&own->gather, call->x, call->workspace, call->stream)
+                      : hk_cu_relay_run(&own->relay, call->x, call->workspace, call->stream);
     c.x = call->workspace;
   }
   if (plan->task.f_now) {
@@ -171,7 +199,13 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
     c.f = call->workspace + own->x_bytes;
     s = hk_cu_igemm_pack(&own->igemm, call->f, call->workspace + own->x_bytes, call->stream);
   }
-  return s ? s : hk_cu_igemm_run(&own->igemm, &c, w->slopes.data);
+  if (!s) s = hk_cu_igemm_run(&own->igemm, &c, w->slopes.data);
+  /* a residual in y's own place is gone by now */
+  if (s || !own->mended || (c.c && c.c == c.y)) return s;
+  c.x = call->x;
+  c.f = call->f;
+  if (plan->task.f_now) c.f = (const char *)w->f.data + own->packed_bytes + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
+  return hk_cu_direct_run(&own->mend, &c, w->slopes.data, NULL);
 }
 
 static void destroy(hk_plan *plan) {

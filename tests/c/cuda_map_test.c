@@ -158,7 +158,7 @@ static void folded(void) {
     hk_cu_map m;
     size_t bytes;
     char why[HK_CU_REASON];
-    const int64_t run = hk_cu_relay_fold(&g), width = (g.out[2] - 1) * g.stride[2] + g.win[2];
+    const int64_t run = hk_cu_relay_filters(&g).fold_run, width = (g.out[2] - 1) * g.stride[2] + g.win[2];
     CHECK(run >= g.c && run % 8 == 0, "case %d does not fold", i);
     CHECK(hk_cu_relay_takes(&g, &to, &bytes, why) && hk_cu_map_make(&to, &m, why), "case %d: %s", i, why);
     CHECK(to.c == run * g.win[2] && to.win[2] == 1 && to.taps * g.win[2] == g.taps && to.gm == g.gm, "case %d", i);
@@ -174,7 +174,52 @@ static void folded(void) {
   }
   const hk_geom even = make((hk_conv_desc){.rank = 2, .n = 2, .c = 64, .k = 8, .in = {9, 9}, .window = {3, 3}});
   const hk_geom wide = make((hk_conv_desc){.rank = 2, .n = 2, .c = 67, .k = 8, .in = {9, 9}, .window = {3, 3}, .dilation = {1, 2}});
-  CHECK(!hk_cu_relay_fold(&even) && !hk_cu_relay_fold(&wide), "full runs and dilated windows do not fold");
+  CHECK(!hk_cu_relay_filters(&even).fold_run && !hk_cu_relay_filters(&wide).fold_run, "full runs and dilated windows do not fold");
+}
+
+/* Which groups are multiplied together, and that joining changes no element's place. */
+static void joined(void) {
+  static const struct { hk_conv_desc d; int64_t count; } cases[] = {
+      {{.rank = 2, .n = 2, .c = 512, .k = 512, .groups = 32, .in = {14, 14}, .window = {3, 3}}, 4},
+      {{.rank = 2, .n = 2, .c = 96, .k = 96, .groups = 3, .in = {14, 14}, .window = {3, 3}}, 3},
+      {{.rank = 2, .n = 2, .c = 256, .k = 256, .groups = 4, .in = {14, 14}, .window = {3, 3}}, 1},
+      {{.rank = 2, .n = 2, .c = 64, .k = 64, .groups = 64, .in = {14, 14}, .window = {3, 3}}, 1},
+      {{.rank = 1, .n = 2, .c = 64, .k = 128, .groups = 8, .in = {30}, .window = {3}}, 4},
+  };
+  const hk_epi none = {.any = false}, sum = {.e = {.residual = HK_RESIDUAL_AFTER}};
+  for (int i = 0; i < HK_COUNT(cases); ++i) {
+    const hk_geom g = make(cases[i].d);
+    const int64_t count = hk_cu_join_count(&g, &none, false);
+    const hk_geom to = hk_cu_join(&g, count);
+    CHECK(count == cases[i].count, "case %d: %lld groups joined", i, (long long)count);
+    CHECK(to.c * to.groups == g.c * g.groups && to.k * to.groups == g.k * g.groups && to.gk == to.c * g.taps, "case %d", i);
+    CHECK(to.x.group == to.c * g.x.channel && to.y.group == to.k * g.y.channel, "case %d: groups lie elsewhere", i);
+    CHECK(hk_cu_join_count(&g, &sum, false) == 1 && hk_cu_join_count(&g, &none, true) == 1, "case %d: what cannot be mended is joined", i);
+  }
+}
+
+/* Windows laid out one by one: a plain matrix, each of x's elements at most once. */
+static void gathered(void) {
+  static const struct { hk_conv_desc d; bool takes; } cases[] = {
+      {{.rank = 2, .n = 2, .c = 3, .k = 8, .in = {32, 48}, .window = {16, 16}, .stride = {16, 16}}, true},
+      {{.rank = 2, .n = 2, .c = 3, .k = 8, .in = {32, 48}, .window = {16, 16}, .stride = {16, 15}}, false},
+      {{.rank = 2, .n = 2, .c = 128, .k = 8, .in = {32, 48}, .window = {2, 2}, .stride = {2, 2}}, false},
+      {{.rank = 2, .n = 2, .c = 128, .k = 8, .in = {32, 48}, .window = {2, 2}, .stride = {2, 9}}, true},
+      {{.rank = 2, .n = 2, .c = 6, .k = 8, .groups = 2, .in = {32, 48}, .window = {2, 2}, .stride = {2, 2}}, false},
+      {{.rank = 1, .n = 3, .c = 5, .k = 8, .in = {60}, .window = {3}, .stride = {5}, .dilation = {2}, .pad_lo = {2}}, true},
+  };
+  for (int i = 0; i < HK_COUNT(cases); ++i) {
+    const hk_geom g = make(cases[i].d);
+    CHECK(hk_cu_gather_takes(&g) == cases[i].takes, "case %d", i);
+    if (!cases[i].takes) continue;
+    const hk_geom to = hk_cu_gather_geom(&g);
+    const hk_cu_filters f = hk_cu_gather_filters(&g);
+    hk_cu_map m;
+    char why[HK_CU_REASON] = "";
+    CHECK(hk_cu_map_make(&to, &m, why) && m.load == HK_CU_LOAD_TILED, "case %d: %s", i, why);
+    CHECK(to.gm == g.gm && to.c >= g.c * g.taps && to.c < g.c * g.taps + 8 && to.c % 8 == 0, "case %d", i);
+    CHECK(f.fold[0] * f.fold[1] * f.fold[2] == g.taps && (f.fold_run == 0 || f.fold_run == g.c), "case %d", i);
+  }
 }
 
 static void divisors(void) {
@@ -227,6 +272,8 @@ int main(void) {
   cropped();
   refusals();
   folded();
+  joined();
+  gathered();
   divisors();
   rows();
   return hk_test_end();
