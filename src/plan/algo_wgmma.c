@@ -139,7 +139,7 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
 }
 
 /* Raw filters on the device, then the packing kernel; the raw ones are kept where sums are mended. */
-static hk_status pack(hk_plan *plan, const sight *sight, own_state *own, hk_cu_weights *w) {
+static hk_status pack(hk_plan *plan, own_state *own, hk_cu_weights *w) {
   const hk_geom *g = &plan->task.geom;
   hk_cu_buffer raw = {0};
   int64_t shift = 0;
@@ -173,7 +173,7 @@ static hk_status build(hk_plan *plan) {
   else if (!s && own->relaid) s = hk_cu_relay_build(&own->relay, &sight.from);
   if (!s && own->mended) s = hk_cu_mend_build(&own->mend, &t->geom, &t->epi);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
-  if (!s && t->f_now && !hk_plan_shares(plan)) s = pack(plan, &sight, own, w);
+  if (!s && t->f_now && !hk_plan_shares(plan)) s = pack(plan, own, w);
   /* tf32 keeps 11 of f32's 24 bits of each operand: two roundings of 2^-11 against eps = 2^-23. Split f32 loses the product of
    * the low parts, 2^-22, and what the tensor cores cut off when they add. */
   if (t->geom.x_type == HK_F32) plan->error_factor = row->parts == 2 ? 4 : 8192;

@@ -184,7 +184,7 @@ static void joined(void) {
       {{.rank = 2, .n = 2, .c = 96, .k = 96, .groups = 3, .in = {14, 14}, .window = {3, 3}}, 3},
       {{.rank = 2, .n = 2, .c = 256, .k = 256, .groups = 4, .in = {14, 14}, .window = {3, 3}}, 1},
       {{.rank = 2, .n = 2, .c = 64, .k = 64, .groups = 64, .in = {14, 14}, .window = {3, 3}}, 1},
-      {{.rank = 1, .n = 2, .c = 64, .k = 128, .groups = 8, .in = {30}, .window = {3}}, 4},
+      {{.rank = 1, .n = 2, .c = 64, .k = 128, .groups = 8, .in = {30}, .window = {3}}, 8},
   };
   const hk_epi none = {.any = false}, sum = {.e = {.residual = HK_RESIDUAL_AFTER}};
   for (int i = 0; i < HK_COUNT(cases); ++i) {
