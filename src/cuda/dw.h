@@ -18,11 +18,12 @@ typedef enum hk_cu_dw_kind {
   HK_DW_PLANE = 7,    /* FMA, channels-first, 3x3, 5x5, 7x7 */
   HK_DW_ROW = 8,      /* FMA, contiguous rows, short filters */
   HK_DW_BAND = 9,     /* tensor cores, channels-last, depthwise 5x5, 7x7 */
-  HK_DW_KINDS = 10
+  HK_DW_BUNDLE = 10,  /* tensor cores, channels-last, 3x3, groups of sixteens of channels */
+  HK_DW_KINDS = 11
 } hk_cu_dw_kind;
 
 /* Knobs, 0 = chosen here. last: run (outputs a thread: 4, 8, 16). first: run (outputs a thread: 8 or 16). toeplitz: run (B: 8, 32, 64; f32 32).
- * slide: rows (of a strip). plane: rows (of a thread). band: run (windows side by side: 4 or 8), rows (of a block). walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
+ * slide: rows (of a strip). plane: rows (of a thread). band: run (windows side by side: 4 or 8), rows (of a block). bundle: slabs (runs of 16 channels of a block), run (columns). walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
 typedef struct hk_cu_dw_knobs { int run, slabs, rows; } hk_cu_dw_knobs;
 
 typedef struct hk_cu_dw_tiling {
@@ -49,6 +50,7 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
 bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_bundle(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_row(const hk_geom *g, const hk_epi *e, hk_cu_dw_tiling *t, char *why);
 /* Channels are neighbours, and runs of v of them start at multiples of v. */
 bool hk_cu_dw_pairs(const hk_strides *s, int v);

@@ -72,6 +72,15 @@ HK_DEV hk_cu_u32 pack_band(const hk_cu_dw *P, hk_cu_i64 i) {
   return word;
 }
 
+/* Word i of the bundle kernel's weights. Columns of the two fragments are dealt so that columns 2t, 2t+1 of both are four neighbours. */
+HK_DEV hk_cu_u32 pack_bundle(const hk_cu_dw *P, hk_cu_i64 i) {
+  const int word = (int)(i & 3), lane = (int)(i >> 2 & 31), tap = (int)((i >> 7) % 9), steps = (int)P->g.cg / 16;
+  const int j = (int)((i >> 7) / 9 % steps), unit = (int)((i >> 7) / 9 / steps), column = lane / 4;
+  const int k = unit * 16 + column / 2 * 4 + word / 2 * 2 + column % 2, c = k / (int)P->g.kg * (int)P->g.cg + j * 16 + word % 2 * 8 + lane % 4 * 2;
+  const pack_tap t = {0, tap / 3, tap % 3};
+  return pack_bits(P, k, c, t) | pack_bits(P, k, c + 1, t) << 16;
+}
+
 extern "C" __global__ void __launch_bounds__(256) hk_dw_pack(const __grid_constant__ hk_cu_dw P) {
   const hk_cu_geom *g = &P.g;
   const hk_cu_i64 step = (hk_cu_i64)gridDim.x * blockDim.x, start = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x;
@@ -88,6 +97,11 @@ extern "C" __global__ void __launch_bounds__(256) hk_dw_pack(const __grid_consta
   if (P.pack == HK_DW_PACK_BANDS) {
     const hk_cu_i64 count = (hk_cu_i64)P.channel_blocks * HK_BAND_CHANNELS * (P.taps_bytes / 4);
     for (hk_cu_i64 i = start; i < count; i += step) ((hk_cu_u32 *)P.packed)[i] = pack_band(&P, i);
+    return;
+  }
+  if (P.pack == HK_DW_PACK_BUNDLE) {
+    const hk_cu_i64 count = (hk_cu_i64)(P.channels / 16) * (g->cg / 16) * 9 * 128;
+    for (hk_cu_i64 i = start; i < count; i += step) ((hk_cu_u32 *)P.packed)[i] = pack_bundle(&P, i);
     return;
   }
   if (P.pack != HK_DW_PACK_TABLE) {

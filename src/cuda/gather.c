@@ -48,6 +48,16 @@ hk_cu_filters hk_cu_gather_filters(const hk_geom *g) {
   return (hk_cu_filters){1, g->c, {g->win[0], g->win[1], g->win[2]}, taps_inner(g) ? 0 : g->c};
 }
 
+/* 16 bytes of a window's row are 16 bytes of x, aligned: the row of taps is contiguous and made of such pieces, and so are all strides. */
+static bool vector(const hk_geom *g) {
+  const int64_t piece = 16 / (int64_t)hk_type_bytes(g->x_type), step = taps_inner(g) ? 1 : g->c;
+  const int64_t all[] = {g->win[2] * step, g->x.at[2] * g->stride[2] * (g->out[2] > 1), g->lo[2] * step, g->x.at[1] * (g->in[1] > 1),
+                         g->x.at[0] * (g->in[0] > 1), g->x.outer * (g->n > 1), taps_inner(g) ? g->x.channel : 0};
+  for (int i = 0; i < HK_COUNT(all); ++i)
+    if (all[i] % piece) return false;
+  return g->dil[2] == 1 && (g->x.at[2] == step || g->in[2] == 1);
+}
+
 hk_status hk_cu_gather_build(hk_cu_gather_state *s, const hk_geom *g) {
   static const char *const names[] = {"hk_gather_1", "hk_gather_2", "hk_gather_4"};
   const int64_t bytes = (int64_t)hk_type_bytes(g->x_type), run = run_of(g) * bytes / 16;
@@ -57,6 +67,7 @@ hk_status hk_cu_gather_build(hk_cu_gather_state *s, const hk_geom *g) {
   p->pieces = g->n * g->pixels * run;
   p->live = (int)(g->taps * g->c);
   p->taps_inner = taps_inner(g);
+  p->vector = vector(g);
   for (int d = 0; d < 3; ++d) {
     p->in[d] = (int)g->in[d], p->stride[d] = (int)g->stride[d], p->lo[d] = (int)g->lo[d], p->dil[d] = (int)g->dil[d];
     p->by_out[d] = hk_cu_divisor_make(g->out[d]), p->by_win[d] = hk_cu_divisor_make(g->win[d]);
@@ -70,5 +81,6 @@ hk_status hk_cu_gather_run(const hk_cu_gather_state *s, const void *x, void *to,
   hk_cu_gather p = s->params;
   p.x = x;
   p.to = to;
+  p.vector = p.vector && (uintptr_t)x % 16 == 0;
   return hk_cu_kernel_run(s->kernel, hk_ceil_div(p.pieces, 256), 256, 1, 0, stream, &p);
 }

@@ -31,6 +31,11 @@ HK_DEV hk_cu_i64 gather_from(const hk_cu_gather *P, const int *p, int v) {
       rest = up;                                                                                                \
     }                                                                                                           \
     const T *x = (const T *)P.x + rest * P.view.outer;                                                          \
+    const hk_cu_i64 first = P.vector ? gather_from(&P, p, v0) : GATHER_NONE;                                    \
+    if (first != GATHER_NONE && gather_from(&P, p, v0 + PER - 1) == first + PER - 1) {                          \
+      ((uint4 *)P.to)[i] = *(const uint4 *)(x + first);                                                         \
+      return;                                                                                                   \
+    }                                                                                                           \
     __align__(16) T v[PER];                                                                                     \
     _Pragma("unroll") for (int j = 0; j < PER; ++j) {                                                           \
       const hk_cu_i64 from = v0 + j < P.live ? gather_from(&P, p, v0 + j) : GATHER_NONE;                        \

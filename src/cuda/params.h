@@ -117,6 +117,7 @@ typedef struct hk_cu_gather {
   hk_cu_i64 pieces;                  /* of 16 bytes in all */
   int live;                          /* values of a window */
   int taps_inner;                    /* taps innermost, else channels */
+  int vector;                        /* pieces are neighbours in x too, and aligned */
   int in[3], stride[3], lo[3], dil[3];
   hk_cu_divisor by_run, by_out[3], by_win[3], by_inner; /* run: in pieces; inner: taps or channels */
 } hk_cu_gather;

@@ -73,6 +73,8 @@ static const gpu_case general[] = {
     {"2d_n2_c64_i9x8_k160_w3_p1_g4_f8e4m3:f8e4m3:f32_last", "none", 0, 0, 0},
     {"2d_n2_c64_i9x8_k64_w3_p1_g8_f32_last", "bias", 0, HK_MATH_TF32 | HK_MATH_SPLIT_F32, 0},
     {"2d_n2_c36_i9x8_k36_w3_p1_g3_bf16_last", "none", 0, 0, 0},
+    {"2d_n2_c96_i19x37_k144_w3_s2_p1:0x0:1_g3_f16:f16:f32_last", "bias+silu", 0, 0, 1},
+    {"2d_n3_c160_i17x18_k80_w3_p2:1x0_g5_bf16_last", "scale+bias+presum:1+relu", 0, 0, 0},
     {"2d_n2_c64_i9x8_k64_w3_p1_g4_bf16_last", "bias+sum:1", 0, 0, 0},
     /* windows that do not overlap laid out one by one: both layouts, padding, gaps, dilation, one and three dimensions, other types */
     {"2d_n2_c3_i32x48_k72_w16x16_s16_bf16_last", "bias", 0, 0, 0},
