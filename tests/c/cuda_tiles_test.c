@@ -101,6 +101,20 @@ static void check_band(const hk_geom *g, const hk_cu_dw_tiling *t, const char *t
   CHECK(p->taps_at + 16 * p->taps_bytes <= t->shared_bytes, "%s: parts overlap", text);
 }
 
+static void check_bundle(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
+  const hk_cu_dw *p = &t->params;
+  const int64_t rows = 7 * g->stride[1] + 3, columns = p->tile_length * g->stride[2];
+  CHECK(t->threads == p->slabs * p->tile_length / 16 * 32 && p->tile_length % 16 == 0, "%s: %d threads", text, t->threads);
+  CHECK((int64_t)p->slab_blocks * p->slabs * 16 >= p->channels && p->slabs * 16 % g->k == 0, "%s: %d runs of 16 channels", text, p->slabs);
+  CHECK((int64_t)p->tiles * p->tile_length >= g->out[2] && (int64_t)p->row_tiles * 8 >= g->out[1], "%s: %d x %d tiles", text, p->row_tiles, p->tiles);
+  CHECK(t->blocks == (int64_t)p->slab_blocks * p->tiles * p->row_tiles * g->n, "%s: blocks", text);
+  CHECK(p->in_slabs * 8 >= p->slabs * 16 / g->k * g->c && p->slots >= rows, "%s: %d slabs, %d rows", text, p->in_slabs, p->slots);
+  CHECK((int64_t)p->phases * p->patch_length >= columns + g->stride[2] && p->slots * p->phases * p->patch_length * 16 <= p->plane_bytes, "%s: patch", text);
+  /* the last fragment starts at the last row's last tap */
+  CHECK(((rows * p->phases - p->phases) * p->patch_length + p->tile_length - 16 + p->taps_u - 1 + 16) * 16 + (p->in_slabs - 1) * (int64_t)p->plane_bytes <= t->shared_bytes,
+        "%s: reads past %d bytes", text, t->shared_bytes);
+}
+
 static void check_problem(const hk_problem *p, const char *text, const hk_epilogue *epilogue, hk_cu_dw_rules rules) {
   hk_geom g;
   hk_epi e;
@@ -118,6 +132,7 @@ static void check_problem(const hk_problem *p, const char *text, const hk_epilog
     if (kind == HK_DW_LAST || kind == HK_DW_SLIDE || kind == HK_DW_ROW) check_groups(&g, &t, (hk_cu_dw_kind)kind, text);
     if (kind == HK_DW_PLANE) check_plane(&g, &t, text);
     if (kind == HK_DW_BAND) check_band(&g, &t, text);
+    if (kind == HK_DW_BUNDLE) check_bundle(&g, &t, text);
     if (kind == HK_DW_TOEPLITZ) check_toeplitz(&g, &t, text);
     const bool same = hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, rules, t.knobs, &again, why);
     CHECK(same && !memcmp(&again.params, &t.params, sizeof t.params), "%s: %s: its own knobs: %s", text, t.kernel, same ? "another tiling" : why);
@@ -128,7 +143,7 @@ static void run_random(int count, uint64_t seed) {
   static const hk_type types[] = {HK_BF16, HK_F16, HK_F32};
   for (int i = 0; i < count; ++i) {
     hk_conv_desc d = {.size = sizeof d, .rank = pick(&seed, 1, 3), .n = pick(&seed, 1, 70), .groups = pick(&seed, 1, 300)};
-    const int per = pick(&seed, 0, 3) ? 1 : pick(&seed, 1, 20), square = pick(&seed, 0, 1) ? 1 + 2 * pick(&seed, 1, 3) : 0, step = pick(&seed, 1, 2);
+    const int per = pick(&seed, 0, 3) ? 1 : pick(&seed, 0, 2) ? pick(&seed, 1, 20) : 16 * pick(&seed, 1, 4), square = pick(&seed, 0, 1) ? 1 + 2 * pick(&seed, 1, 3) : 0, step = pick(&seed, 1, 2);
     if (!pick(&seed, 0, 5)) d.groups = 1;
     if (pick(&seed, 0, 1)) d.groups = d.groups / 8 * 8 + 8;
     d.layout = pick(&seed, 0, 1) ? HK_CHANNELS_LAST : HK_CHANNELS_FIRST;
