@@ -29,24 +29,28 @@ hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_e
   return hk_cu_kernel_find("direct", "hk_direct_staged", 0, &s->kernel);
 }
 
+/* From one channel of y to the next, over all groups. */
+static int64_t channel_step(const hk_geom *g) { return g->y_channels == 1 ? 1 : g->k > 1 ? g->y.channel : g->y.group; }
+
 /* y without gaps, its channels or its pixels innermost. */
-static bool dense(const hk_geom *g, const hk_strides *s) {
-  const bool inner = s->channel == 1;
-  int64_t step = inner ? g->y_channels : 1;
+static bool dense(const hk_geom *g) {
+  const int64_t channel = channel_step(g);
+  int64_t step = channel == 1 ? g->y_channels : 1;
   for (int d = 2; d >= 0; --d) {
-    if (g->out[d] > 1 && s->at[d] != step) return false;
+    if (g->out[d] > 1 && g->y.at[d] != step) return false;
     step *= g->out[d];
   }
-  return (inner || s->channel == step) && (g->groups == 1 || s->group == g->k * s->channel) && (g->n == 1 || s->outer == g->y_channels * g->pixels);
+  return (channel == 1 || channel == step) && (g->groups == 1 || g->y.group == g->k * channel) && (g->n == 1 || g->y.outer == g->y_channels * g->pixels);
 }
 
 bool hk_cu_mend_takes(const hk_geom *g, const hk_epi *e, bool unaligned) {
   const bool real = g->y_type == HK_F32 || g->y_type == HK_F16 || g->y_type == HK_BF16;
-  return real && g->acc_type == HK_F32 && !unaligned && !e->e.gate && !e->e.cuda_user && !e->e.cuda_user2 && !e->e.cuda_store && dense(g, &g->y);
+  return real && g->acc_type == HK_F32 && !unaligned && !e->e.gate && !e->e.cuda_user && !e->e.cuda_user2 && !e->e.cuda_store && dense(g);
 }
 
 hk_status hk_cu_mend_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
   params_make(s, g, e);
+  s->params.k_inner = channel_step(g) == 1; /* outputs are counted as they lie */
   s->blocks = hk_min64(hk_ceil_div(s->params.outputs * (int64_t)hk_type_bytes(g->y_type), 256 * 16), 132 * 8);
   return hk_cu_kernel_find("direct", "hk_mend", 0, &s->kernel);
 }

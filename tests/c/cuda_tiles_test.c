@@ -143,7 +143,7 @@ static void run_random(int count, uint64_t seed) {
   static const hk_type types[] = {HK_BF16, HK_F16, HK_F32};
   for (int i = 0; i < count; ++i) {
     hk_conv_desc d = {.size = sizeof d, .rank = pick(&seed, 1, 3), .n = pick(&seed, 1, 70), .groups = pick(&seed, 1, 300)};
-    const int per = pick(&seed, 0, 3) ? 1 : pick(&seed, 0, 2) ? pick(&seed, 1, 20) : 16 * pick(&seed, 1, 4), square = pick(&seed, 0, 1) ? 1 + 2 * pick(&seed, 1, 3) : 0, step = pick(&seed, 1, 2);
+    const int per = pick(&seed, 0, 3) ? 1 : pick(&seed, 1, 20), square = pick(&seed, 0, 1) ? 1 + 2 * pick(&seed, 1, 3) : 0, step = pick(&seed, 1, 2);
     if (!pick(&seed, 0, 5)) d.groups = 1;
     if (pick(&seed, 0, 1)) d.groups = d.groups / 8 * 8 + 8;
     d.layout = pick(&seed, 0, 1) ? HK_CHANNELS_LAST : HK_CHANNELS_FIRST;
@@ -155,6 +155,11 @@ static void run_random(int count, uint64_t seed) {
       d.window[a] = square ? square : pick(&seed, 1, d.rank == 1 ? (pick(&seed, 0, 1) ? 8 : 9000) : 12);
       d.stride[a] = square ? step : pick(&seed, 1, 3), d.dilation[a] = square || pick(&seed, 0, 1) ? 1 : pick(&seed, 1, 4);
       d.pad_lo[a] = pick(&seed, -2, 8), d.pad_hi[a] = pick(&seed, -2, 8);
+    }
+    if (i % 16 == 0) { /* groups of sixteens, 3x3 images */
+      d.rank = 2, d.layout = HK_CHANNELS_LAST, d.x_type = d.f_type = d.y_type = types[i / 16 % 2], d.groups = d.groups % 40 + 1;
+      d.c = d.groups * 16 * pick(&seed, 1, 8), d.k = d.groups * 16 * pick(&seed, 1, 8);
+      for (int a = 0; a < 2; ++a) d.window[a] = 3, d.stride[a] = step, d.dilation[a] = 1, d.in[a] = pick(&seed, 1, 300);
     }
     hk_problem p = {.size = sizeof p};
     hk_epilogue none = {.size = sizeof none}, relu = {.size = sizeof relu};
