@@ -36,11 +36,12 @@ static int64_t shape(const hk_geom *g, hk_cu_dw *p, int runs, int columns) {
 }
 
 /* Clocks of a processor for one block: its copies at 40 bytes a clock, products at 1.7 a piece, fragments at 4, and waits; small blocks
- * and blocks that leave a processor to themselves wait more. Estimates, checked against rows of bench/results/gpu-depthwise-2026-11-15.md. */
+ * and blocks that leave a processor to themselves wait more, and the patches of stride 2 longer than their bytes. Fitted to the ResNeXt rows of
+ * bench/results/gpu-more-2026-11-15.tsv. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p, int64_t shared) {
   const int warps = p->slabs * (p->tile_length / 16);
   const double work = warps * ((double)g->c / 16 * (144 * 1.7 + p->slots * 3 * 4.0) + 250), fill = (double)shared / 40;
-  const double crowd = shared > 110 * 1024 ? 1.6 : shared > 72 * 1024 ? 1.2 : 1;
+  const double crowd = (shared > 110 * 1024 ? 1.6 : shared > 72 * 1024 ? 1.2 : 1) * (g->stride[1] == 2 ? 1.25 : 0.85);
   return crowd * (warps < 4 ? 1.3 : 1) * (work + fill + 300);
 }
 

@@ -58,9 +58,9 @@ static bool mends(const hk_task *t, const sight *s, const hk_cu_row *r) {
 static void fill(const hk_task *t, const sight *s, const hk_cu_row *r, int processors, hk_decision *d) {
   const int64_t knob[] = {hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc};
   for (int i = 0; i < HK_COUNT(knob); ++i) d->knob[i] = knob[i];
-  /* the pass over x: a launch, and x read and written at about 4.5 TB/s, value by value at a third of that; the pass over y likewise */
+  /* the pass over x: a launch, and x read and written at about 4.5 TB/s, value by value at a third of that; the pass over y */
   d->predicted_s = hk_cu_row_seconds(r, &s->g, &t->epi, processors) + (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / (s->gathered ? 1.5e12 : 4.5e12) : 0);
-  if (mends(t, s, r)) d->predicted_s += 2e-6 + (double)(t->geom.gm * t->geom.y_channels) * (double)hk_type_bytes(t->geom.y_type) / 4.5e12;
+  if (mends(t, s, r)) d->predicted_s += 4e-6 + (double)(t->geom.gm * t->geom.y_channels) * (double)hk_type_bytes(t->geom.y_type) / 3e12;
   d->workspace_bytes = s->x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(r, &s->g));
 }
 

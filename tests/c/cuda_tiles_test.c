@@ -171,7 +171,7 @@ static void run_random(int count, uint64_t seed) {
 }
 
 int main(void) {
-  run_random(14000, 2026);
+  run_random(16000, 2026);
   for (int i = 0; i < HK_DW_KINDS; ++i) CHECK(taken[i] >= 20, "kernel %d took %d problems only", i, taken[i]);
   return hk_test_end();
 }
