@@ -279,7 +279,10 @@ typedef struct hk_dw_run {
 /* dwp: one channel; acc[j][lane] for `vectors` vectors of each of `tiles` tiles, f a scalar a tap. Tile i starts i times
  * x_next, y_next, c_next further on. All vectors are whole but those of the last tile: `lanes` of each are stored,
  * `last_lanes` of its last. With a width (only kernels whose ISA has free masks) x is read where it lies: lanes whose
- * column is not in 0..width-1 and vectors outside first..last read as zeros. start (may be NULL): [vectors][VW] sums to go on from, for a single tile. */
+ * column is not in 0..width-1 and vectors outside first..last read as zeros. start (may be NULL): [vectors][VW] sums to go on from, for a single tile.
+ * With a line all that counts is x, f, c, y and the epilogue: y[r*y_next + i] = the sum over t < line of f[r*line + t] *
+ * x[r*x_next + i + t], for i < count and r < tiles; c lies as y. */
+#define HK_LINE_TAPS(registers) ((registers) >= 32 ? 24 : 10) /* most of a line; kernels of more than one lane */
 typedef struct hk_dwp_args {
   const float *x, *f, *c, *start;
   float *y;
@@ -287,8 +290,8 @@ typedef struct hk_dwp_args {
   int64_t run_count, tiles;
   int64_t x_step, y_step, c_step; /* from vector to vector */
   int64_t x_next, y_next, c_next; /* from tile to tile */
-  int64_t width;
-  int32_t vectors, lanes, last_lanes;
+  int64_t width, count;
+  int32_t vectors, lanes, last_lanes, line;
   hk_dw_fuse fuse;
   float scale, bias;
 } hk_dwp_args;

@@ -101,6 +101,7 @@ static double load_throughput(const hk_kernel *kernel, double shared) {
 
 static double tap_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
   const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
+  if (p->line && p->vw == 16) return 1.15 * 2.0 * kernel->nr / width;
   if (fans(g, p)) return 1.45 * 2.0 * kernel->nr / width;
   if (p->down) /* 3 x 3 of 112 x 112 from a band: 16 lanes take 1.2 times as long as 8; of 14 x 14 under masks it is the other way */
     return ((kernel->nr > 8) == (p->source == HK_DWP_BAND) ? 1.25 : 1.0) * load_throughput(kernel, shared_loads((double)kernel->mr, g->win[1], g->stride[1]));
@@ -145,6 +146,14 @@ static int64_t choose_fold(const hk_task *t, const hk_dwp *p, const hk_kernel *k
   return fold;
 }
 
+/* Taps of a window that is one line; 0: it is none. */
+static int32_t whole_line(const hk_task *t, const hk_dwp *p, const hk_kernel *kernel) {
+  const hk_geom *g = &t->geom;
+  hk_dw_fuse fuse;
+  const bool fused = hk_dw_fuse_make(t, &fuse) && g->y.at[2] == 1 && (!t->epi.e.residual || t->epi.c.at[2] == 1);
+  return fused && !p->fold && fans(g, p) && g->win[2] <= HK_LINE_TAPS(kernel->isa == HK_ISA_AVX2 ? 16 : 32) ? (int32_t)g->win[2] : 0;
+}
+
 bool hk_dwp_layout(const hk_task *t, const hk_decision *d, hk_dwp *p) {
   const hk_geom *g = &t->geom;
   p->vw = d->kernel->nr;
@@ -172,6 +181,7 @@ bool hk_dwp_layout(const hk_task *t, const hk_decision *d, hk_dwp *p) {
   p->inner_lo = hk_max64(0, g->lo[2]);
   p->inner_hi = hk_min64(g->out[2], g->in[2] + g->lo[2] - (g->win[2] - 1) * g->dil[2]);
   p->fold = d->knob[HK_DWP_FOLD];
+  p->line = whole_line(t, p, d->kernel);
   return true;
 }
 

@@ -159,22 +159,45 @@ static void edge(const hk_dwp_site *s, const float *x, int64_t q, int64_t end) {
   }
 }
 
+/* Rows of planes [from, to) that are one line each, all inside x, nothing done to their sums: an image's go in one call. */
+static void run_lines(hk_dwp_job *j, int64_t q, int64_t end, int64_t from, int64_t to) {
+  const hk_geom *g = j->g;
+  hk_dwp_args *a = &j->along;
+  a->line = j->p->line;
+  a->count = end - q;
+  a->x_next = g->x.group;
+  a->y_next = g->y.group;
+  for (; from < to; from += a->tiles) {
+    const int64_t n = from / g->groups, group = from % g->groups;
+    a->tiles = hk_min64(to - from, g->groups - group);
+    a->x = (const float *)(const void *)j->call->x + n * g->x.outer + group * g->x.group + q - g->lo[2];
+    a->y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + q;
+    a->f = hk_chain_weights(j->plan, &j->p->chain) + group * g->taps;
+    j->plan->decision.kernel->fn(a);
+  }
+}
+
 static void run_direct(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {
   const hk_geom *g = j->g;
   const hk_dwp *d = j->p;
   float ordered[HK_DW_TAPS_NOW];
   const int64_t q = index * d->band_q, end = hk_min64(g->out[2], q + d->band_q);
   const int64_t lo = hk_min64(end, hk_max64(q, d->inner_lo)), hi = hk_max64(lo, hk_min64(end, d->inner_hi));
+  if (d->line && lo == q && hi == end && g->k == 1 && j->plan->task.f_now && !d->fuse.flags) {
+    run_lines(j, q, end, from, to);
+    return;
+  }
   /* A residual may be y itself, so with one no output is computed twice. */
   const int64_t tail = (hi - lo) % d->vw;
   const bool twice = tail && hi - lo > d->vw && d->fused && !j->plan->task.epi.e.residual;
-  const int64_t inside = twice ? hi - lo : hi - lo - tail;
+  const int64_t inside = twice || d->line ? hi - lo : hi - lo - tail;
   for (plane at = plane_at(j, from); from < to; from++, plane_next(j, &at)) {
     const float *x = at.x + lo - g->lo[2];
     for (int64_t kk = 0; kk < g->k; kk++) {
       const hk_dwp_site s = make_site(j, &at, kk, ordered);
       if (q < lo) edge(&s, at.x, q, lo);
-      if (d->fold && inside) hk_dwp_folded(&s, x, lo, inside);
+      if (d->line && inside) hk_dwp_line(&s, x, lo, inside);
+      else if (d->fold && inside) hk_dwp_folded(&s, x, lo, inside);
       else if (twice) hk_dwp_overlapped(&s, x, lo, inside);
       else if (inside) hk_dwp_along(&s, x, 0, 0, lo, inside);
       if (lo + inside < end) edge(&s, at.x, lo + inside, end);

@@ -115,6 +115,17 @@ void hk_dwp_overlapped(const hk_dwp_site *s, const float *x, int64_t q, int64_t 
   hk_dwp_emit(s, a, &w);
 }
 
+void hk_dwp_line(const hk_dwp_site *s, const float *x, int64_t q, int64_t count) {
+  hk_dwp_args *a = &s->j->along;
+  const hk_dwp_place w = {.q = q};
+  a->line = s->j->p->line;
+  a->count = count;
+  a->tiles = 1;
+  a->x = x;
+  hk_dwp_emit(s, a, &w);
+  a->line = 0; /* the padded ends are tiles */
+}
+
 /* One call: `tiles` tiles, `next` outputs apart, of so many rows of a fold from output `at` on. */
 static void fold_call(const hk_dwp_site *s, const float *x, int64_t q, int64_t at, int64_t rows, int64_t tiles, int64_t next) {
   hk_dwp_args *a = &s->j->along;

@@ -34,6 +34,8 @@ void hk_dwp_emit(const hk_dwp_site *s, hk_dwp_args *a, const hk_dwp_place *w);
 void hk_dwp_along(const hk_dwp_site *s, const float *x, int64_t z, int64_t p, int64_t q, int64_t count);
 /* The same, more than a vector of them: the last tile is moved back to end with the last output. */
 void hk_dwp_overlapped(const hk_dwp_site *s, const float *x, int64_t q, int64_t count);
+/* The same for a plan whose window is a line; any count. */
+void hk_dwp_line(const hk_dwp_site *s, const float *x, int64_t q, int64_t count);
 /* The same for a plan that folds; whole vectors of x are read, and of y where there is one. */
 void hk_dwp_folded(const hk_dwp_site *s, const float *x, int64_t q, int64_t count);
 /* Tiles of vectors down the rows of a band at (z, p, q), column after column. */

@@ -3,6 +3,7 @@
  * Define MR (most vectors a tile) and HK_NAME, include a vocabulary, then this. One body for every count of vectors
  * 1..MR and every chain 1..HK_RUN_TAPS, so that no tail costs more than its share. Registers: MR sums, HK_RUN_TAPS
  * weights, one input. Reads whole vectors of x (the caller owns that they exist), writes only the lanes it is told. */
+#include "unroll.tmpl.h"
 #include "dwfuse.tmpl.h"
 
 /* the FMAs of one run: vectors + taps - 1 loads, vectors * taps products */
@@ -159,8 +160,18 @@ DWP_TILES(9) DWP_TILES(10)
 DWP_TILES(11) DWP_TILES(12) DWP_TILES(13) DWP_TILES(14)
 #endif
 
+#if HK_VW > 1
+#include "dwline.tmpl.h"
+#else
+static void line_run(const hk_dwp_args *a) { (void)a; } /* no plan asks for it */
+#endif
+
 void HK_NAME(const void *args) {
   const hk_dwp_args *a = args;
+  if (a->line) {
+    line_run(a);
+    return;
+  }
   switch (a->vectors) {
     case 1: dwp_tiles_1(a); return;
     case 2: dwp_tiles_2(a); return;

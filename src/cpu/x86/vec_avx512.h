@@ -75,14 +75,15 @@ static inline v_f32 v_odd(v_f32 a, v_f32 b) {
   return _mm512_permutex2var_ps(a, i, b);
 }
 static inline v_f32 v_load_n(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(v_tail(n), p); }
-/* lanes t..t+15 of lo followed by hi, t known at compile time; kernels ask for 0 <= t < 4 */
+/* lanes t..t+15 of lo followed by hi, t known at compile time, 0 <= t < 16 */
+#define SHIFTED(t) case t: return _mm512_castsi512_ps(_mm512_alignr_epi32(b, a, t));
 static inline __attribute__((always_inline)) v_f32 v_shift(v_f32 lo, v_f32 hi, int t) {
   const __m512i a = _mm512_castps_si512(lo), b = _mm512_castps_si512(hi);
   switch (t) {
-    case 1: return _mm512_castsi512_ps(_mm512_alignr_epi32(b, a, 1));
-    case 2: return _mm512_castsi512_ps(_mm512_alignr_epi32(b, a, 2));
-    case 3: return _mm512_castsi512_ps(_mm512_alignr_epi32(b, a, 3));
+    SHIFTED(1) SHIFTED(2) SHIFTED(3) SHIFTED(4) SHIFTED(5) SHIFTED(6) SHIFTED(7) SHIFTED(8)
+    SHIFTED(9) SHIFTED(10) SHIFTED(11) SHIFTED(12) SHIFTED(13) SHIFTED(14) SHIFTED(15)
     default: return lo;
   }
 }
+#undef SHIFTED
 #endif
