@@ -191,6 +191,7 @@ static double tap_cycles(const hk_geom *g, const hk_dwp *p, const hk_kernel *ker
   /* a row that ends in part of a vector takes two tiles, of which the second is moved back */
   if (p->source == HK_DWP_DIRECT && g->out[2] % p->vw && vectors <= kernel->mr) vectors = hk_ceil_div(vectors, 2);
   if (p->fold) return fold_throughput(g, p, kernel, p->fold);
+  if (p->line) vectors = g->out[2] * g->groups / p->vw;
   const double cycles = tap_throughput(g, p, kernel), latency = 4.0 / (double)hk_max64(1, hk_min64(vectors, kernel->mr));
   return cycles > latency ? cycles : latency;
 }
@@ -201,9 +202,9 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwp *p) {
   const double rows = planes * (double)g->out[0] * (double)g->out[1];
   const double vectors = rows * (double)hk_ceil_div(g->out[2], p->vw);
   const double gather = p->source == HK_DWP_GATHER ? p->vw * 2.0 : 0.0;
-  const double store = p->fused && g->y.at[2] == 1 ? 1.5 : 6.0 * (double)p->vw;
+  const double store = p->line ? 0.7 : p->fused && g->y.at[2] == 1 ? 1.5 : 6.0 * (double)p->vw;
   double cycles = vectors * ((double)g->taps * (tap_cycles(g, p, d->kernel) + gather) + store);
-  cycles += planes * 80.0 * (double)p->bands;
+  cycles += planes * (p->line ? 15.0 : 80.0) * (double)p->bands;
   if (p->source == HK_DWP_BAND) {
     const double staged = planes / (double)g->k * (double)p->bands * (double)p->used / (double)p->phases;
     /* the kernel deals up to eight phases in vectors; others go one by one */

@@ -47,8 +47,21 @@ static bool make_point(uint64_t *seed, hk_problem *p) {
   return hk_problem_conv(p, &d) == HK_OK && hk_problem_dense(p, d.layout) == HK_OK && hk_problem_check(p) == HK_OK;
 }
 
+/* Depthwise along a row, windows that kernels know whole, any count of channels. */
+static bool make_row(uint64_t *seed, hk_problem *p) {
+  hk_conv_desc d = {.size = sizeof d, .rank = 1, .layout = (hk_layout)pick(seed, 0, 1)};
+  d.groups = d.c = pick(seed, 1, d.layout == HK_CHANNELS_LAST ? 90 : 6);
+  d.k = pick(seed, 0, 4) ? d.c : 2 * d.c;
+  d.n = pick(seed, 1, 2);
+  d.window[0] = pick(seed, 1, pick(seed, 0, 1) ? 8 : 26);
+  d.in[0] = d.window[0] + pick(seed, 0, 100);
+  if (!pick(seed, 0, 2)) d.pad_lo[0] = pick(seed, 0, 4), d.pad_hi[0] = pick(seed, 0, 4);
+  return hk_problem_conv(p, &d) == HK_OK && hk_problem_dense(p, d.layout) == HK_OK && hk_problem_check(p) == HK_OK;
+}
+
 static bool make_problem(uint64_t *seed, hk_problem *p) {
   if (!pick(seed, 0, 4)) return make_point(seed, p);
+  if (!pick(seed, 0, 4)) return make_row(seed, p);
   static const int64_t inputs[] = {1, 1, 1, 1, 1, 2, 3, 4, 5, 8, 16}, sizes[] = {200, 30, 9}, windows[] = {90, 9, 4};
   hk_conv_desc d = {.size = sizeof d, .rank = (int32_t)pick(seed, 1, 3), .layout = (hk_layout)pick(seed, 0, 1)};
   d.groups = pick(seed, 1, pick(seed, 0, 3) ? 40 : 9);

@@ -8,7 +8,7 @@
 #define LINE_MOST HK_LINE_TAPS(HK_VREGS)
 #define LINE_TURNS 2 /* vectors a turn of the loop */
 
-HK_INLINE bool line_shifts(const int taps, const int t) { return HK_VW == 16 && (taps <= 4 || t % 2 == 0); }
+HK_INLINE bool line_shifts(const int taps, const int t) { return HK_VW == 16 && t < HK_VW && (taps <= 4 || t % 2 == 0); }
 
 HK_INLINE void line_store(const bool any, const hk_dwp_args *a, const float *c, float *y, v_f32 v, int64_t lanes) {
   if (any) {
