@@ -12,10 +12,11 @@
  * swapped by fours, so that copies do. Copies instead of loads: a block wants 40 KB under way, by 32
  * bytes a pixel, more than the L1 beside the shared memory has lines for.
  * Packed weights (HK_DW_PACK_BANDS): [channel][tap row] two copies of HK_BAND_WORDS words, element e = 2*word + copy - 8.
- * NaN results are recomputed: T's zeros would let a foreign Inf in. Included by dw_band_bf16.cu and _f16.cu. */
+ * NaN results are recomputed at the end: T's zeros would let a foreign Inf in. Included by dw_band_bf16.cu and _f16.cu. */
 #include "dw_matrix.cuh"
 
 #define ROWS HK_BAND_ROWS
+#define WARPS (HK_BAND_THREADS / 32)
 
 typedef struct band_tile { int size, pieces, plain; } band_tile; /* taps a side; 16-byte pieces of a row of a channel; no epilogue */
 HK_DEV constexpr int band_shift(band_tile t) { return t.pieces == 8 ? 3 : 2; }
@@ -32,29 +33,34 @@ HK_DEV band_place band_find(const hk_cu_dw *P) {
 /* Where piece p of a channel lies in a row, bytes. */
 HK_DEV int band_piece(band_tile t, int channel, int p) { return (channel * t.pieces + (t.pieces == 8 ? (p + channel + channel / 8 * 4) & 7 : p)) * 16; }
 
-/* Rows of x, [channels 0..7, 8..15][column] of 16 bytes each, zeros outside. */
-HK_DEV void band_copy(const hk_cu_dw *P, band_tile t, band_place at, char *raw) {
+/* Rows first, first + WARPS.. of x before `end`, [channels 0..7, 8..15][column] of 16 bytes each, zeros outside, on their way. */
+HK_DEV void band_bring(const hk_cu_dw *P, band_tile t, band_place at, int first, int end, char *raw) {
   const hk_cu_geom *g = &P->g;
-  const int position = threadIdx.x / 2, row0 = at.row - (int)g->lo[1], k = at.k + threadIdx.x % 2 * 8, col = at.column - (int)g->lo[2] + position;
-  if (position >= t.pieces * 8) return;
-  const int height = k < P->channels && (unsigned)col < (unsigned)g->in[2] ? (int)g->in[1] : 0;
-  const hk_cu_i64 down = g->x.at[1] * 2;
-  const char *x = (const char *)P->x + (at.n * g->x.outer + row0 * g->x.at[1] + col * g->x.at[2] + k) * 2;
-  hk_cu_u32 to = dw_shared(raw) + (threadIdx.x % 2 * t.pieces * 8 + (position ^ (threadIdx.x % 2 * 4))) * 16;
-#pragma unroll 4
-  for (int i = 0; i < P->slots; ++i, x += down, to += band_pitch(t)) dw_copy16(to, x, (unsigned)(row0 + i) < (unsigned)height ? 16 : 0);
+  const int lane = threadIdx.x % 32, late = lane % 2, row0 = at.row - (int)g->lo[1], k = at.k + late * 8, col = at.column - (int)g->lo[2] + lane / 2;
+  const int height = k < P->channels ? (int)g->in[1] : 0, width = (int)g->in[2];
+  const hk_cu_i64 down = WARPS * g->x.at[1] * 2, right = 32 * g->x.at[2];
+  const char *x = (const char *)P->x + (at.n * g->x.outer + (row0 + first) * g->x.at[1] + col * g->x.at[2] + k) * 2;
+  hk_cu_u32 to = dw_shared(raw) + first * band_pitch(t) + (late * t.pieces * 8 + (lane / 2 ^ late * 4)) * 16;
+#pragma unroll 1
+  for (int row = first; row < end; row += WARPS, x += down, to += WARPS * band_pitch(t)) {
+    const int in = (unsigned)(row0 + row) < (unsigned)height ? width : 0;
+#pragma unroll
+    for (int c = 0; c < t.pieces * 16; c += 32)
+      if (lane + c < t.pieces * 16) dw_copy16(to + c * 8, x + c / 32 * right, (unsigned)(col + c / 2) < (unsigned)in ? 16 : 0);
+  }
 }
 
-/* Rows in their places: from [8 channels][column] to [channel][column]. */
-HK_DEV void band_turn(const hk_cu_dw *P, band_tile t, char *raw) {
+/* The same rows in their places: from [8 channels][column] to [channel][column]. */
+HK_DEV void band_turn(band_tile t, int first, int end, char *raw) {
   const int lane = threadIdx.x % 32, pairs = (t.pieces + 1) / 2;
   const hk_cu_u32 from = dw_shared(raw) + (lane / 8 % 2 * t.pieces * 8 + lane / 16 * 8 + (lane % 8 ^ lane / 8 % 2 * 4)) * 16;
   const int past = t.pieces % 2 && lane / 16 ? 128 : 0; /* behind an odd last piece lies another warp's row */
   int to[8]; /* of channels 0..7 */
 #pragma unroll
   for (int p = 0; p < t.pieces; ++p) to[p] = band_piece(t, lane / 4, p) + lane % 4 * 4;
+  __syncwarp();
 #pragma unroll 1
-  for (int row = threadIdx.x / 32 * band_pitch(t); row < P->slots * band_pitch(t); row += HK_BAND_THREADS / 32 * band_pitch(t)) {
+  for (int row = first * band_pitch(t); row < end * band_pitch(t); row += WARPS * band_pitch(t)) {
     hk_cu_u32 v[4][4]; /* lane: channel lane/4, columns lane%4 * 2; of channels 0.. and 8.., then 8 columns on */
 #pragma unroll
     for (int a = 0; a < pairs; ++a) load_x4_turned(from + row + a * 256 - (a + 1 == pairs ? past : 0), v[a]);
@@ -65,6 +71,23 @@ HK_DEV void band_turn(const hk_cu_dw *P, band_tile t, char *raw) {
       *(hk_cu_u32 *)(raw + row + to[t.pieces == 8 ? p ^ 4 : p] + 8 * t.pieces * 16) = v[p / 2][p % 2 * 2 + 1];
     }
   }
+}
+
+/* All of a block's x and weights to shared memory. A warp turns the rows that it brought itself, the first half while the second is on its way. */
+HK_DEV void band_stage(const hk_cu_dw *P, band_tile t, band_place at, char *raw) {
+  const int warp = threadIdx.x / 32, half = (P->slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS, pieces = HK_BAND_CHANNELS * t.size * HK_BAND_WORDS / 2;
+  const char *weights = (const char *)P->packed + (hk_cu_i64)at.k * P->taps_bytes;
+  band_bring(P, t, at, warp, half, raw);
+  asm volatile("cp.async.commit_group;" ::: "memory");
+  band_bring(P, t, at, half + warp, P->slots, raw);
+#pragma unroll
+  for (int i = 0; i < pieces; i += HK_BAND_THREADS)
+    if (i + (int)threadIdx.x < pieces) dw_copy16(dw_shared(raw) + P->taps_at + (i + threadIdx.x) * 16, weights + (i + threadIdx.x) * 16, 16);
+  asm volatile("cp.async.commit_group;" ::: "memory");
+  asm volatile("cp.async.wait_group 1;" ::: "memory");
+  band_turn(t, warp, half, raw);
+  dw_copy_wait();
+  band_turn(t, half + warp, P->slots, raw);
 }
 
 /* x: shared address of the lane's row of the left operand in the first input row. */
@@ -132,6 +155,36 @@ HK_DEV void band_channel(const hk_cu_dw *P, band_tile t, band_place at, int chan
   }
 }
 
+/* Results to y: a thread takes two neighbouring columns of 8 channels and goes down. Whether there may be a NaN among them. */
+HK_DEV int band_leave(const hk_cu_dw *P, band_tile t, band_place at, const char *raw) {
+  const hk_cu_geom *g = &P->g;
+  const int pairs = (t.pieces - 1) * 4, side = HK_BAND_THREADS / 2 / pairs, late = threadIdx.x % 2, k = at.k + late * 8;
+  int row = threadIdx.x / 2 / pairs;
+  const int column = (threadIdx.x / 2 - row * pairs) * 2, wide = (int)g->out[2] - at.column - column;
+  if (row >= side || k >= P->channels || wide <= 0) return 0;
+  const int rows = (int)g->out[1] - at.row < P->tile_rows ? (int)g->out[1] - at.row : P->tile_rows;
+  const hk_cu_i64 right = g->y.at[2], down = side * g->y.at[1];
+  hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + at.n * g->y.outer + (at.row + row) * g->y.at[1] + (at.column + column) * right + k;
+  const char *from[8];
+#pragma unroll
+  for (int c = 0; c < 8; ++c) from[c] = raw + row * band_pitch(t) + band_piece(t, late * 8 + c, column / 8) + column % 8 * 2;
+  hk_cu_u32 sum = 0;
+#pragma unroll 2
+  for (int i = 0; row < rows; ++i, row += side, y += down) {
+    hk_cu_u32 low[4], high[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const hk_cu_u32 a = *(const hk_cu_u32 *)(from[2 * j] + i * side * band_pitch(t)), b = *(const hk_cu_u32 *)(from[2 * j + 1] + i * side * band_pitch(t));
+      low[j] = __byte_perm(a, b, 0x5410), high[j] = __byte_perm(a, b, 0x7632);
+    }
+    const uint4 first = make_uint4(low[0], low[1], low[2], low[3]), second = make_uint4(high[0], high[1], high[2], high[3]);
+    sum = matrix_most(sum, matrix_sum(matrix_sum8(first), matrix_sum8(second)));
+    *(uint4 *)y = first;
+    if (wide > 1) *(uint4 *)(y + right) = second;
+  }
+  return matrix_nan(sum);
+}
+
 /* One output whose sum is NaN, anew. */
 static __device__ __noinline__ void band_again(const hk_cu_dw *P, int n, int row, int column, int k) {
   const hk_cu_geom *g = &P->g;
@@ -142,67 +195,29 @@ static __device__ __noinline__ void band_again(const hk_cu_dw *P, int n, int row
   store_f32(P->e.y, pixel_offset(&g->y, n, p) + dw_channel(g, &g->y, k), g->y_type, v);
 }
 
-/* 8 channels of one pixel, some of them perhaps NaN. */
-static __device__ __noinline__ void band_put(const hk_cu_dw *P, int n, int row, int column, int k, uint4 u) {
+/* The tile once more: results that are NaN anew. Apart from band_leave, which calls inside it would cost instructions. */
+static __device__ __noinline__ void band_repair(const hk_cu_dw *P) {
   const hk_cu_geom *g = &P->g;
-  const int p[3] = {0, row, column};
-  hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + pixel_offset(&g->y, n, p) + k;
-  const hk_cu_u32 words[4] = {u.x, u.y, u.z, u.w};
+  const band_place at = band_find(P);
+  const int k = at.k + threadIdx.x % HK_BAND_CHANNELS, count = P->tile_rows * P->tile_length;
 #pragma unroll 1
-  for (int i = 0; i < 8; ++i) {
-    const hk_cu_u16 bits = (hk_cu_u16)((i < 4 ? i < 2 ? words[0] : words[1] : i < 6 ? words[2] : words[3]) >> (i % 2 * 16));
-    const float v = dw_half(TYPE, bits);
-    if (v == v) y[i] = bits;
-    else band_again(P, n, row, column, k + i);
-  }
-}
-
-/* Results to y: a thread takes two neighbouring columns of 8 channels and goes down. */
-HK_DEV void band_leave(const hk_cu_dw *P, band_tile t, band_place at, const char *raw) {
-  const hk_cu_geom *g = &P->g;
-  const int pairs = (t.pieces - 1) * 4, side = HK_BAND_THREADS / 2 / pairs, late = threadIdx.x % 2, k = at.k + late * 8;
-  int row = threadIdx.x / 2 / pairs;
-  const int column = (threadIdx.x / 2 - row * pairs) * 2, wide = (int)g->out[2] - at.column - column;
-  if (row >= side || k >= P->channels || wide <= 0) return;
-  const int rows = (int)g->out[1] - at.row < P->tile_rows ? (int)g->out[1] - at.row : P->tile_rows;
-  const hk_cu_i64 right = g->y.at[2], down = side * g->y.at[1];
-  hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + at.n * g->y.outer + (at.row + row) * g->y.at[1] + (at.column + column) * right + k;
-  const char *from[8];
-#pragma unroll
-  for (int c = 0; c < 8; ++c) from[c] = raw + row * band_pitch(t) + band_piece(t, late * 8 + c, column / 8) + column % 8 * 2;
-#pragma unroll 2
-  for (int i = 0; row < rows; ++i, row += side, y += down) {
-    hk_cu_u32 low[4], high[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const hk_cu_u32 a = *(const hk_cu_u32 *)(from[2 * j] + i * side * band_pitch(t)), b = *(const hk_cu_u32 *)(from[2 * j + 1] + i * side * band_pitch(t));
-      low[j] = __byte_perm(a, b, 0x5410), high[j] = __byte_perm(a, b, 0x7632);
-    }
-    const uint4 first = make_uint4(low[0], low[1], low[2], low[3]), second = make_uint4(high[0], high[1], high[2], high[3]);
-    if (!matrix_nan(matrix_sum(matrix_sum8(first), matrix_sum8(second)))) {
-      *(uint4 *)y = first;
-      if (wide > 1) *(uint4 *)(y + right) = second;
-    } else {
-      band_put(P, at.n, at.row + row, at.column + column, k, first);
-      if (wide > 1) band_put(P, at.n, at.row + row, at.column + column + 1, k, second);
-    }
+  for (int i = threadIdx.x / HK_BAND_CHANNELS; i < count && k < P->channels; i += HK_BAND_THREADS / HK_BAND_CHANNELS) {
+    const int down = i / P->tile_length, p[3] = {0, at.row + down, at.column + i - down * P->tile_length};
+    if (p[1] >= (int)g->out[1] || p[2] >= (int)g->out[2]) continue;
+    const float v = dw_half(TYPE, ((const volatile hk_cu_u16 *)P->e.y)[pixel_offset(&g->y, at.n, p) + k]);
+    if (v != v) band_again(P, at.n, p[1], p[2], k);
   }
 }
 
 HK_DEV void band_body(const hk_cu_dw *P, band_tile t, char *raw) {
   const band_place at = band_find(P);
-  const char *weights = (const char *)P->packed + (hk_cu_i64)at.k * P->taps_bytes;
-  band_copy(P, t, at, raw);
-  for (int i = threadIdx.x; i < HK_BAND_CHANNELS * t.size * HK_BAND_WORDS / 2; i += HK_BAND_THREADS) dw_copy16(dw_shared(raw + P->taps_at) + i * 16, weights + i * 16, 16);
-  dw_copy_wait();
-  __syncthreads();
-  band_turn(P, t, raw);
+  band_stage(P, t, at, raw);
   __syncthreads();
 #pragma unroll 1
-  for (int channel = threadIdx.x / 32; channel < HK_BAND_CHANNELS && at.k + channel < P->channels; channel += HK_BAND_THREADS / 32)
+  for (int channel = threadIdx.x / 32; channel < HK_BAND_CHANNELS && at.k + channel < P->channels; channel += WARPS)
     band_channel(P, t, at, channel, raw);
   __syncthreads();
-  band_leave(P, t, at, raw);
+  if (__syncthreads_or(band_leave(P, t, at, raw))) band_repair(P);
 }
 
 #define KERNEL(name, size, pieces, plain, blocks)                                                                    \

@@ -22,6 +22,12 @@ HK_DEV hk_cu_u32 matrix_sum(hk_cu_u32 a, hk_cu_u32 b) {
   asm("add.rn." MMA_TYPE "x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
   return r;
 }
+/* The greater of each half, NaN if one is. */
+HK_DEV hk_cu_u32 matrix_most(hk_cu_u32 a, hk_cu_u32 b) {
+  hk_cu_u32 r;
+  asm("max.NaN." MMA_TYPE "x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  return r;
+}
 /* Eight values as two, NaN if one of them is; sums of infinities may be NaN too. */
 HK_DEV hk_cu_u32 matrix_sum8(uint4 u) { return matrix_sum(matrix_sum(u.x, u.y), matrix_sum(u.z, u.w)); }
 HK_DEV int matrix_nan(hk_cu_u32 sum) {

@@ -273,6 +273,8 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
   at.k = k0 + 2 * pair;
   const int live = group < P->groups && at.k < P->channels, fetched = t.size == 3 && t.stride == 1;
   const int rows = slide_begin(P, t, live ? group : 0, &at);
+  /* for all lanes of a warp: else it would read each row both ways */
+  at.whole = __all_sync(__activemask(), at.whole || !live);
   uint2 raw[2][COLUMNS_MOST];
   /* the first rows are under way while the table is made */
   if (!live) at.last1 = at.ahead - 1;

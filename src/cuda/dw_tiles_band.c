@@ -28,13 +28,13 @@ static int64_t shape(const hk_geom *g, hk_cu_dw *p, int side, int steps) {
   return p->taps_at + (int64_t)HK_BAND_CHANNELS * p->taps_bytes + 128;
 }
 
-/* Clocks of a block on one processor: copies, turns and leaving of 8 columns; reads and products of a batch; waits. Four blocks overlap:
- * 0.7, fitted to convnext_dw7 and 5x5 and 7x7 at 28x28 and 56x56 on an H200. */
+/* Clocks of a block on one processor, four of them there: copies, turns and leaving of 8 columns that hold x; reads and products of a batch. Fitted
+ * to 5x5 and 7x7 at 14x14, 28x28 and 56x56 on an H200. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p) {
   const double size = (double)g->win[2], batches = p->tile_rows / (p->row_groups == 8 ? 14.0 : 28.0);
-  const double stage = 10.0 * (p->slots + p->tile_rows) * p->row_groups;
+  const double held = (double)hk_min64(p->row_groups, hk_ceil_div(hk_ceil_div(g->out[2], p->tiles) + g->win[2] - 1, 8));
   const double work = HK_BAND_CHANNELS * (batches * (4.0 * (HK_BAND_ROWS + size - 1) + 2.0 * HK_BAND_ROWS * size + 40) + 50);
-  return 0.7 * (stage + work + 1000);
+  return 9.8 * (p->slots + p->tile_rows) * held + 0.52 * work;
 }
 
 bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {

@@ -36,11 +36,12 @@ static int stream_shared(const hk_geom *g, hk_cu_dw *p, int b) {
   p->lanes = p->planes = 1;
   p->lane_blocks = (int)hk_ceil_div(g->out[2] + (p->y_vector ? 0 : 7), 16 * b);
   toeplitz_shared(p, b);
-  p->plane_pitch = (((16 * b + p->chunk_u + 31 + 7 + 7) / 8 + b / 8 - 1) / (b / 8) | 1) * 16;
+  /* copies of 8 pieces side by side hit all banks */
+  const int planes = b / 8, length = (16 * b + p->chunk_u + 31 + 7 + 7) / 8 / planes + 1;
+  p->plane_pitch = (planes == 4 ? length / 4 * 4 + 2 + (length % 4 > 2) * 4 : length | 1) * 16;
   p->line_bytes = p->plane_pitch * (b / 8);
   p->taps_at = 2 * p->line_bytes;
-  p->rows_at = p->taps_at + 2 * p->taps_bytes;
-  p->buffer_bytes = p->rows_at + HK_STREAM_BYTES;
+  p->buffer_bytes = p->taps_at + 2 * p->taps_bytes;
   return p->buffer_bytes * (HK_STREAM_THREADS / 32);
 }
 
@@ -59,6 +60,18 @@ static double toeplitz_clocks(const hk_geom *g, const hk_cu_dw *p, int b) {
   const double mmas = (double)b / 8 * hk_ceil_div(p->taps_u + 10, 16), loads = (double)hk_ceil_div(b + p->taps_u + 3, 16);
   const double mma = 2.3 * mmas, load = 6 * loads;
   return warps * (rows * ((mma > load ? mma : load) + 16.0 * b / 32 + (rows > 1 ? 300 : 0)) + 16.0 * b / 32 * 2 + 250);
+}
+
+/* The same where warps walk by themselves: 16 steps of taps a tile and what comes with it, what a row's beginning and its ends cost. Fitted to
+ * 8, 31, 128 and 512 taps and to rows of 66 outputs on an H200. */
+static double stream_clocks(const hk_cu_dw *p, int b) {
+  const double steps = (b + p->taps_u + 18) / 16.0, tile = b == 64 ? 100 + 14.6 * steps : b == 32 ? 57 + 8.9 * steps : 43 + 3.8 * steps;
+  return (double)p->plane_count * (p->lane_blocks * p->lanes * tile + 65);
+}
+
+/* One row of taps, not so long that each tile reads x twice, contiguous rows and no epilogue: warps by themselves; else a block a tile. */
+static bool streams(const hk_geom *g, const hk_cu_dw *p) {
+  return p->wide && p->plain && p->taps == p->taps_u && p->taps_u <= 512 && g->stride[2] == 1 && g->x.at[2] == 1;
 }
 
 bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
@@ -85,7 +98,7 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
   for (int i = 0; i < 3; i++) {
     if (knobs.run && knobs.run != sizes[i]) continue;
     toeplitz_shape(g, p, sizes[i]);
-    const double clocks = toeplitz_clocks(g, p, sizes[i]);
+    const double clocks = streams(g, p) ? stream_clocks(p, sizes[i]) : toeplitz_clocks(g, p, sizes[i]);
     if (best < 0 || clocks < least) best = i, least = clocks;
   }
   if (best < 0) REFUSE("run = %d must be 8, 32 or 64", knobs.run);
@@ -100,15 +113,14 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
   t->image = g->x_type == HK_BF16 ? "dw_toeplitz_bf16" : "dw_toeplitz_f16";
   t->threads = p->planes * p->lanes * 32;
   t->blocks = hk_ceil_div(lines, p->planes) * p->lane_blocks;
-  /* one row of taps, not so long that each tile reads x twice, and no epilogue: warps by themselves; else a block a tile */
-  bool stream = p->wide && p->plain && p->taps == p->taps_u && p->taps_u <= 512 && t->packed_bytes;
+  bool stream = streams(g, p) && t->packed_bytes;
   if (stream) {
     hk_cu_dw alone = *p;
     const int bytes = stream_shared(g, &alone, b);
     stream = lines * alone.lane_blocks < INT32_MAX / 2 && bytes <= 100 * 1024;
     if (stream) {
-      /* as many blocks as run at once: by registers 24 warps (B = 8: 32) a processor, by shared memory */
-      const int64_t resident = hk_min64((b == 8 ? 1024 : 768) / HK_STREAM_THREADS, 225 * 1024 / (bytes + 1024));
+      /* as many blocks as run at once: by registers, by shared memory */
+      const int64_t resident = hk_min64(b == 8 ? 8 : b == 32 ? 7 : 5, 225 * 1024 / (bytes + 1024));
       *p = alone;
       p->places = (int)(lines * p->lane_blocks);
       t->shared_bytes = bytes;

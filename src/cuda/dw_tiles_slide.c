@@ -95,10 +95,10 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   if (k->size == 3 && k->stride == 1) t->shared_bytes = (p->weights_at + HK_SLIDE_AHEAD * ((tq - 1) * k->stride + k->size) * HK_SLIDE_THREADS) * pair_bytes;
   t->blocks = hk_ceil_div(groups, p->teams) * p->channel_blocks;
   t->knobs = (hk_cu_dw_knobs){0, 0, rows};
-  /* instructions of a row of a warp: 2*tq*size^2 FMA, 5 a column read, 100 */
+  /* instructions of a row of a warp: 2*tq*size^2 FMA, 5 a column read, 100; rows that the strip only reads take part of that */
   const double warps = (double)t->blocks * HK_SLIDE_THREADS / 32;
   const double row = 2.0 * tq * k->size * k->size + 5.0 * ((tq - 1) * k->stride + k->size) * k->stride + 100;
-  t->seconds = hk_cu_dw_seconds(g, 1.25 * warps * rows * row / 4, 1.15);
+  t->seconds = hk_cu_dw_seconds(g, 1.25 * warps * (rows + 0.6 * (k->size - k->stride)) * row / 4, 1.15);
   return true;
 }
 

@@ -111,15 +111,11 @@ HK_DEV void toeplitz_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const
 /* Where 16-byte piece c of a warp's results lies. */
 HK_DEV int toeplitz_piece(int c, const int b) { return (c ^ (c >> 3 & (b / 8 - 1))) * 16; }
 
-/* Results of a warp to row `line`, whose first output is y[to], contiguous and of the type of x. stage: 32*B bytes of shared memory
- * of this warp's own. */
-HK_DEV void toeplitz_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, char *stage, const int b, float (*acc)[4]) {
-  const hk_cu_geom *g = &P->g;
+/* Sums to shared memory, piece c at toeplitz_piece(c). */
+HK_DEV void toeplitz_turn(hk_cu_u32 at, const int b, float (*acc)[4]) {
   const int lane = threadIdx.x % 32, blocks = b / 8;
-  const hk_cu_u32 at = dw_shared(stage);
 #pragma unroll
   for (int v = 0; v < blocks; v += 2) {
-    /* matrices: windows 0..7 and 8..15 of block v, then of block v + 1 */
     const hk_cu_u32 r0 = dw_pack_pair(TYPE, acc[v][0], acc[v][1]), r1 = dw_pack_pair(TYPE, acc[v][2], acc[v][3]);
     if (v + 1 < blocks) {
       const hk_cu_u32 r2 = dw_pack_pair(TYPE, acc[v + 1][0], acc[v + 1][1]), r3 = dw_pack_pair(TYPE, acc[v + 1][2], acc[v + 1][3]);
@@ -130,6 +126,14 @@ HK_DEV void toeplitz_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, cha
                    : "memory");
     }
   }
+}
+
+/* Results of a warp to row `line`, whose first output is y[to], contiguous and of the type of x. stage: 32*B bytes of shared memory
+ * of this warp's own. */
+HK_DEV void toeplitz_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, char *stage, const int b, float (*acc)[4]) {
+  const hk_cu_geom *g = &P->g;
+  const int lane = threadIdx.x % 32;
+  toeplitz_turn(dw_shared(stage), b, acc);
   __syncwarp();
   hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + to + q;
   const int length = (int)g->out[2];
@@ -238,80 +242,14 @@ HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int p
   else toeplitz_store_any(P, toeplitz_line(own), q, (float *)stage, b, acc);
 }
 
-/* One row of taps, packed, no epilogue: each warp by itself walks along neighbouring tiles of 16*B outputs, lane_blocks of them a row, and
- * while it works at one the next is on its way. Shared memory of a warp: two tiles of x, two rows of weights, a toeplitz_walk;
- * results are turned where their x was. */
-typedef struct toeplitz_tile {
-  hk_cu_i64 y;                       /* the row's first output */
-  int line, index0, skew, taps;      /* first output; of the staged x, -1: all zeros; which of the weights */
-} toeplitz_tile;
-typedef struct toeplitz_walk { /* in shared memory: registers are for the sums */
-  toeplitz_row row;                  /* of the tile brought last */
-  toeplitz_tile tile[2];
-} toeplitz_walk;
-
-/* Tile `place` on its way into half `side`; the other half has the tile before it. */
-HK_DEV void toeplitz_bring(const hk_cu_dw *P, int place, toeplitz_walk *walk, char *own, int side, const int b) {
-  const hk_cu_geom *g = &P->g;
-  const int line = place / (unsigned)P->lane_blocks, lane = threadIdx.x % 32, turns = line != walk->tile[side ^ 1].line;
-  const int taps = walk->tile[side ^ 1].taps ^ turns;
-  toeplitz_row *row = &walk->row;
-  if (turns) {
-    if (lane == 0) toeplitz_find(P, line, row);
-    __syncwarp();
-    toeplitz_packed(P, row->k, 0, lane, 32, (hk_cu_u32 *)(own + P->taps_at + taps * P->taps_bytes));
-  }
-  const int i0 = row->p0 * (int)g->stride[0] - (int)g->lo[0], i1 = row->p1 * (int)g->stride[1] - (int)g->lo[1];
-  const int in = (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
-  const int index0 = (place - line * P->lane_blocks) * 16 * b - row->skew;
-  int skew = -1;
-  if (in)
-    skew = toeplitz_stage(P, (const hk_cu_u16 *)P->x + row->image + i0 * g->x.at[0] + i1 * g->x.at[1], index0, 0, 16 * b + P->taps_u - 1 + 32, lane,
-                          32, b, own + side * P->line_bytes);
-  if (lane == 0) {
-    toeplitz_tile *tile = &walk->tile[side];
-    tile->y = row->y, tile->line = line, tile->index0 = index0, tile->skew = skew, tile->taps = taps;
-  }
-}
-
-HK_DEV void toeplitz_stream(const hk_cu_dw *P, char *raw, const int b) {
-  const int warp = threadIdx.x / 32, warps = gridDim.x * (blockDim.x / 32), id = blockIdx.x * (blockDim.x / 32) + warp;
-  const int first = (int)((hk_cu_i64)P->places * id / warps), end = (int)((hk_cu_i64)P->places * (id + 1) / warps);
-  char *own = raw + warp * P->buffer_bytes;
-  toeplitz_walk *walk = (toeplitz_walk *)(own + P->rows_at);
-  if (threadIdx.x % 32 == 0) walk->tile[1].line = -1, walk->tile[1].taps = 0;
-  __syncwarp();
-  /* the first time round there is nothing to multiply yet */
-#pragma unroll 1
-  for (int place = first - 1, side = 1; place < end; ++place, side ^= 1) {
-    if (place + 1 < end) toeplitz_bring(P, place + 1, walk, own, side ^ 1, b);
-    asm volatile("cp.async.commit_group;" ::: "memory");
-    if (place >= first) {
-      asm volatile("cp.async.wait_group 1;" ::: "memory");
-      __syncwarp();
-      const toeplitz_tile *now = &walk->tile[side];
-      char *x = own + side * P->line_bytes;
-      float acc[8][4];
-#pragma unroll
-      for (int i = 0; i < b / 8; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) acc[i][j] = 0.0f;
-      if (now->skew >= 0)
-        toeplitz_multiply(P, dw_shared(x), 0, (const hk_cu_u32 *)(own + P->taps_at + now->taps * P->taps_bytes), P->taps_u, now->skew, b, acc);
-      __syncwarp();
-      toeplitz_store(P, now->y, now->line, now->index0, x, b, acc);
-    }
-    __syncwarp();
-  }
-}
-
 #define KERNEL(name, threads, blocks, body)                                                                \
   extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ hk_cu_dw P) { \
     extern __shared__ uint4 raw[];                                                                         \
     body;                                                                                                  \
   }
+#include "dw_stream.cuh"
 /* hk_dw_toeplitz_<type>_<B>; with an epilogue: .._epi; a warp by itself: .._stream. */
-#define KERNELS(name, b, blocks)                                                                    \
+#define KERNELS(name, b, blocks, streams)                                                           \
   KERNEL(name, 256, blocks, toeplitz_body(&P, (char *)raw, b, 1))                                   \
   KERNEL(name##_epi, 256, 2, toeplitz_body(&P, (char *)raw, b, 0))                                  \
-  KERNEL(name##_stream, HK_STREAM_THREADS, 2 * (blocks), toeplitz_stream(&P, (char *)raw, b))
+  KERNEL(name##_stream, HK_STREAM_THREADS, streams, toeplitz_stream(&P, (char *)raw, b))

@@ -84,7 +84,7 @@ static void check_toeplitz(const hk_geom *g, const hk_cu_dw_tiling *t, const cha
   CHECK((tile + p->chunk_u + 31 + 14) / 8 * 16 <= p->line_bytes, "%s: %d bytes a row", text, p->line_bytes);
   CHECK((HK_TOEPLITZ_FRONT + p->chunk_u + b + 30) * 4 <= p->taps_bytes, "%s: %d bytes of taps", text, p->taps_bytes);
   if (p->places)
-    CHECK(2 * p->line_bytes <= p->taps_at && p->taps_at + 2 * p->taps_bytes <= p->rows_at && p->rows_at + HK_STREAM_BYTES <= p->buffer_bytes && 32 * b <= p->line_bytes &&
+    CHECK(2 * p->line_bytes <= p->taps_at && p->taps_at + 2 * p->taps_bytes <= p->buffer_bytes && 32 * b <= p->line_bytes &&
               p->buffer_bytes * (HK_STREAM_THREADS / 32) <= t->shared_bytes, "%s: parts overlap", text);
   else
     CHECK(p->planes * p->line_bytes <= p->taps_at && p->taps_at + p->planes * p->taps_bytes <= p->sums_at &&

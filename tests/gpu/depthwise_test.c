@@ -79,6 +79,17 @@ static int run_shapes(int few) {
   return ran;
 }
 
+/* More tiles than warps run at once: each walks along several, over the ends of rows. */
+static int run_walks(void) {
+  static const char *const problems[] = {"1d_n2_c900_i2600_k900_w33_p16_g900_bf16_first", "1d_n1_c5000_i301_k5000_w20_p3:9_g5000_f16_first"};
+  int ran = 0;
+  for (size_t p = 0; p < sizeof problems / sizeof *problems; ++p) {
+    const gpu_case c = {problems[p], "none", FILL_INTEGERS, 0, 0};
+    ran += gpu_case_run(&c, NULL, 11 + p);
+  }
+  return ran;
+}
+
 static int run_epilogues(void) {
   static const char *const epilogues[] = {"scale+bias+relu", "bias+sum:0.5", "bias+silu", "prelu", "bias+gelu+sum:1", "presum:1+relu", "bias+gated:tanh:sigmoid"};
   static const char *const problems[] = {
@@ -153,7 +164,7 @@ int main(int argc, char **argv) {
     return 77;
   }
   gpu_few_tiles = true;
-  int ran = run_shapes(few) + run_split();
+  int ran = run_shapes(few) + run_split() + run_walks();
   if (!few) {
     const gpu_case wide = {"1d_n1_c8192_i4096_k8192_w4093_g8192_bf16_first", "none", FILL_INTEGERS, 0, 0};
     ran += run_epilogues() + run_random(60, 77) + gpu_case_run(&wide, NULL, 3);
