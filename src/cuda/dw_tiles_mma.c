@@ -130,7 +130,7 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
   }
   t->kernel = names[g->x_type == HK_BF16][stream ? 2 : !p->plain][best];
   /* x or y not contiguous: elements one by one, 330 us for the 33 M of 512 channels by 8 x 4096 */
-  t->seconds = hk_cu_dw_seconds(g, least, g->x.at[2] == 1 && g->y.at[2] == 1 ? 1.15 : 19);
+  t->seconds = hk_cu_dw_seconds(g, least, g->x.at[2] != 1 || g->y.at[2] != 1 ? 19 : stream ? 1.35 : 1.15);
   return true;
 }
 
