@@ -175,6 +175,7 @@ static void run_lines(hk_dwp_job *j, int64_t q, int64_t end, int64_t from, int64
     a->f = hk_chain_weights(j->plan, &j->p->chain) + group * g->taps;
     j->plan->decision.kernel->fn(a);
   }
+  a->line = 0; /* other bands have padded ends, which are tiles */
 }
 
 static void run_direct(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {
