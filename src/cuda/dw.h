@@ -10,7 +10,7 @@
 typedef enum hk_cu_dw_kind {
   HK_DW_LAST = 0,     /* FMA, channels-last */
   HK_DW_FIRST = 1,    /* FMA, channels-first */
-  HK_DW_TOEPLITZ = 2, /* tensor cores, channels-first; f32 where rules.split */
+  HK_DW_TOEPLITZ = 2, /* tensor cores, rows with long filters; f32 where rules.split */
   HK_DW_WALK = 3,     /* tensor cores, channels-last, any filter; groups */
   HK_DW_ROLL = 4,     /* tensor cores, channels-last, 3x3, 5x5, 7x7 */
   HK_DW_STEM = 5,     /* tensor cores, one group of few input channels */
@@ -42,6 +42,7 @@ typedef struct hk_cu_dw_tiling {
 typedef struct hk_cu_dw_rules { bool unaligned, split; } hk_cu_dw_rules;
 bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_turned(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool roll, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 

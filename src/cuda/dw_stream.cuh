@@ -80,14 +80,14 @@ HK_DEV int stream_bring(const hk_cu_dw *P, stream_row row, int index0, const int
  * of the taps brings pair s. */
 typedef struct stream_diagonal { hk_cu_u32 even[4][2], odd[4][2]; } stream_diagonal;
 
-/* Step s of a group: pieces 2s and 2s + 1 of all windows, two more blocks of the diagonal, B/8 products. */
-HK_DEV void stream_step(hk_cu_u32 from, int pitch, hk_cu_u32 taps, const int s, const int b, stream_diagonal *t, float (*acc)[4]) {
+/* Step s of a group: two pieces of all windows, from x on, two more blocks of the diagonal, B/8 products. */
+HK_DEV void stream_step(hk_cu_u32 x, hk_cu_u32 taps, const int s, const int b, stream_diagonal *t, float (*acc)[4]) {
   const int blocks = b / 8, ring = (blocks + 1) / 2;
   hk_cu_u32 a[4];
-  load_x4(from + 2 * s * pitch, a);
+  load_x4(x, a);
   t->odd[s][0] = t->even[(s + ring - 1) % ring][1];
-  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(t->even[s][0]) : "r"(taps + 32 * s) : "memory");
-  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(t->even[s][1]) : "r"(taps + 32 * s + 16) : "memory");
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(t->even[s][0]) : "r"(taps) : "memory");
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(t->even[s][1]) : "r"(taps + 16) : "memory");
   t->odd[s][1] = t->even[s][0];
 #pragma unroll
   for (int v = 0; v < blocks; ++v) {
@@ -109,11 +109,11 @@ HK_DEV void stream_multiply(const hk_cu_dw *P, hk_cu_u32 x, hk_cu_u32 taps, int 
 #pragma unroll 1
   for (; steps >= group; steps -= group, taps += 32 * group, from += blocks > 1 ? 16 : 32) {
 #pragma unroll
-    for (int s = 0; s < group; ++s) stream_step(from, pitch, taps, s, b, &t, acc);
+    for (int s = 0; s < group; ++s) stream_step(from + 2 * s * pitch, taps + 32 * s, s, b, &t, acc);
   }
 #pragma unroll
   for (int s = 0; s < group - 1; ++s)
-    if (s < steps) stream_step(from, pitch, taps, s, b, &t, acc);
+    if (s < steps) stream_step(from + 2 * s * pitch, taps + 32 * s, s, b, &t, acc);
 }
 
 HK_DEV void stream_store(hk_cu_u16 *y, uint4 u) {

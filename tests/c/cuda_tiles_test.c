@@ -5,6 +5,7 @@
 
 #include "core/core.h"
 #include "cuda/dw.h"
+#include "cuda/dw_turned.h"
 #include "support/check.h"
 
 static const char *const images[] = {
@@ -66,6 +67,14 @@ static void check_plane(const hk_geom *g, const hk_cu_dw_tiling *t, const char *
   CHECK(p->slots >= (p->strip_rows - 1) * g->stride[1] + g->win[1] && p->slots * p->patch_pitch <= p->line_bytes, "%s: %d slots", text, p->slots);
   CHECK(p->strip_rows * g->out[2] * size + 16 <= p->sums_pitch && p->planes * p->line_bytes <= p->sums_at, "%s: results", text);
   CHECK(p->sums_at + p->planes * p->sums_pitch <= p->taps_at && p->taps_at < t->shared_bytes, "%s: parts overlap", text);
+}
+
+static void check_turned(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
+  const hk_cu_dw *p = &t->params;
+  CHECK((int64_t)p->tiles * HK_TURNED_LENGTH >= g->out[2] && p->channel_blocks * HK_TURNED_CHANNELS >= p->channels, "%s: %d tiles", text, p->tiles);
+  CHECK(t->blocks == g->n * g->out[0] * g->out[1] * p->tiles * p->channel_blocks, "%s: %lld blocks", text, (long long)t->blocks);
+  CHECK(p->slots * 64 >= HK_TURNED_LENGTH + p->taps_u - 1 && p->slots * HK_TURNED_REGION <= p->taps_at, "%s: %d slots", text, p->slots);
+  CHECK((HK_TOEPLITZ_FRONT + p->taps_u + 64 + 30) * 4 <= p->taps_bytes && p->taps_at + HK_TURNED_CHANNELS * p->taps_bytes <= t->shared_bytes, "%s: taps", text);
 }
 
 static void check_toeplitz(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
@@ -133,7 +142,7 @@ static void check_problem(const hk_problem *p, const char *text, const hk_epilog
     if (kind == HK_DW_PLANE) check_plane(&g, &t, text);
     if (kind == HK_DW_BAND) check_band(&g, &t, text);
     if (kind == HK_DW_BUNDLE) check_bundle(&g, &t, text);
-    if (kind == HK_DW_TOEPLITZ) check_toeplitz(&g, &t, text);
+    if (kind == HK_DW_TOEPLITZ) (strstr(t.kernel, "turned") ? check_turned : check_toeplitz)(&g, &t, text);
     const bool same = hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, rules, t.knobs, &again, why);
     CHECK(same && !memcmp(&again.params, &t.params, sizeof t.params), "%s: %s: its own knobs: %s", text, t.kernel, same ? "another tiling" : why);
   }

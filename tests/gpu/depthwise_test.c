@@ -79,9 +79,10 @@ static int run_shapes(int few) {
   return ran;
 }
 
-/* More tiles than warps run at once: each walks along several, over the ends of rows. */
+/* Channels-first, more tiles than warps run at once: each walks along several, over the ends of rows. Channels-last, several blocks a row. */
 static int run_walks(void) {
-  static const char *const problems[] = {"1d_n2_c900_i2600_k900_w33_p16_g900_bf16_first", "1d_n1_c5000_i301_k5000_w20_p3:9_g5000_f16_first"};
+  static const char *const problems[] = {"1d_n2_c900_i2600_k900_w33_p16_g900_bf16_first", "1d_n1_c5000_i301_k5000_w20_p3:9_g5000_f16_first",
+                                         "1d_n2_c88_i2600_k88_w129_p64_g88_bf16_last", "1d_n1_c40_i3000_k40_w700_p5:9_g40_f16_last"};
   int ran = 0;
   for (size_t p = 0; p < sizeof problems / sizeof *problems; ++p) {
     const gpu_case c = {problems[p], "none", FILL_INTEGERS, 0, 0};
