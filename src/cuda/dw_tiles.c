@@ -112,8 +112,11 @@ static double last_seconds(const hk_geom *g, const hk_cu_dw *p, const last_form 
   const double fmas = work * p->taps_u * f->tq * f->v / 128;
   /* several tap rows: all but the first hit a cache, not always the nearest */
   const double wide = g->win[0] * g->win[1] > 1 ? 1.3 : 1.1;
-  const double fitted = g->x_type == HK_F32 ? f->fitted : f->fitted_half;
-  return hk_cu_dw_seconds(g, fitted * (fmas + 0.8 * loads), f->odd ? wide * 1.3 : f->v > 1 ? wide : g->x.group == 1 ? 1.6 : 8);
+  double clocks = (g->x_type == HK_F32 ? f->fitted : f->fitted_half) * (fmas + 0.8 * loads);
+  /* one long row of 16-bit taps: 342 clocks for 1024 sums come first, and the rest takes less (8 to 512 taps) */
+  if (g->x_type != HK_F32 && f->v > 1 && p->taps == p->taps_u && p->taps_u >= 8)
+    clocks = 0.72 * clocks + 342 * groups * idle * p->channels * f->tq / 1024;
+  return hk_cu_dw_seconds(g, clocks, f->odd ? wide * 1.3 : f->v > 1 ? wide : g->x.group == 1 ? 1.6 : 8);
 }
 
 static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {

@@ -7,10 +7,12 @@
 #define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
 #define SHARED_MOST (226 * 1024)
 
-/* Clocks of a block on one processor, three of them there: what comes and leaves, by 64 pixels of 16 channels; steps of 16 taps. */
-static double block_clocks(const hk_cu_dw *p, int steps, int shared) {
-  const double crowd = shared > 112 * 1024 ? 2 : shared > 74 * 1024 ? 1.3 : 1;
-  return crowd * (78.0 * (p->slots + HK_TURNED_LENGTH / 64) + HK_TURNED_CHANNELS * (14.6 * steps + 30));
+/* Clocks of a block on one processor, three of them there: what comes and leaves, by 64 pixels of 16 channels, where there are any; steps of 16
+ * taps. Fitted to 16 to 1024 taps and to rows of 200 on an H200. */
+static double block_clocks(const hk_geom *g, const hk_cu_dw *p, int steps, int shared) {
+  const double crowd = shared > 112 * 1024 ? 1.33 : shared > 74 * 1024 ? 1.05 : 1, rows = (double)p->tiles * 64;
+  const double come = (double)hk_min64(p->slots, (int64_t)((double)g->in[2] / rows) + 2), leave = (double)g->out[2] / rows;
+  return crowd * (78 * (come + leave) + HK_TURNED_CHANNELS * (14.6 * steps + 30) + 600);
 }
 
 /* Leaves *t as it is when it refuses. */
@@ -40,6 +42,6 @@ bool hk_cu_dw_tile_turned(const hk_geom *g, const hk_epi *e, bool unaligned, hk_
   t->shared_bytes = (int)shared;
   t->blocks = lines * tiles * channel_blocks;
   t->knobs.run = 64;
-  t->seconds = hk_cu_dw_seconds(g, (double)t->blocks * block_clocks(p, steps, (int)shared), 1.35);
+  t->seconds = hk_cu_dw_seconds(g, (double)t->blocks * block_clocks(g, p, steps, (int)shared), 1.55);
   return true;
 }
