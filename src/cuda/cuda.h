@@ -5,6 +5,7 @@
 #include "core/core.h"
 #include "cuda/driver.h"
 #include "cuda/params.h"
+#include "cuda/igemm_tile.h"
 
 #define HK_CU_REASON 160
 
@@ -60,8 +61,8 @@ typedef struct hk_cu_map {
 enum { HK_CU_MAP_F32 = 7 }; /* CUtensorMapDataType of unrounded f32 */
 bool hk_cu_map_make(const hk_geom *g, hk_cu_map *map, char *why);
 hk_status hk_cu_map_encode(const hk_cu_map *map, int pixels, hk_cu_tmap *to);
-/* y for the copies out of tiles of bn channels, `rows` pixels a copy (finish_slab.cuh): {channels of a group, groups, pixels}. */
-hk_status hk_cu_map_encode_rows(const hk_geom *g, int bn, int rows, hk_cu_tmap *to);
+/* y or the residual, by its strides, for copies of tiles of bn channels, `rows` pixels a copy (finish_slab.cuh): {channels of a group, groups, pixels}. */
+hk_status hk_cu_map_encode_rows(const hk_geom *g, const hk_strides *s, int bn, int rows, hk_cu_tmap *to);
 
 /* rows.c: the wgmma kernels of this build */
 typedef struct hk_cu_row {
@@ -86,13 +87,12 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, 
 typedef struct hk_cu_call {
   const void *x, *f, *c, *scale, *bias;
   void *y, *workspace, *stream, *user;
-  bool chained;               /* the launch before this one in the stream is a pass of the same call */
 } hk_cu_call;
 typedef struct hk_cu_igemm_state {
   const hk_cu_row *row;
   hk_cu_kernel kernel, pack;
   hk_cu_lib lib;              /* of a kernel with user functions */
-  hk_cu_igemm params;
+  hk_cu_launch params;
   hk_cu_pack packing;
   int64_t blocks;
 } hk_cu_igemm_state;

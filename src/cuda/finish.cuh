@@ -24,14 +24,13 @@ HK_DEV hk_cu_i64 finish_offset(const hk_cu_divisor *by_out, const hk_cu_view *s,
   return pixel_offset(s, m, p);
 }
 
-/* The residual's rows of the coming tile on their way into the L2, while the tile is multiplied. */
+/* The residual's rows of a coming split tile on their way into the L2, while the tile is multiplied. */
 HK_DEV void finish_soon(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int part) {
   const hk_cu_geom *g = &P->g;
-  const int bytes = g->y_type == HK_CU_F32 ? 4 : 2, width = (int)g->kg - at.k0 < t.bn ? (int)g->kg - at.k0 : t.bn;
-  for (int r = threadIdx.x % 128; r < 64 * t.mi && P->wide; r += 128) {
-    const int m = at.m0 + part * 64 * t.mi + r;
-    if (m < P->gm)
-      prefetch_bulk((const hk_cu_u8 *)P->e.c + (m * g->c.at[2] + at.group * g->c.group + at.k0) * bytes, width * bytes);
+  const int bytes = g->y_type == HK_CU_F32 ? 4 : 2, width = (int)g->kg - at.k0 < t.bn ? (int)g->kg - at.k0 : t.bn, lines = (t.bn * 4 + 127) / 128;
+  for (int i = threadIdx.x % 128; i < 64 * t.mi * lines && P->wide; i += 128) {
+    const int m = at.m0 + part * 64 * t.mi + i / lines, k = i % lines * (128 / bytes);
+    if (m < P->gm && k < width) prefetch_line((const hk_cu_u8 *)P->e.c + (m * g->c.at[2] + at.group * g->c.group + at.k0 + k) * bytes);
   }
 }
 
@@ -254,22 +253,14 @@ HK_DEV void finish_early(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
     for (int i = 0; i < t.mi; ++i) wide_act(&P->e, t.bn / 2, acc[i]);
 }
 
-/* y by the copy engine. The desk's slots lend their place to scale and bias, once the last tile's copies have left them. */
-HK_DEV void finish_slabs(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u8 *desk, finish_asked asked,
-                         slab_rest *rest, float (*acc)[128]) {
-  if (P->e.scale || P->e.bias) {
-    if (threadIdx.x % 32 == 0) copy_out_wait(0);
-    sync_some(wg + 1, 128);
-    finish_params(t, asked, (float *)desk);
-    sync_some(wg + 1, 128);
-    wide_affine(&P->e, t, (const float *)desk, acc);
-    sync_some(wg + 1, 128);
-  }
+/* y by the copy engine. */
+HK_DEV void finish_slabs(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_rest *rest, float (*acc)[128]) {
+  if (P->e.scale || P->e.bias) slab_affine(P, t, at, acc);
 #ifdef HK_USER
   if (P->e.act == HK_CU_USER) user_act(P, t, at, m0, acc);
 #endif
-  if (P->g.y_type == HK_CU_F32) slab_tile(P, t, at, m0, smem_u32(desk), rest, acc, HK_CU_F32);
-  else slab_tile(P, t, at, m0, smem_u32(desk), rest, acc, type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16);
+  if (P->g.y_type == HK_CU_F32) slab_tile(P, t, at, m0, rest, acc, HK_CU_F32);
+  else slab_tile(P, t, at, m0, rest, acc, type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16);
 }
 
 HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int wg, int part, hk_cu_u8 *raw,
@@ -279,7 +270,7 @@ HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_plac
   hk_cu_u8 *desk = raw + ring + wg * HK_IGEMM_DESK(ring, t.mi, t.nc, t.bn, t.chunk);
   const int m0 = at.m0 + part * 64 * t.mi;
   if (P->slab) {
-    finish_slabs(P, type, t, at, m0, wg, desk, asked, rest, acc);
+    finish_slabs(P, type, t, at, m0, rest, acc);
     return;
   }
   float *staging = (float *)desk, *params = (float *)(desk + HK_IGEMM_STAGING(t.chunk) + 64 * t.mi * 16);

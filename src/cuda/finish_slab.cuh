@@ -1,159 +1,253 @@
 /* From accumulators to y by the copy engine, for a y of contiguous channels in eights whose pixels lie evenly, 16-byte aligned,
- * in f32 or the operands' own type. A warp finishes its 16 rows of each 64-row piece alone, a slab of columns at a time: the
- * finished values go into one of its two slots of shared memory, swizzled as the engine reads them, and leave as one
- * copy while the next slab is made. Rows and columns outside y are clipped by the engine. The residual crosses the same
- * slot on its way in; up to four steps of it are in registers, asked for while the tile is still multiplied. Included by finish_wide.cuh.
+ * in f32 or the operands' own type. A warp finishes its 16 rows of each 64-row piece alone, in steps of one slab of columns: the
+ * finished values go into one of its slots of shared memory, swizzled as the engine reads them, and leave as one
+ * copy while the next step is made. Rows and columns outside y are clipped by the engine.
  *
- * A slab is as wide as 128, 64, 32 or 16 bytes, the widest that divides the tile; a slot holds 16 rows, or 8 where the
+ * The residual comes the same way, as boxes of the same form, asked for while the tile is multiplied: first the steps after those that fit the
+ * slots, which then wait in registers, as fragments; then the first steps, which wait in the slots that their results will take.
+ * Steps beyond both (wide tiles of f32) are read while the tile is finished. Included by finish_wide.cuh.
+ *
+ * A slab is as wide as 128, 64, 32 or 16 bytes, the widest that divides the tile; a step has 16 rows, or 8 where the
  * ring leaves less room (then a slab takes two steps). */
 
-/* Bytes of a slab's row. */
-#define SLAB_ROW(bn, bytes) ((bn) * (bytes) % 128 == 0 ? 128 : (bn) * (bytes) % 64 == 0 ? 64 : (bn) * (bytes) % 32 == 0 ? 32 : 16)
+/* All of a tile's steps for a y of `type`; constants at compile time. */
+typedef struct slab_form {
+  int bytes, row_bytes, width;  /* of a value, of a slab's row; columns of a slab */
+  int rows, parts, steps;       /* rows of a step, steps of a slab, steps of a 64-row piece */
+  int total, size, slots;       /* steps of the tile; bytes of a step; slots of a warp */
+  int words, held;              /* 4-byte words of a step in a lane; steps that wait in registers */
+} slab_form;
+HK_DEV slab_form slab_form_of(igemm_tile t, int type) {
+  slab_form s;
+  s.bytes = type == HK_CU_F32 ? 4 : 2;
+  const int row = t.bn * s.bytes;
+  s.row_bytes = row % 128 == 0 ? 128 : row % 64 == 0 ? 64 : row % 32 == 0 ? 32 : 16;
+  s.width = s.row_bytes / s.bytes;
+  s.rows = HK_IGEMM_SLOT_ROWS(HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages), t.nc);
+  s.parts = 16 / s.rows;
+  s.steps = t.bn / s.width * s.parts;
+  s.total = t.mi * s.steps;
+  s.size = s.rows * s.row_bytes;
+  s.slots = s.row_bytes < 32 ? 8 : 256 / s.row_bytes;
+  s.words = s.size / 128;
+  const int room = (t.nc == 3 || t.mi * t.bn > 208 ? 32 : 48) / s.words, more = s.total - s.slots;
+  s.held = more < 0 ? 0 : more < room ? more : room;
+  return s;
+}
+/* First pixel, first column of step n; which 8 of the warp's 16 rows come first in it. */
+HK_DEV int slab_row(slab_form s, int m0, int n) { return m0 + threadIdx.x / 32 % 4 * 16 + n / s.steps * 64 + n % s.parts * 8; }
+HK_DEV int slab_col(slab_form s, int n) { return n % s.steps / s.parts * s.width; }
 
 /* Byte offset in a slot of 16-byte piece `piece` of a row: the engine's swizzle for rows of that length. */
 HK_DEV int slab_at(int row_bytes, int row, int piece) {
   const int at = row * row_bytes + piece * 16;
   return at ^ (at >> 7 & (row_bytes / 16 - 1)) << 4;
 }
+/* Where this lane's pair of f32 values of matrix q lies in a slot. Fragments travel as matrices of 8 rows x 8 columns, q = column block *
+ * halves + half; 16-bit ones four at a time. */
+HK_DEV hk_cu_u32 slab_pair(slab_form s, hk_cu_u32 slot, int q) {
+  const int lane = threadIdx.x % 32, halves = s.rows / 8;
+  return slot + slab_at(s.row_bytes, q % halves * 8 + lane / 4, q / halves * 2 + lane % 4 / 2) + lane % 2 * 8;
+}
+HK_DEV hk_cu_u32 slab_matrix(slab_form s, hk_cu_u32 slot, int q, int step) {
+  const int lane = threadIdx.x % 32, halves = s.rows / 8, mine = q + lane / 8 % step;
+  return slot + slab_at(s.row_bytes, mine % halves * 8 + lane % 8, mine / halves);
+}
+/* The values of matrix q among a slab's accumulators; half: of the step. */
+HK_DEV int slab_value(slab_form s, int half, int q) { return q / (s.rows / 8) * 4 + (half + q % (s.rows / 8)) * 2; }
 
-/* Fragments of a slab: v[0..3] of column block j are v[4j..4j+3]. A step covers rows [half*8, +rows) of the warp's 16. 16-bit values
- * travel as matrices q = j * halves + half, four at a time. */
-HK_DEV void slab_put(int type, int row_bytes, int rows, int half, hk_cu_u32 slot, const float *v) {
-  const int lane = threadIdx.x % 32, halves = rows / 8;
-  if (type == HK_CU_F32) {
-#pragma unroll
-    for (int j = 0; j < row_bytes / 32; ++j)
-#pragma unroll
-      for (int h = 0; h < halves; ++h) {
-        const float *p = v + j * 4 + (half + h) * 2;
-        asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(slot + slab_at(row_bytes, h * 8 + lane / 4, 2 * j + lane % 4 / 2) + lane % 2 * 8),
-                     "f"(p[0]), "f"(p[1]) : "memory");
-      }
-    return;
-  }
-  const int count = row_bytes / 16 * halves, step = count < 4 ? count : 4;
+HK_DEV void slab_put(int type, slab_form s, int half, hk_cu_u32 slot, const float *v) {
+  const int count = s.width / 8 * (s.rows / 8), step = type == HK_CU_F32 ? 1 : count < 4 ? count : 4;
 #pragma unroll
   for (int q = 0; q < count; q += step) {
+    if (type == HK_CU_F32) {
+      const float *p = v + slab_value(s, half, q);
+      asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(slab_pair(s, slot, q)), "f"(p[0]), "f"(p[1]) : "memory");
+      continue;
+    }
     hk_cu_u32 w[4];
 #pragma unroll
-    for (int i = 0; i < step; ++i) {
-      const int at = (q + i) / halves * 4 + (half + (q + i) % halves) * 2;
-      w[i] = pack_pair(type, v[at], v[at + 1]);
-    }
-    const int mine = q + lane / 8 % step;
-    matrix_put(step, slot + slab_at(row_bytes, mine % halves * 8 + lane % 8, mine / halves), w);
+    for (int i = 0; i < step; ++i) w[i] = pack_pair(type, v[slab_value(s, half, q + i)], v[slab_value(s, half, q + i) + 1]);
+    matrix_put(step, slab_matrix(s, slot, q, step), w);
   }
 }
-
-/* Adds beta times the residual that lies in the slot; `late` clamps the sum (relu and clips after a residual). */
-HK_DEV void slab_residual(const hk_cu_igemm *P, int type, int row_bytes, int rows, int half, hk_cu_u32 slot, float *v) {
-  const int lane = threadIdx.x % 32, halves = rows / 8;
+/* The residual of a step as fragments, out of its slot: s.words words a lane. */
+HK_DEV void slab_get(int type, slab_form s, hk_cu_u32 slot, hk_cu_u32 *w) {
+  const int count = s.width / 8 * (s.rows / 8), step = type == HK_CU_F32 ? 1 : count < 4 ? count : 4;
+#pragma unroll
+  for (int q = 0; q < count; q += step) {
+    if (type == HK_CU_F32)
+      asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(w[2 * q]), "=r"(w[2 * q + 1]) : "r"(slab_pair(s, slot, q)) : "memory");
+    else matrix_get(step, slab_matrix(s, slot, q, step), w + q);
+  }
+}
+/* Adds beta times the residual; `late` clamps the sum (relu and clips after a residual). */
+HK_DEV void slab_add(const hk_cu_igemm *P, int type, slab_form s, int half, const hk_cu_u32 *w, float *v) {
+  const int count = s.width / 8 * (s.rows / 8);
   const float beta = P->e.beta;
-  if (type == HK_CU_F32) {
 #pragma unroll
-    for (int j = 0; j < row_bytes / 32; ++j)
-#pragma unroll
-      for (int h = 0; h < halves; ++h) {
-        float *p = v + j * 4 + (half + h) * 2, a, b;
-        asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(a), "=f"(b)
-                     : "r"(slot + slab_at(row_bytes, h * 8 + lane / 4, 2 * j + lane % 4 / 2) + lane % 2 * 8) : "memory");
-        p[0] = fmaf(beta, a, p[0]);
-        p[1] = fmaf(beta, b, p[1]);
-      }
-  } else {
-    const int count = row_bytes / 16 * halves, step = count < 4 ? count : 4;
-#pragma unroll
-    for (int q = 0; q < count; q += step) {
-      hk_cu_u32 w[4];
-      const int mine = q + lane / 8 % step;
-      matrix_get(step, slot + slab_at(row_bytes, mine % halves * 8 + lane % 8, mine / halves), w);
-#pragma unroll
-      for (int i = 0; i < step; ++i) {
-        float *p = v + (q + i) / halves * 4 + (half + (q + i) % halves) * 2;
-        p[0] = fmaf(beta, type == HK_CU_BF16 ? __uint_as_float(w[i] << 16) : f32_from_f16((hk_cu_u16)w[i]), p[0]);
-        p[1] = fmaf(beta, type == HK_CU_BF16 ? __uint_as_float(w[i] & 0xffff0000u) : f32_from_f16((hk_cu_u16)(w[i] >> 16)), p[1]);
-      }
-    }
+  for (int q = 0; q < count; ++q) {
+    float *p = v + slab_value(s, half, q), a, b;
+    if (type == HK_CU_F32) a = __uint_as_float(w[2 * q]), b = __uint_as_float(w[2 * q + 1]);
+    else if (type == HK_CU_BF16) a = __uint_as_float(w[q] << 16), b = __uint_as_float(w[q] & 0xffff0000u);
+    else a = f32_from_f16((hk_cu_u16)w[q]), b = f32_from_f16((hk_cu_u16)(w[q] >> 16));
+    p[0] = fmaf(beta, a, p[0]);
+    p[1] = fmaf(beta, b, p[1]);
   }
   if (P->late)
 #pragma unroll
-    for (int j = 0; j < row_bytes / (type == HK_CU_F32 ? 8 : 4); ++j)
-      if (j % 4 / 2 >= half && j % 4 / 2 < half + halves) v[j] = min_nan(max_nan(v[j], P->late_lo), P->late_hi);
+    for (int q = 0; q < 2 * count; ++q) {
+      float *p = v + slab_value(s, half, q / 2) + q % 2;
+      *p = min_nan(max_nan(*p, P->late_lo), P->late_hi);
+    }
 }
 
-/* The residual's 16-byte pieces of a step, piece lane + 32 * it of the slot, for as many steps as registers allow. */
+/* A warp's residual: its slots, the barrier that tells when what was asked for has come, and the steps that wait in registers. */
 typedef struct slab_rest {
-  uint4 v[4][4];
+  hk_cu_u32 slots, bar;
+  int phase;
+  hk_cu_u32 w[48];
 } slab_rest;
-#define SLAB_AHEAD(t) ((t).nc == 3 ? 2 : (t).mi * (t).bn > 200 ? 3 : 4)
-HK_DEV void slab_ahead(const hk_cu_igemm *P, igemm_place at, int bn, int type, int row_bytes, int rows, int m, int col, uint4 *to) {
-  const int bytes = type == HK_CU_F32 ? 4 : 2, pieces = row_bytes / 16, lane = threadIdx.x % 32;
-  const int left = ((int)P->g.kg - at.k0 < bn ? (int)P->g.kg - at.k0 : bn) - col;
+/* Asks for `count` steps from step n on, into the slots from the first on; `read`: bits of all that lane 0 has read there. */
+HK_DEV void slab_ask(const hk_cu_igemm *P, slab_form s, igemm_place at, int m0, int n, int count, hk_cu_u32 read, const slab_rest *rest) {
+  if (threadIdx.x % 32) return;
+  copy_out_wait(0);
+  /* No barrier tells the copy engine that a read is over, but its value does. It adds nothing: x_zero is 0, which the compiler does not know. */
+  bar_expect(rest->bar, count * s.size + (int)(read & (hk_cu_u32)P->g.x_zero));
 #pragma unroll
-  for (int it = 0; it * 32 < rows * pieces; ++it) {
-    const int i = lane + it * 32, row = i / pieces, k = i % pieces * (16 / bytes);
-    /* outside y: anything, what comes of it is clipped on the way out */
-    const int inside = i < rows * pieces && m + row < P->gm && k < left;
-    to[it] = load_once((const hk_cu_u8 *)P->e.c + (inside ? ((m + row) * P->g.c.at[2] + at.group * P->g.c.group + at.k0 + col + k) * bytes : 0));
-  }
+  for (int i = 0; i < count; ++i)
+    copy_in(rest->slots + i * s.size, &launch_of(P)->cmap, rest->bar, at.k0 + slab_col(s, n + i), at.group, slab_row(s, m0, n + i));
 }
-HK_DEV void slab_step_ahead(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int n, int type, uint4 *to) {
-  const int bytes = type == HK_CU_F32 ? 4 : 2, row_bytes = SLAB_ROW(t.bn, bytes), width = row_bytes / bytes;
-  const int rows = HK_IGEMM_SLOT_ROWS(HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages), t.nc), parts = 16 / rows, steps = t.bn / width * parts;
-  if (n < t.mi * steps)
-    slab_ahead(P, at, t.bn, type, row_bytes, rows, m0 + threadIdx.x / 32 % 4 * 16 + n / steps * 64 + n % parts * 8, n % steps / parts * width, to);
+HK_DEV void slab_come(slab_rest *rest) {
+  bar_wait(rest->bar, rest->phase);
+  rest->phase ^= 1;
 }
-/* The first steps' residual, while the tile's last blocks are multiplied; type: the operands'. */
-HK_DEV void slab_ask(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_rest *rest) {
+/* The first and the second asking of a tile, some blocks of the main loop apart; type: of y. */
+HK_DEV void slab_ask_early(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_rest *rest) {
+  const slab_form s = slab_form_of(t, type);
+  if (s.held) slab_ask(P, s, at, m0, s.slots, s.held < s.slots ? s.held : s.slots, 0, rest);
+  else slab_ask(P, s, at, m0, 0, s.total < s.slots ? s.total : s.slots, 0, rest);
+}
+HK_DEV void slab_ask_late(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_rest *rest) {
+  const slab_form s = slab_form_of(t, type);
 #pragma unroll
-  for (int n = 0; n < SLAB_AHEAD(t); ++n) {
-    if (P->g.y_type == HK_CU_F32) slab_step_ahead(P, t, at, m0, n, HK_CU_F32, rest->v[n]);
-    else slab_step_ahead(P, t, at, m0, n, type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16, rest->v[n]);
-  }
-}
-HK_DEV void slab_lay(int row_bytes, int rows, hk_cu_u32 slot, const uint4 *from) {
-  const int pieces = row_bytes / 16, lane = threadIdx.x % 32;
+  for (int n = 0; n < s.held; n += s.slots) {
+    const int here = s.held - n < s.slots ? s.held - n : s.slots, left = s.held - n - here;
+    hk_cu_u32 read = 0;
+    slab_come(rest);
 #pragma unroll
-  for (int it = 0; it * 32 < rows * pieces; ++it) {
-    const int i = lane + it * 32;
-    if (i < rows * pieces)
-      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(slot + slab_at(row_bytes, i / pieces, i % pieces)), "r"(from[it].x),
-                   "r"(from[it].y), "r"(from[it].z), "r"(from[it].w) : "memory");
+    for (int i = 0; i < here; ++i) slab_get(type, s, rest->slots + i * s.size, rest->w + (n + i) * s.words);
+#pragma unroll
+    for (int i = 0; i < here * s.words; ++i) read |= rest->w[n * s.words + i];
+    __syncwarp();
+    slab_ask(P, s, at, m0, left ? s.slots + n + here : 0, left && left < s.slots ? left : s.slots, read, rest);
   }
 }
 
-/* desk: this consumer's; type (of y) is a compile-time constant. */
-HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, hk_cu_u32 desk, slab_rest *rest, float (*acc)[128], int type) {
-  const int bytes = type == HK_CU_F32 ? 4 : 2, row_bytes = SLAB_ROW(t.bn, bytes), width = row_bytes / bytes, slabs = t.bn / width;
-  const int rows = HK_IGEMM_SLOT_ROWS(HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages), t.nc), parts = 16 / rows, steps = slabs * parts;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, residual = P->e.residual;
-  const int first = m0 + warp * 16;
-  const hk_cu_u32 slots = desk + warp * (2 * rows * 128);
+/* Step n of the residual as 16-byte pieces of rows, piece lane + 32 * it, for a tile with more steps than slots and registers take. */
+HK_DEV void slab_read(const hk_cu_igemm *P, igemm_tile t, slab_form s, igemm_place at, int m0, int n, hk_cu_u32 *to) {
+  const int pieces = s.row_bytes / 16, lane = threadIdx.x % 32, m = slab_row(s, m0, n), col = slab_col(s, n);
+  const int left = ((int)P->g.kg - at.k0 < t.bn ? (int)P->g.kg - at.k0 : t.bn) - col;
 #pragma unroll
-  for (int n = 0; n < t.mi * steps; ++n) {
-    const int i = n / steps, col = n % steps / parts * width, half = n % parts, m = first + i * 64 + half * 8;
-    const hk_cu_u32 slot = slots + (n & 1) * (rows * 128);
-    float *v = acc[i] + col / 2;
-    if (half == 0 && P->e.act && !P->late) wide_act(&P->e, width / 2, v); /* right before it leaves: the last slab's copy runs meanwhile */
-    if (lane == 0 && n == 0) copy_out_wait(0); /* a tile's last slot may be its first */
-    else if (lane == 0) copy_out_wait(1);
+  for (int it = 0; it * 32 < s.rows * pieces; ++it) {
+    const int i = lane + it * 32, row = i / pieces, k = i % pieces * (16 / s.bytes);
+    /* outside y: anything, what comes of it is clipped on the way out */
+    const int inside = i < s.rows * pieces && m + row < P->gm && k < left;
+    const uint4 v = load_once((const hk_cu_u8 *)P->e.c + (inside ? ((m + row) * P->g.c.at[2] + at.group * P->g.c.group + at.k0 + col + k) * s.bytes : 0));
+    to[it * 4] = v.x, to[it * 4 + 1] = v.y, to[it * 4 + 2] = v.z, to[it * 4 + 3] = v.w;
+  }
+}
+/* Such pieces turned into fragments by way of the slot. */
+HK_DEV void slab_turn(int type, slab_form s, hk_cu_u32 slot, hk_cu_u32 *w) {
+  const int pieces = s.row_bytes / 16, lane = threadIdx.x % 32;
+#pragma unroll
+  for (int it = 0; it * 32 < s.rows * pieces; ++it) {
+    const int i = lane + it * 32;
+    if (i < s.rows * pieces)
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(slot + slab_at(s.row_bytes, i / pieces, i % pieces)), "r"(w[it * 4]),
+                   "r"(w[it * 4 + 1]), "r"(w[it * 4 + 2]), "r"(w[it * 4 + 3]) : "memory");
+  }
+  __syncwarp();
+  slab_get(type, s, slot, w);
+  __syncwarp();
+}
+
+/* Step n's residual added to its values. */
+HK_DEV void slab_residual(const hk_cu_igemm *P, int type, igemm_tile t, slab_form s, igemm_place at, int m0, int n, hk_cu_u32 slot, slab_rest *rest,
+                          float *v) {
+  if (n < s.slots) {
+    hk_cu_u32 w[16];
+    if (n == 0) slab_come(rest);
+    slab_get(type, s, slot, w);
     __syncwarp();
-    if (residual) {
-      slab_lay(row_bytes, rows, slot, rest->v[n % SLAB_AHEAD(t)]);
+    slab_add(P, type, s, n % s.parts, w, v);
+  } else {
+    hk_cu_u32 *w = rest->w + (n - s.slots) % s.held * s.words;
+    if (n >= s.slots + s.held) slab_turn(type, s, slot, w);
+    slab_add(P, type, s, n % s.parts, w, v);
+    if (n + s.held < s.total) slab_read(P, t, s, at, m0, n + s.held, w);
+  }
+}
+
+/* Scale and bias, from the L1, where a launch's few hundred values stay: the slots hold the residual. inside: the whole tile lies in y,
+ * there is a bias, and both are 8-byte aligned; scaled: by channel. */
+HK_DEV void slab_affine_run(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int inside, int scaled, float (*acc)[128]) {
+  const int k0 = at.k0 + threadIdx.x % 4 * 2, left = (int)P->g.kg - k0;
+  const hk_cu_i64 first = at.group * P->g.kg + k0;
+  const float *scale = (const float *)P->e.scale + (scaled ? first : 0), *bias = (const float *)P->e.bias + first;
+  const float all = P->e.scale && !scaled ? *scale : 1.0f;
+#pragma unroll
+  for (int j = 0; j < t.bn / 8; ++j) {
+    float2 a = make_float2(all, all), b = make_float2(0.0f, 0.0f);
+    if (inside) {
+      if (scaled) a = *(const float2 *)(scale + j * 8);
+      b = *(const float2 *)(bias + j * 8);
+    } else if (j * 8 < left) {
+      if (scaled) a = make_float2(scale[j * 8], scale[j * 8 + 1]);
+      if (P->e.bias) b = make_float2(bias[j * 8], bias[j * 8 + 1]);
+    }
+#pragma unroll
+    for (int i = 0; i < 2 * t.mi; ++i) {
+      float *v = &acc[i / 2][j * 4 + i % 2 * 2];
+      v[0] = fmaf(v[0], a.x, b.x);
+      v[1] = fmaf(v[1], a.y, b.y);
+    }
+  }
+}
+HK_DEV void slab_affine(const hk_cu_igemm *P, igemm_tile t, igemm_place at, float (*acc)[128]) {
+  const int inside = at.k0 + t.bn <= P->g.kg && launch_of(P)->pairs && P->e.bias, scaled = P->e.scale && !P->e.scale_one;
+  if (inside && scaled) slab_affine_run(P, t, at, 1, 1, acc);
+  else if (inside) slab_affine_run(P, t, at, 1, 0, acc);
+  else slab_affine_run(P, t, at, 0, scaled, acc);
+}
+
+/* type (of y) is a compile-time constant. */
+HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, slab_rest *rest, float (*acc)[128], int type) {
+  const slab_form s = slab_form_of(t, type);
+  const int lane = threadIdx.x % 32, residual = P->e.residual;
+#pragma unroll
+  for (int n = 0; n < s.total; ++n) {
+    const int col = slab_col(s, n), half = n % s.parts;
+    const hk_cu_u32 slot = rest->slots + n % s.slots * s.size;
+    float *v = acc[n / s.steps] + col / 2;
+    if (half == 0 && P->e.act && !P->late) wide_act(&P->e, s.width / 2, v); /* right before it leaves: the last step's copy runs meanwhile */
+    if (n == 0 && !residual) { /* a tile's last slots may be its first */
+      if (lane == 0) copy_out_wait(0);
       __syncwarp();
-      slab_step_ahead(P, t, at, m0, n + SLAB_AHEAD(t), type, rest->v[n % SLAB_AHEAD(t)]);
-      slab_residual(P, type, row_bytes, rows, half, slot, v);
+    } else if (n >= s.slots) {
+      if (lane == 0) copy_out_leave(s.slots - 1);
       __syncwarp();
     }
+    if (residual) slab_residual(P, type, t, s, at, m0, n, slot, rest, v);
 #if defined(HK_USER2) || defined(HK_USER_STORE)
-    user_last(P, at, width, rows, m, col, half, v);
+    user_last(P, at, s.width, s.rows, slab_row(s, m0, n), col, half, v);
 #endif
 #ifndef HK_USER_STORE
-    slab_put(type, row_bytes, rows, half, slot, v);
+    slab_put(type, s, half, slot, v);
     fence_async();
     __syncwarp();
     if (lane == 0) {
-      if (at.k0 + col < P->g.kg) copy_out(&P->ymap, slot, at.k0 + col, at.group, m);
+      if (at.k0 + col < P->g.kg) copy_out(&P->ymap, slot, at.k0 + col, at.group, slab_row(s, m0, n));
       copy_out_commit(); /* an empty group too: waiting counts them */
     }
 #endif

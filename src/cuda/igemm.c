@@ -59,7 +59,7 @@ static bool rows_pair(const hk_geom *g, const hk_strides *s, int bytes) {
 
 /* Pixel m lies at m times a stride that the copy engine takes. */
 static bool rows_even(const hk_geom *g, const hk_strides *s) {
-  return hk_cu_is_linear(g, s) && s->at[2] > 0 && s->at[2] % 8 == 0 && s->group >= 0;
+  return hk_cu_is_linear(g, s) && s->at[2] > 0 && s->at[2] % 8 == 0 && (g->groups == 1 || s->group > 0);
 }
 
 /* 16-bit planes of contiguous pixels: how many of these every plane is aligned to, 8 or 4, else 0. */
@@ -115,7 +115,7 @@ static hk_status grid(hk_cu_igemm_state *s) {
   int slots = here.processors;
   if (cluster > 1) slots = hk_cu_max_clusters(s->kernel, threads, cluster, hk_cu_row_shared(r));
   if (slots < 1) return hk_fail(HK_DEVICE, "device: no room for clusters of %d blocks", cluster);
-  const int64_t units = hk_ceil_div(s->params.tiles_m, r->cm) * hk_ceil_div(s->params.tiles_n, r->cn);
+  const int64_t units = hk_ceil_div(s->params.product.tiles_m, r->cm) * hk_ceil_div(s->params.product.tiles_n, r->cn);
   s->blocks = hk_min64(slots, units) * cluster;
   return HK_OK;
 }
@@ -129,7 +129,7 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   /* the halves are made of f32 as it is: no rounding on the way in */
   if (row->parts == 2) map.type = HK_CU_MAP_F32;
   s->row = row;
-  hk_cu_igemm *p = &s->params;
+  hk_cu_igemm *p = &s->params.product;
   hk_cu_geom_make(g, e, &p->g);
   hk_cu_epi_make(e, &p->e);
   p->load = map.load;
@@ -155,7 +155,8 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
                           : hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);
   if (!status) status = hk_cu_kernel_find("pack", "hk_pack_filters", 0, &s->pack);
   if (!status) status = hk_cu_map_encode(&map, hk_cu_row_bm(row) / row->cn, &p->xmap);
-  if (!status && p->slab) status = hk_cu_map_encode_rows(g, row->bn, hk_cu_row_slot(row), &p->ymap);
+  if (!status && p->slab) status = hk_cu_map_encode_rows(g, &g->y, row->bn, hk_cu_row_slot(row), &p->ymap);
+  if (!status && p->slab && e->e.residual) status = hk_cu_map_encode_rows(g, &e->c, row->bn, hk_cu_row_slot(row), &s->params.cmap);
   return status ? status : grid(s);
 }
 
@@ -174,18 +175,20 @@ hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, 
 static bool misaligned(const void *p) { return (uintptr_t)p % 16 != 0; }
 
 hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, const void *slopes) {
-  hk_cu_igemm p = s->params;
+  hk_cu_launch all = s->params;
+  hk_cu_igemm *p = &all.product;
   if (misaligned(call->x)) return hk_fail(HK_INVALID, "x: %p is not 16-byte aligned; hk_options.unaligned plans for that", call->x);
-  if (p.tall == 2 && (uintptr_t)call->y % 4) p.tall = 1;
-  if ((p.vector || p.turned) && (misaligned(call->y) || (p.e.residual && misaligned(call->c))))
+  if (p->tall == 2 && (uintptr_t)call->y % 4) p->tall = 1;
+  if ((p->vector || p->turned) && (misaligned(call->y) || (p->e.residual && misaligned(call->c))))
     return hk_fail(HK_INVALID, "y or c: not 16-byte aligned; hk_options.unaligned plans for that");
-  p.filters = call->f;
-  p.e.y = call->y, p.e.c = call->c;
-  p.e.scale = call->scale, p.e.bias = call->bias, p.e.slopes = slopes, p.e.user = call->user;
-  hk_status status = hk_cu_check(hk_cu()->map_replace(&p.xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
+  p->filters = call->f;
+  p->e.y = call->y, p->e.c = call->c;
+  p->e.scale = call->scale, p->e.bias = call->bias, p->e.slopes = slopes, p->e.user = call->user;
+  all.pairs = ((uintptr_t)call->scale | (uintptr_t)call->bias) % 8 == 0;
+  hk_status status = hk_cu_check(hk_cu()->map_replace(&p->xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
   /* y may be absent when a function of the caller's stores */
-  if (!status && p.slab && call->y) status = hk_cu_check(hk_cu()->map_replace(&p.ymap, call->y), "placing a tensor map");
+  if (!status && p->slab && call->y) status = hk_cu_check(hk_cu()->map_replace(&p->ymap, call->y), "placing a tensor map");
+  if (!status && p->slab && p->e.residual) status = hk_cu_check(hk_cu()->map_replace(&all.cmap, (void *)(uintptr_t)call->c), "placing a tensor map");
   if (status) return status;
-  return (call->chained ? hk_cu_kernel_chain : hk_cu_kernel_run)(s->kernel, s->blocks, 128 * (s->row->nc + 1), hk_cu_row_cluster(s->row),
-                                                                 hk_cu_row_shared(s->row), call->stream, &p);
+  return hk_cu_kernel_chain(s->kernel, s->blocks, 128 * (s->row->nc + 1), hk_cu_row_cluster(s->row), hk_cu_row_shared(s->row), call->stream, &all);
 }

@@ -9,7 +9,7 @@
  * Clusters: cm = 2 shares filters (each block loads half and multicasts), cn = 2 shares pixels, split = s cuts the k
  * blocks in s equal parts, one a block, added in rank order.
  *
- * Shared memory: [stages][A bm*128 | B bn*128] [a desk each consumer: igemm_tile.h] [barriers]; all 1024-aligned.
+ * Shared memory: [stages][A bm*128 | B bn*128] [a desk each consumer: igemm_tile.h] [barriers: full, empty, one a consumer warp]; all 1024-aligned.
  * All tile parameters are compile-time constants: igemm_body is inlined into one kernel a row of kernels.inc. */
 #ifndef HK_CUDA_IGEMM_CUH
 #define HK_CUDA_IGEMM_CUH
@@ -27,6 +27,7 @@ typedef struct igemm_place {
   int m0, k0, group, tile_n;
 } igemm_place;
 
+HK_DEV const hk_cu_launch *launch_of(const hk_cu_igemm *P) { return (const hk_cu_launch *)P; }
 HK_DEV int igemm_bm(igemm_tile t) { return 64 * t.mi * t.wgs; }
 HK_DEV int igemm_cluster(igemm_tile t) { return t.cm * t.cn * t.split; }
 
@@ -250,17 +251,29 @@ HK_DEV void igemm_multiply_split(igemm_tile t, int blocks, const hk_cu_u8 *pixel
 
 #include "finish.cuh"
 
+/* The residual of a tile, in two askings: see finish_slab.cuh. type: the operands'. */
+HK_DEV void igemm_ask(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int second, slab_rest *rest) {
+  const int narrow = type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16;
+  if (P->g.y_type == HK_CU_F32 && second) slab_ask_late(P, HK_CU_F32, t, place, m0, rest);
+  else if (P->g.y_type == HK_CU_F32) slab_ask_early(P, HK_CU_F32, t, place, m0, rest);
+  else if (second) slab_ask_late(P, narrow, t, place, m0, rest);
+  else slab_ask_early(P, narrow, t, place, m0, rest);
+}
+
 /* The main loop of one tile: leaves the sums in acc. Blocks from `whole` on hold channels in half of their 128 bytes only. The residual
- * is asked for some blocks before the end, unless another consumer multiplies meanwhile. */
+ * is asked for eight and four blocks before the end, unless that was done while another consumer multiplied. */
 HK_DEV void igemm_multiply(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int blocks, int whole, hk_cu_u32 a0, hk_cu_u32 b0,
                            hk_cu_u32 full, hk_cu_u32 empty, int *stage_io, int *phase_io, int lane, int late, int signal, slab_rest *rest,
                            float (*acc)[128]) {
   igemm_turn at = {*stage_io, *phase_io, 0};
-  const int ask = t.split == 1 && t.wgs == t.nc && P->slab && P->e.residual, soon = !ask ? whole : whole > 4 ? whole - 4 : 0;
+  const int ask = t.split == 1 && t.wgs == t.nc && P->slab && P->e.residual;
+  const int first = !ask ? whole : whole > 9 ? whole - 8 : whole > 1, second = !ask ? whole : whole > 5 ? whole - 4 : first;
   PIN(acc);
-  igemm_blocks(type, t, 4, 0, soon, a0, b0, full, empty, &at, lane, late, signal, acc);
-  if (ask) slab_ask(P, type, t, place, m0, rest);
-  igemm_blocks(type, t, 4, soon, whole, a0, b0, full, empty, &at, lane, late, signal, acc);
+  igemm_blocks(type, t, 4, 0, first, a0, b0, full, empty, &at, lane, late, signal, acc);
+  if (ask) igemm_ask(P, type, t, place, m0, 0, rest);
+  igemm_blocks(type, t, 4, first, second, a0, b0, full, empty, &at, lane, late, signal, acc);
+  if (ask) igemm_ask(P, type, t, place, m0, 1, rest);
+  igemm_blocks(type, t, 4, second, whole, a0, b0, full, empty, &at, lane, late, signal, acc);
   igemm_blocks(type, t, 2, whole, blocks, a0, b0, full, empty, &at, lane, late, signal, acc);
   wgmma_wait(0);
   PIN(acc);
@@ -292,20 +305,31 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
     late = blocks - 1;
   }
   const int signal = turns ? 5 - wg : 7;
+  const int ring = HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages), slot = 2 * HK_IGEMM_SLOT_ROWS(ring, t.nc) * 128, warp = threadIdx.x / 32 % 4;
+  slab_rest rest;
+  rest.slots = smem + ring + wg * HK_IGEMM_DESK(ring, t.mi, t.nc, t.bn, t.chunk) + warp * slot;
+  rest.bar = full + 16 * t.stages + (wg * 4 + warp) * 8;
+  rest.phase = 0;
+  /* what earlier kernels of the stream write may be read from the first full stage on, or from here on where a tile starts with reading */
+  const int reads = P->slab && t.split == 1 ? turns || type == HK_CU_F8 || t.parts == 2 || whole < 2 : P->e.scale || P->e.bias || P->e.residual;
+  if (reads) pass_wait();
   for (int index = cluster + (turns ? wg * clusters : 0); index < total; index += (turns ? t.nc : 1) * clusters) {
     const igemm_place place = igemm_locate(P, t, index, rank);
     const int m0 = place.m0 + part_of * 64 * t.mi;
+    const int ask = t.split == 1 && P->slab && P->e.residual;
     finish_asked asked;
-    slab_rest rest;
-    if (t.split == 1) asked = finish_ask(P, t, place);
-    if (P->e.residual && P->c_linear) finish_soon(P, t, place, part_of);
+    if (t.split == 1 && !P->slab) asked = finish_ask(P, t, place);
+    if (t.split > 1 && P->e.residual && P->c_linear) finish_soon(P, t, place, part_of);
+    /* here nothing is lost by waiting for the residual when it is not yet this consumer's turn; otherwise one asking must do for now */
+    if (ask && (turns || type == HK_CU_F8 || t.parts == 2)) igemm_ask(P, type, t, place, m0, 0, &rest);
+    if (ask && turns) igemm_ask(P, type, t, place, m0, 1, &rest);
     if (turns && (wg || index != cluster)) sync_some(4 + wg, 128 * 2);
     if (type == HK_CU_F8) igemm_multiply_f8(t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, signal, acc);
     else if (t.parts == 2)
       igemm_multiply_split(t, blocks, raw + part_of * 64 * 128, b0, full, empty, &stage, &phase, lane, late, signal, acc);
     else igemm_multiply(P, type, t, place, m0, blocks, whole, a0, b0, full, empty, &stage, &phase, lane, late, signal, &rest, acc);
     if (!turns) late = -1;
-    if ((type == HK_CU_F8 || t.parts == 2 || turns) && t.split == 1 && P->slab && P->e.residual) slab_ask(P, type, t, place, m0, &rest);
+    if (ask && !turns && (type == HK_CU_F8 || t.parts == 2)) igemm_ask(P, type, t, place, m0, 1, &rest);
     if (t.split > 1) finish_split(P, t, place, wg, rank, raw, acc);
     else finish_tile(P, type, t, place, wg, part_of, raw, asked, &rest, acc);
     if (turns) igemm_skip(t, (t.nc - 1) * blocks, &stage, &phase);
@@ -314,11 +338,13 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
   if (staggered && late >= 0) arrive_some(7, 128 * 2);
 }
 
-HK_DEV void igemm_body(const hk_cu_igemm *P, int type, igemm_tile t) {
+HK_DEV void igemm_body(const hk_cu_launch *L, int type, igemm_tile t) {
+  const hk_cu_igemm *P = &L->product;
   extern __shared__ __align__(1024) hk_cu_u8 raw[];
   const hk_cu_u32 smem = smem_u32(raw);
   const hk_cu_u32 bars = smem + HK_IGEMM_BARS(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split);
   const hk_cu_u32 full = bars, empty = bars + 8 * t.stages;
+  pass_start();
   const int size = igemm_cluster(t), rank = size > 1 ? cluster_rank() : 0;
   const int cluster = blockIdx.x / size, clusters = gridDim.x / size;
   if (threadIdx.x == 0) {
@@ -327,6 +353,10 @@ HK_DEV void igemm_body(const hk_cu_igemm *P, int type, igemm_tile t) {
     for (int i = 0; i < t.stages; ++i) {
       bar_init(full + i * 8, 1);
       bar_init(empty + i * 8, 4 * t.wgs * t.cm * t.cn);
+    }
+    if (P->slab && P->e.residual) {
+      prefetch_map(&L->cmap);
+      for (int i = 0; i < 4 * t.nc; ++i) bar_init(bars + 16 * t.stages + i * 8, 1);
     }
     bar_init_fence();
   }

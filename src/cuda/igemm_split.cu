@@ -2,7 +2,7 @@
 #include "igemm.cuh"
 #define KERNEL(wgs, mi, nc, bn, stages, chunk, cm, cn, split, tag)                                  \
   extern "C" __global__ void __launch_bounds__(128 * (nc + 1), 1)                                   \
-      hk_wgmma_split_##tag(const __grid_constant__ hk_cu_igemm P) {                                   \
+      hk_wgmma_split_##tag(const __grid_constant__ hk_cu_launch P) {                                   \
     const igemm_tile t = {mi, nc, bn, stages, cm, cn, split, chunk, 2, wgs};                    \
     igemm_body(&P, HK_CU_F32, t);                                                                  \
   }

@@ -1,6 +1,15 @@
-/* Sizes of an igemm tile in shared memory: one fact for the kernel and for the host that launches it. */
+/* What a launch of an igemm kernel takes, and the sizes of a tile in shared memory: one fact for the kernel and for the host that launches it.
+ * Comes after params.h. */
 #ifndef HK_CUDA_IGEMM_TILE_H
 #define HK_CUDA_IGEMM_TILE_H
+
+/* The product comes first: the kernel's functions know it alone, and reach the rest by launch_of (igemm.cuh). */
+typedef struct hk_cu_launch {
+  hk_cu_igemm product;
+  hk_cu_tmap cmap;  /* the residual, where y leaves by slabs: as ymap */
+  int pairs;        /* scale and bias are 8-byte aligned */
+} hk_cu_launch;
+
 
 /* wgs: consumers that share a tile, of nc; 1 when they take turns at tiles of their own. */
 #define HK_IGEMM_BM(mi, nc) (64 * (mi) * (nc))

@@ -97,17 +97,17 @@ hk_status hk_cu_map_encode(const hk_cu_map *m, int pixels, hk_cu_tmap *to) {
                                     FILL_ZERO), "encoding an im2col tensor map");
 }
 
-hk_status hk_cu_map_encode_rows(const hk_geom *g, int bn, int rows, hk_cu_tmap *to) {
-  enum { UINT16 = 1, UINT32 = 2, INTERLEAVE_NONE = 0, PROMOTE_NONE = 0, FILL_ZERO = 0 };
+hk_status hk_cu_map_encode_rows(const hk_geom *g, const hk_strides *s, int bn, int rows, hk_cu_tmap *to) {
+  enum { UINT16 = 1, UINT32 = 2, INTERLEAVE_NONE = 0, PROMOTE_128 = 2, FILL_ZERO = 0 };
   static const unsigned steps[3] = {1, 1, 1};
   const hk_cu_driver *cu = hk_cu();
   const int bytes = (int)hk_type_bytes(g->y_type);
   int span = 128, swizzle = 3; /* the widest slab that divides the tile, and the swizzle of that width */
   while (bn * bytes % span) span /= 2, --swizzle;
   const uint64_t dims[3] = {(uint64_t)g->k, (uint64_t)g->groups, (uint64_t)g->gm};
-  const uint64_t pixel = (uint64_t)(g->y.at[2] * bytes), strides[2] = {g->groups > 1 ? (uint64_t)(g->y.group * bytes) : pixel, pixel};
+  const uint64_t pixel = (uint64_t)(s->at[2] * bytes), strides[2] = {g->groups > 1 ? (uint64_t)(s->group * bytes) : pixel, pixel};
   const unsigned box[3] = {(unsigned)(span / bytes), 1, (unsigned)rows};
   if (!cu) return HK_DEVICE;
   return hk_cu_check(cu->map_tiled(to, bytes == 4 ? UINT32 : UINT16, 3, (void *)(uintptr_t)4096, dims, strides, box, steps,
-                                   INTERLEAVE_NONE, swizzle, PROMOTE_NONE, FILL_ZERO), "encoding y's tensor map");
+                                   INTERLEAVE_NONE, swizzle, PROMOTE_128, FILL_ZERO), "encoding the tensor map of y or c");
 }

@@ -77,7 +77,7 @@ static bool kernel_text(const char *row, char *to, size_t size) {
     if (!strcmp(hk_cu_rows[i].name, row)) r = &hk_cu_rows[i];
   if (!r || !type) return false;
   snprintf(to, size,
-           "extern \"C\" __global__ void __launch_bounds__(%d, 1) hk_wgmma_user(const __grid_constant__ hk_cu_igemm P) {\n"
+           "extern \"C\" __global__ void __launch_bounds__(%d, 1) hk_wgmma_user(const __grid_constant__ hk_cu_launch P) {\n"
            "  const igemm_tile t = {%d, %d, %d, %d, %d, %d, %d, %d, %d, %d};\n  igemm_body(&P, %s, t);\n}\n/* %s */\n",
            128 * (r->nc + 1), r->mi, r->nc, r->bn, r->stages, r->cm, r->cn, r->split, r->chunk, r->parts, r->wgs, type, tag);
   return true;

@@ -2,10 +2,8 @@
  *
  * Filters become the images that the kernels copy whole: out[tile_n][k block][part][bn rows][128 bytes], rows swizzled as
  * wgmma reads them (16-byte piece p of row r lies at p ^ (r % 8)), missing channels zero. One thread an element. */
+#include "ptx.cuh"
 #include "relay.cuh"
-
-/* The kernel that reads what this one writes may start; it waits before it reads. */
-HK_DEV void pass_start(void) { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 HK_DEV float round_tf32(float v) {
   hk_cu_u32 u;

@@ -44,9 +44,7 @@ HK_DEV void copy_bulk_pair(hk_cu_u32 dst, const void *src, int bytes, hk_cu_u32 
       : "memory");
 }
 
-HK_DEV void prefetch_bulk(const void *p, int bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory");
-}
+HK_DEV void prefetch_line(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory"); }
 
 /* 16 bytes that nobody reads again. */
 HK_DEV uint4 load_once(const void *p) {
@@ -113,6 +111,12 @@ HK_DEV void copy_im2col_3d(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, 
         "h"(s), "h"(r), "h"(t)
         : "memory");
 }
+/* A box of the residual into shared memory; what lies outside comes as zeros. */
+HK_DEV void copy_in(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int a, int b, int c) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(dst),
+               "l"(map), "r"(bar), "r"(a), "r"(b), "r"(c)
+               : "memory");
+}
 /* A box from shared memory to y, innermost coordinate first; what lies outside y is not written. */
 HK_DEV void copy_out(const hk_cu_tmap *map, hk_cu_u32 src, int a, int b, int c) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(src), "r"(a), "r"(b),
@@ -122,7 +126,14 @@ HK_DEV void copy_out(const hk_cu_tmap *map, hk_cu_u32 src, int a, int b, int c) 
 HK_DEV void copy_out_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 /* Until all but the latest n groups of this thread have been read from shared memory. */
 #define copy_out_wait(n) asm volatile("cp.async.bulk.wait_group.read " #n ";" ::: "memory")
-/* Nothing that an earlier kernel of the same call writes may be read before this. */
+HK_DEV void copy_out_leave(int n) { /* a constant: 1, 3 or 7 */
+  if (n == 1) copy_out_wait(1);
+  else if (n == 3) copy_out_wait(3);
+  else copy_out_wait(7);
+}
+/* The kernel behind this one in the stream may be launched, if it was made to wait by itself for what this one writes. */
+HK_DEV void pass_start(void) { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+/* Nothing that earlier kernels of the stream write may be read before this, and nothing they read may be written. */
 HK_DEV void pass_wait(void) { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 HK_DEV void prefetch_map(const hk_cu_tmap *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 

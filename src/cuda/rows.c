@@ -4,7 +4,6 @@
  * reads 64 pixel rows and all filter rows), times waves, plus the epilogue and a fixed start; never less than the bytes
  * take. Constants fitted on an H200: 1.5 GHz is the clock that a full chip holds under its power limit. */
 #include "cuda/cuda.h"
-#include "cuda/igemm_tile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +46,7 @@ const int hk_cu_row_count = HK_COUNT(hk_cu_rows);
 
 #define FITS(parts, wgs, mi, nc, bn, stages, chunk, cm, cn, split, tag)                                     \
   _Static_assert(HK_IGEMM_SMEM(mi, wgs, nc, bn, parts, stages, chunk, split) <= HK_IGEMM_SMEM_MAX &&        \
-                     16 * (stages) <= 256 && (bn) * 128 / (cm) % 16 == 0 && (bn) <= 256 &&                  \
+                     16 * (stages) + 32 * (nc) <= 256 && (bn) * 128 / (cm) % 16 == 0 && (bn) <= 256 &&                  \
                      ((split) == 1 || HK_IGEMM_SUMS(mi, nc, bn) <= HK_IGEMM_RING(mi, wgs, bn, parts, stages)), \
                  "tile " #tag " does not fit");
 #define ROW(mi, nc, ...) FITS(1, nc, mi, nc, __VA_ARGS__)
@@ -92,9 +91,9 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, 
   double block = tensor > shared ? tensor : shared;
   if (r->cm * r->cn > 1) block *= 1.02; /* blocks of a cluster wait for each other */
   /* Clocks of an epilogue: the copies out, of 16 or 8 rows by up to 128 bytes, and more for each of a thread's values: two special functions
-   * of eight clocks in a smooth activation, as much for fetching, unpacking and adding a residual, whatever a function of the caller's does */
+   * of eight clocks in a smooth activation, unpacking and adding a residual, whatever a function of the caller's does */
   const double user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
-  const double heavy = 24.0 * e->transcendental + 24.0 * (e->e.residual != HK_RESIDUAL_NONE) + 10.0 * user;
+  const double heavy = 24.0 * e->transcendental + (r->split > 1 ? 24.0 : 4.0) * (e->e.residual != HK_RESIDUAL_NONE) + 10.0 * user;
   int span = 128;
   while (bn * 2 % span) span /= 2;
   const double copies = r->mi * (bn * 2.0 / span) * (16.0 / hk_cu_row_slot(r));

@@ -187,7 +187,6 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_cu_weights *w = plan->packed->f;
   hk_cu_call c = hk_plan_cuda_call(plan, call);
   hk_status s = HK_OK;
-  c.chained = own->relaid || !plan->task.f_now;
   if (own->relaid) {
     s = own->gathered ? hk_cu_gather_run(&own->gather, call->x, call->workspace, call->stream)
                       : hk_cu_relay_run(&own->relay, call->x, call->workspace, call->stream);
