@@ -1,6 +1,7 @@
 /* Every wgmma tile and every other CUDA decision against the CPU's reference: geometries that squares would hide, every
  * epilogue, both layouts of y, odd channels, groups, gradients' dilations, random problems. Needs a CUDA device; exits with
- * 77 without. `kernels_test short` and `shortest` are the sets for compute-sanitizer. */
+ * 77 without. `kernels_test short` and `shortest` are the sets for compute-sanitizer; `geometries`, `general`, `epilogues` and `random` are parts
+ * of the whole, which may run side by side. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,7 +144,8 @@ static int run_random(int count, uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
-  const int least = argc > 1 && !strcmp(argv[1], "shortest"), few = least || (argc > 1 && !strcmp(argv[1], "short"));
+  const char *word = argc > 1 ? argv[1] : "";
+  const int least = !strcmp(word, "shortest"), few = least || !strcmp(word, "short"), all = !*word;
   hk_gpu gpu = {.size = sizeof gpu};
   int ran = 0;
   if (hk_gpu_info(&gpu) || !gpu.kernels) {
@@ -152,13 +154,14 @@ int main(int argc, char **argv) {
   }
   printf("%s, %d processors\n", gpu.name, (int)gpu.processors);
   for (size_t i = 0; i < sizeof geometries / sizeof *geometries; ++i)
-    if (!few || i < (least ? 1 : 3)) ran += run(&geometries[i], i);
-  for (size_t i = 0; i < sizeof general / sizeof *general; i += least ? 5 : 1) ran += run(&general[i], 100 + i);
-  if (!few) {
-    gpu_tile_step = 3;
-    ran += run_epilogues();
-    ran += run_random(60, 11);
-    gpu_tile_step = 1;
+    if (all || !strcmp(word, "geometries") || (few && i < (least ? 1 : 3))) ran += run(&geometries[i], i);
+  for (size_t i = 0; i < sizeof general / sizeof *general; i += least ? 5 : 1)
+    if (all || few || !strcmp(word, "general")) ran += run(&general[i], 100 + i);
+  gpu_tile_step = 3;
+  if (all || !strcmp(word, "epilogues")) ran += run_epilogues();
+  if (all || !strcmp(word, "random")) ran += run_random(60, 11);
+  gpu_tile_step = 1;
+  if (all || !strcmp(word, "geometries")) {
     static const gpu_case fractions[] = {
         {"2d_n2_c256_i14_k128_w3_p1_bf16:bf16:f32_last", "none", FILL_FRACTIONS, 0, 0},
         {"2d_n2_c256_i14_k128_w3_p1_f16:f16:f32_last", "none", FILL_FRACTIONS, 0, 0},
