@@ -299,7 +299,8 @@ typedef struct hk_dwp_args {
 #define HK_CHAIN_TAPS 7 /* most that dwc takes as one chain */
 /* dwc: `pixels` pixels of each of `blocks` blocks of lanes, for `tiles` tiles; f [block][run][input][tap][VW]. With
  * inputs > 0 (grouped) lane l reads lane index[i*VW + l] of the block's x_lanes inputs, for i < inputs; with inputs = 0
- * (depthwise) its own. All blocks are whole but the last, which has last_lanes of y and last_x_lanes of x. */
+ * (depthwise) its own. All blocks are whole but the last, which has last_lanes of y and last_x_lanes of x; or the last is whole too
+ * and begins `back` lanes earlier than it would: what it shares with the one before is computed twice, to the same bits. */
 typedef struct hk_dwc_args {
   const float *x, *f, *c, *scale, *bias;
   float *y;
@@ -315,6 +316,7 @@ typedef struct hk_dwc_args {
   int32_t broadcast;                 /* grouped: a block is one group, so all its lanes read input i alike */
   int32_t chain;                     /* depthwise: all taps of the window are one chain of this many, inside x; else 0 */
   int32_t resume;                    /* sums go on from what y holds */
+  int32_t back;                      /* depthwise, neither residual nor resume */
   int32_t past;                      /* y is larger than the caches: whole vectors of aligned y go past them */
   hk_dw_fuse fuse;
 } hk_dwc_args;

@@ -89,6 +89,13 @@ static bool resumes(const hk_task *t, const hk_dwc *p) {
   return p->source == HK_DWC_DIRECT && !t->epi.e.residual && hk_dw_fuse_make(t, &fuse) && flat(&g->y, g->groups, g->k);
 }
 
+/* Where masks cost, the last block overlaps the one before, if a sum may be stored twice, by one thread: with AVX2 4 taps of 20
+ * channels take 2.6 us for 3.2. AVX-512 gains nothing. */
+static int32_t moved_back(const hk_task *t, const hk_dwc *p, const hk_kernel *kernel) {
+  const int64_t missing = p->blocks * p->vw - t->geom.groups;
+  return kernel->isa != HK_ISA_AVX512 && !p->inputs && p->unit == 1 && p->blocks > 1 && p->shards == 1 && !p->chains && resumes(t, p) ? (int32_t)missing : 0;
+}
+
 bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why) {
   const hk_geom *g = &t->geom;
   const int64_t *knob = d->knob;
@@ -117,6 +124,7 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->run_count = g->win[0] * g->win[1] * row_runs(g, p);
   p->f_block = g->taps * p->vw * hk_max64(1, p->inputs);
   p->chain = whole_chain(g, p);
+  p->back = moved_back(t, p, d->kernel);
   p->cols_staged = (p->tile - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] + 1;
   const int64_t rows = g->win[0] * g->win[1], room = HK_DWC_STAGE / p->vw - 2;
   if (p->source == HK_DWC_STAGED && (p->unit > 1 || p->share || p->x_lanes > p->vw || rows > room || p->cols_staged > room / rows))
@@ -158,7 +166,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
                       : p->unit == 1 && p->block_groups == 1 ? (crowd ? 0.9 : 0.12 + (g->c < 8 ? 0.65 : 0.4) * loads)
                                                              : product * (0.3 + (crowd ? 2.25 : 1.5) * loads);
   double tap = feed > 1.02 * product ? feed : 1.02 * product;
-  if (p->source == HK_DWC_DIRECT && p->tile > 4 && aliases(g) && loads < 0.7) tap *= p->inputs ? 1.25 : 1.6; /* a chain's pixels crowd out each other */
+  if (p->source == HK_DWC_DIRECT && p->tile > 4 && !(p->chain && p->tile == 6) && aliases(g) && loads < 0.7) tap *= p->inputs ? 1.25 : 1.6; /* a chain's pixels crowd out each other */
   /* few accumulators do not hide the latency of four cycles */
   const double latency = 4.0 / per_tile;
   if (tap < latency) tap = latency;
@@ -168,11 +176,14 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   if (p->source == HK_DWC_STAGED)
     cycles += rows * (double)p->blocks * (double)(g->win[0] * g->win[1]) * 2.0 * (double)(p->cols_staged * p->tiles) / (double)p->stretch;
   /* part of a vector is stored in pieces where masks cost */
-  if (d->kernel->isa == HK_ISA_AVX2 && g->groups * g->k % p->vw) cycles += 4.0 * rows * (double)p->units;
+  if (d->kernel->isa == HK_ISA_AVX2 && g->groups * g->k % p->vw && !p->back) cycles += 4.0 * rows * (double)p->units;
   /* dense, several vectors of outputs: measured 8 % (64 channels of 224 x 224) to 46 % (16 of 8 x 14 x 14, AVX2) above the count */
   if (g->groups == 1 && g->k > p->vw) cycles *= p->vw == 8 && g->win[0] * g->win[1] > 1 ? 1.4 : 1.2;
   if (g->groups == 1 && g->k == p->vw && p->vw == 8 && g->win[1] > 1) cycles *= 1.35; /* 6 to 16 channels to 8 of 28 x 28, 3 x 3 */
   if (g->groups == 1 && p->y_lanes < p->vw) cycles *= 1.6; /* lanes under a mask: 3 channels measured 1.5 to 1.9 above the count */
+  /* more blocks go together with more registers, and of twice as many lanes half as many are left over */
+  if (p->chain && d->kernel->isa == HK_ISA_AVX2) cycles *= 1.05;
+  if (p->chain && p->vw == 16 && p->blocks > 4) cycles *= 0.97;
   const double seconds = cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 5e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
 }
@@ -189,10 +200,11 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
 /* A result that no cache could keep goes past them; see goes_past. */
 static bool too_large(const hk_geom *g) { return g->bytes > 0.45 * (double)hk_cost_l3(); }
 
-/* The kernel knows chains of 4 and 8 pixels. Measured on Zen 4: 8 pixels that lie 4 KiB apart crowd out each other, unless
- * those of y keep out of the way. */
+/* The kernel knows chains of 4, 6 and 8 pixels. Measured on Zen 4: 8 pixels that lie 4 KiB apart crowd out each other, unless
+ * those of y keep out of the way; six are stored together. */
 static int64_t chain_tile(const hk_geom *g, int64_t mr) {
-  return mr < 8 || (aliases(g) && !too_large(g)) ? hk_min64(mr, 4) : 8;
+  if (mr < 8) return hk_min64(mr, 4);
+  return !aliases(g) || too_large(g) ? 8 : g->taps >= 5 ? 6 : 4;
 }
 
 /* Few outputs and many taps: the rows of x are too many for L2, so all channels of some of them go before the others. */
@@ -282,7 +294,8 @@ int64_t hk_dwc_weights(const hk_dwc *p, int64_t from, int64_t to) {
 }
 
 float *hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, int64_t from, int64_t to, float *at) {
-  const int64_t pixel = p->block_groups * g->k, first = (block >> p->share) * p->block_groups;
+  const int64_t pixel = p->block_groups * g->k;
+  const int64_t first = (block >> p->share) * p->block_groups - (block == p->blocks - 1 ? p->back : 0);
   const int64_t part = (block & ((1 << p->share) - 1)) * p->vw; /* where a group's outputs are several blocks */
   const int32_t *order = p->order;
   for (int64_t n = 0; n < from; n++) order += p->runs[n].taps;
@@ -332,7 +345,7 @@ static hk_status pack_all(hk_plan *plan, const hk_dwc *p) {
  * through them, and on a busy day 1170; 4 + 4 MiB take 147 against 108. Staged calls are too short to wait for such stores. */
 static bool goes_past(const hk_geom *g, const hk_dwc *p) {
   const int64_t line = HK_ALIGN / 4;
-  return p->fused && p->source == HK_DWC_DIRECT && p->vw == line && p->y_lanes == line && too_large(g) && g->y.at[2] % line == 0 &&
+  return p->fused && p->source == HK_DWC_DIRECT && !p->back && p->vw == line && p->y_lanes == line && too_large(g) && g->y.at[2] % line == 0 &&
          g->y.at[1] % line == 0 && g->y.at[0] % line == 0 && g->y.outer % line == 0;
 }
 

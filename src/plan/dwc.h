@@ -31,6 +31,7 @@ typedef struct hk_dwc {
   int64_t block_groups, blocks;       /* groups of a block; blocks of all channels */
   int64_t share, y_block;             /* log2 of the blocks of one group; output channels of a block */
   int64_t x_lanes, y_lanes, inputs;   /* lanes of a whole block; inputs a group, 0 for depthwise */
+  int32_t back;                       /* lanes by which the last block is moved back to be whole; 0: it is, or may not be moved */
   int64_t units, tiles;               /* of one output row; the last unit may be short */
   int64_t shards, parts;
   int64_t run_count, chains;          /* chains: runs of a pass over y, so that the rows they read stay near */

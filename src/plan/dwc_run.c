@@ -96,6 +96,8 @@ static void set_blocks(job *j, int64_t from, int64_t to) {
   j->a.blocks = to - from;
   j->a.last_x_lanes = (int32_t)(p->unit * groups * j->g->c);
   j->a.last_lanes = (int32_t)(p->unit * groups * j->g->k >> p->share);
+  j->a.back = to == p->blocks ? p->back : 0;
+  if (j->a.back) j->a.last_x_lanes = j->a.last_lanes = (int32_t)p->vw;
 }
 
 /* ---- direct */

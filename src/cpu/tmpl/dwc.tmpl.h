@@ -70,11 +70,11 @@ typedef struct dwc_to {
   const float *c;
 } dwc_to;
 
-HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, const dwc_to *to, int64_t block, int lanes) {
-  float *y = to->y + block * a->y_block;
+/* at: where the block's channels begin */
+HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, const dwc_to *to, int64_t at, int lanes) {
+  float *y = to->y + at;
   if (a->fuse.flags) {
     const v_mask m = v_tail(lanes);
-    const int64_t at = block * a->y_block;
     const v_f32 one = v_set1(1.0f);
     const v_f32 scale = !a->scale ? one : a->scale_one ? v_bcast(a->scale) : v_load_m(a->scale + at, m);
     const v_f32 bias = a->bias ? v_load_m(a->bias + at, m) : v_zero();
@@ -97,7 +97,8 @@ HK_INLINE void dwc_tile(const int pixels, const int kind, const hk_dwc_args *a, 
   for (int64_t block = 0; block < a->blocks; block++) {
     const bool last = block == a->blocks - 1;
     const int x_lanes = last ? a->last_x_lanes : a->x_lanes;
-    const dwc_block b = {x + (block >> a->x_shift) * a->x_block, v_tail(x_lanes), x_lanes == HK_VW};
+    const int64_t back = last ? a->back : 0;
+    const dwc_block b = {x + (block >> a->x_shift) * a->x_block - back, v_tail(x_lanes), x_lanes == HK_VW};
     const float *f = a->f + block * a->f_block;
     v_f32 acc[MR];
     HK_UNROLL for (int j = 0; j < pixels; j++) acc[j] = v_zero();
@@ -106,7 +107,7 @@ HK_INLINE void dwc_tile(const int pixels, const int kind, const hk_dwc_args *a, 
       HK_UNROLL for (int j = 0; j < pixels; j++) acc[j] = v_load_m(to->y + block * a->y_block + j * a->y_step, m);
     }
     dwc_runs(pixels, kind, a, &b, f, acc);
-    dwc_store(pixels, a, acc, to, block, last ? a->last_lanes : a->y_lanes);
+    dwc_store(pixels, a, acc, to, block * a->y_block - back, last ? a->last_lanes : a->y_lanes);
   }
 }
 

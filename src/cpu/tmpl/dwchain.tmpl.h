@@ -4,7 +4,10 @@
  * time, an input vector is loaded once for all of them, a sum is stored when its last product is in, and no more sums are
  * alive than taps. Several blocks go together, row by row, so that whole stretches of a row are read and written one after
  * another (Zen 4, 4 taps, 256 channels x 1024: 28 us by four blocks, 35 by one; a copy takes 22). Registers: together *
- * taps weights, together * (taps - 1) sums, one input, one sum. Included by dwc.tmpl.h. */
+ * taps weights, together * (taps - 1) sums, one input, one sum. Included by dwc.tmpl.h.
+ *
+ * Six pixels are held until all their inputs are read: where pixels lie a multiple of 4 KiB apart, in y as in x, a load would
+ * wait for the stores before it whose low twelve bits are its own. Registers: together * (taps + 6) and one input. */
 
 /* What is done to a sum: nothing; nothing, and y goes past the caches; scale, bias and clamp, each of which may be neutral;
  * anything, in part of a vector. */
@@ -20,8 +23,10 @@ typedef struct chain_to {
 } chain_to;
 
 /* Blocks that go together; with scale and bias, and bounds for all, fewer do. */
-HK_INLINE int chain_together(const int taps, const int kind) {
+#define CHAIN_HELD 6
+HK_INLINE int chain_together(const int pixels, const int taps, const int kind) {
   if (kind > CHAIN_AFFINE) return 1;
+  if (pixels == CHAIN_HELD) return HK_VREGS < 32 ? 1 : 2;
   if (HK_VREGS < 32) return kind == CHAIN_AFFINE ? 1 : taps <= 2 ? 4 : taps == 3 ? 2 : 1;
   if (kind == CHAIN_AFFINE) return taps <= 3 ? 3 : taps <= 5 ? 2 : 1;
   return taps <= 4 ? 4 : taps == 5 ? 3 : 2;
@@ -52,9 +57,14 @@ HK_INLINE void chain_block(const int pixels, const int taps, const int together,
       HK_UNROLL for (int t = 0; t < taps; t++) {
         if (m - t >= 0 && m - t < pixels) acc[b][m - t] = t == 0 ? v_mul(v, w[b * taps]) : v_fma(v, w[b * taps + t], acc[b][m - t]);
       }
-      if (m >= taps - 1) chain_store(kind, a, to, y + b * HK_VW, b, m - taps + 1, acc[b][m - taps + 1]);
+      if (pixels != CHAIN_HELD && m >= taps - 1) chain_store(kind, a, to, y + b * HK_VW, b, m - taps + 1, acc[b][m - taps + 1]);
     }
-    if (m >= taps - 1) y += a->y_step;
+    if (pixels != CHAIN_HELD && m >= taps - 1) y += a->y_step;
+  }
+  if (pixels != CHAIN_HELD) return;
+  HK_UNROLL for (int j = 0; j < pixels; j++, y += a->y_step) {
+    HK_OPAQUE(y);
+    HK_UNROLL for (int b = 0; b < together; b++) chain_store(kind, a, to, y + b * HK_VW, b, j, acc[b][j]);
   }
 }
 
@@ -69,8 +79,8 @@ HK_INLINE void chain_parameters(const int together, const hk_dwc_args *a, int64_
 
 HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, const hk_dwc_args *a, const float *x,
                             float *y, const float *c) {
-  const int together = chain_together(taps, kind);
-  const int64_t whole = a->last_lanes < HK_VW ? a->blocks - 1 : a->blocks;
+  const int together = chain_together(pixels, taps, kind);
+  const int64_t whole = a->last_lanes < HK_VW || a->back ? a->blocks - 1 : a->blocks;
   const float *f = a->f;
   chain_to to = {.mask = v_tail(HK_VW), .lanes = HK_VW, .lo = v_set1(a->fuse.lo), .hi = v_set1(a->fuse.hi)};
   int64_t b = 0;
@@ -86,6 +96,13 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
     chain_block(pixels, taps, 1, kind, a, x + b * HK_VW, f, &to);
   }
   if (whole == a->blocks) return;
+  if (a->back) { /* whole, but not where it would begin */
+    const int64_t at = whole * HK_VW - a->back;
+    to.y = y + at;
+    if (kind > CHAIN_PAST) chain_parameters(1, a, at, &to);
+    chain_block(pixels, taps, 1, kind, a, x + at, f, &to);
+    return;
+  }
   to.mask = v_tail(a->last_lanes);
   to.lanes = a->last_lanes;
   to.y = y + whole * HK_VW;
@@ -120,12 +137,13 @@ HK_INLINE void chain_tiles(const int pixels, const int taps, const hk_dwc_args *
       default: chain_tiles(n, HK_CHAIN_TAPS, a); return;                         \
     }                                                                            \
   }
-CHAIN_TILES(4) CHAIN_TILES(8)
+CHAIN_TILES(4) CHAIN_TILES(6) CHAIN_TILES(8)
 
 /* True: done. Tiles of other sizes go the general way. */
 HK_INLINE bool chain_run(const hk_dwc_args *a) {
   if (!a->chain) return false;
   if (a->pixels == 4) chain_tiles_4(a);
+  else if (a->pixels == CHAIN_HELD) chain_tiles_6(a);
   else if (a->pixels == 8) chain_tiles_8(a);
   else return false;
   return true;
