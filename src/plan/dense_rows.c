@@ -81,22 +81,22 @@ static int64_t index_step(const hk_geom *g, const hk_block *b) {
   return hk_max64(1, b->grid->step[2] * g->stride[2] / g->in_dil[2]);
 }
 
-/* Which pixels lo..hi-1 of a run find tap s2 inside the line, and where in x the first of a run would lie. */
-static void run_span(const hk_geom *g, const hk_block *b, const hk_run *r, int64_t s2, int64_t *lo, int64_t *hi,
-                     int64_t *index) {
-  const int64_t inc = index_step(g, b);
+/* Which pixels lo..hi-1 of a run find tap s2 inside the line, and where in x the first of a run would lie. inc: index_step. Runs that lie
+ * inside or outside as a whole, nearly all of them, are spared the divisions. */
+static void run_span(const hk_geom *g, const hk_run *r, int64_t inc, int64_t s2, int64_t *lo, int64_t *hi, int64_t *index) {
   *lo = *hi = 0;
   if (!tap_index(g, 2, r->p[2], s2, index)) return;
-  *lo = clip(ceil_div(-*index, inc), 0, r->count);
-  *hi = clip(ceil_div(g->in[2] - *index, inc), *lo, r->count);
+  const int64_t first = *index, last = first + (r->count - 1) * inc;
+  if (last < 0 || first >= g->in[2]) return;
+  *lo = first >= 0 ? 0 : clip(ceil_div(-first, inc), 0, r->count);
+  *hi = last < g->in[2] ? r->count : clip(ceil_div(g->in[2] - first, inc), *lo, r->count);
 }
 
 /* Rows of one run under one tap; true when any of them lies in x. */
-static bool run_rows(const hk_geom *g, const hk_block *b, const hk_run *r, const float *line, int64_t s2,
-                     const float *zeros, const float **to) {
+static inline bool run_rows(const hk_geom *g, const hk_run *r, int64_t inc, const float *line, int64_t s2, const float *zeros,
+                            const float **to) {
   int64_t i = 0, lo = 0, hi = 0;
-  const int64_t inc = index_step(g, b);
-  if (line) run_span(g, b, r, s2, &lo, &hi, &i);
+  if (line) run_span(g, r, inc, s2, &lo, &hi, &i);
   for (int64_t j = 0; j < lo; j++) to[j] = zeros;
   for (int64_t j = hi; j < r->count; j++) to[j] = zeros;
   if (lo == hi) return false;
@@ -107,18 +107,23 @@ static bool run_rows(const hk_geom *g, const hk_block *b, const hk_run *r, const
 }
 
 int64_t hk_rows_make(const hk_geom *g, const hk_block *b, const float *x, int64_t t0, int64_t t1, hk_rows *rows) {
-  int64_t kept = 0;
+  const int64_t inc = index_step(g, b);
+  int64_t kept = 0, s2 = t0 % g->win[2], s1 = t0 / g->win[2] % g->win[1], s0 = t0 / g->win[2] / g->win[1];
   for (int64_t t = t0; t < t1; t++) {
-    const int64_t s2 = t % g->win[2], s1 = t / g->win[2] % g->win[1], s0 = t / g->win[2] / g->win[1];
     const float **to = rows->table + kept * rows->step;
     bool any = false;
     for (int32_t i = 0; i < b->runs; i++) {
       const hk_run *r = &b->run[i];
       int64_t line;
       const bool inside = line_offset(g, r, s0, s1, &line);
-      any |= run_rows(g, b, r, inside ? x + line : NULL, s2, rows->zeros, to + r->m);
+      any |= run_rows(g, r, inc, inside ? x + line : NULL, s2, rows->zeros, to + r->m);
     }
     if (any) rows->tap[kept++] = t;
+    if (++s2 < g->win[2]) continue;
+    s2 = 0;
+    if (++s1 < g->win[1]) continue;
+    s1 = 0;
+    s0++;
   }
   return kept;
 }
@@ -197,7 +202,7 @@ int64_t hk_pieces_make(const hk_geom *g, const hk_block *b, int64_t tap, int64_t
   for (int32_t i = 0; i < b->runs; i++) {
     const hk_run *r = &b->run[i];
     int64_t line = 0, index = 0, lo = 0, hi = 0;
-    if (line_offset(g, r, s0, s1, &line)) run_span(g, b, r, s2, &lo, &hi, &index);
+    if (line_offset(g, r, s0, s1, &line)) run_span(g, r, inc, s2, &lo, &hi, &index);
     if (lo == hi) lo = hi = 0;
     n = add_piece(piece, n, (hk_gather_piece){.at = r->m, .count = (int32_t)lo, .zero = true}, *step);
     if (lo < hi) {
