@@ -281,8 +281,9 @@ typedef struct hk_dw_run {
  * `last_lanes` of its last. With a width (only kernels whose ISA has free masks) x is read where it lies: lanes whose
  * column is not in 0..width-1 and vectors outside first..last read as zeros. start (may be NULL): [vectors][VW] sums to go on from, for a single tile.
  * With a line all that counts is x, f, c, y and the epilogue: y[r*y_next + i] = the sum over t < line of f[r*line + t] *
- * x[r*x_next + i + t], for i < count and r < tiles; c lies as y. */
+ * x[r*x_next + i + t*x_step], for i < count and r < tiles; c lies as y. */
 #define HK_LINE_TAPS(registers) ((registers) >= 32 ? 24 : 10) /* most of a line; kernels of more than one lane */
+#define HK_LINE_APART 8 /* most where x_step is not 1 */
 typedef struct hk_dwp_args {
   const float *x, *f, *c, *start;
   float *y;

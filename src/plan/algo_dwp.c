@@ -99,18 +99,30 @@ static double load_throughput(const hk_kernel *kernel, double shared) {
   return load > product ? load : product * (1.0 + 0.1 * shared);
 }
 
-static double tap_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
-  const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
-  if (p->line && p->vw == 16) return 1.15 * 2.0 * kernel->nr / width;
-  if (fans(g, p)) return 1.45 * 2.0 * kernel->nr / width;
-  if (p->down) /* 3 x 3 of 112 x 112 from a band: 16 lanes take 1.2 times as long as 8; of 14 x 14 under masks it is the other way */
-    return ((kernel->nr > 8) == (p->source == HK_DWP_BAND) ? 1.25 : 1.0) * load_throughput(kernel, shared_loads((double)kernel->mr, g->win[1], g->stride[1]));
+/* Where the taps of a row chain, `spread` vectors apart. */
+static double along_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
   const int64_t step = p->spread * p->vw, apart = g->dil[2] / hk_gcd(g->dil[2], g->stride[2]);
   const int64_t all = hk_ceil_div(hk_min64(p->band_q, g->out[2]), step);
   /* tiles that spread far are calls of few vectors */
   const double vectors = p->spread > 1 ? (double)hk_min64(kernel->mr, all) : (double)kernel->mr;
   const double call = p->spread > 1 ? 60.0 / (vectors * (double)g->win[2]) : 0.0;
   return call + load_throughput(kernel, step % apart ? 1.0 : shared_loads(vectors, g->win[2], hk_max64(1, step / apart)));
+}
+
+/* A line of taps further apart than one: loads, most of which cross cache lines. */
+static double apart_throughput(const hk_kernel *kernel) {
+  const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
+  return (kernel->nr > 8 ? 1.75 : 1.6) * 2.0 * kernel->nr / width;
+}
+
+static double tap_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
+  const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
+  if (p->line && g->dil[2] > 1) return apart_throughput(kernel);
+  if (p->line && p->vw == 16) return 1.15 * 2.0 * kernel->nr / width;
+  if (fans(g, p)) return 1.45 * 2.0 * kernel->nr / width;
+  if (p->down) /* 3 x 3 of 112 x 112 from a band: 16 lanes take 1.2 times as long as 8; of 14 x 14 under masks it is the other way */
+    return ((kernel->nr > 8) == (p->source == HK_DWP_BAND) ? 1.25 : 1.0) * load_throughput(kernel, shared_loads((double)kernel->mr, g->win[1], g->stride[1]));
+  return along_throughput(g, p, kernel);
 }
 
 /* The same where outputs fold: what the last vector of a row does twice counts too, and its stores cross lines. */
@@ -151,7 +163,11 @@ static int32_t whole_line(const hk_task *t, const hk_dwp *p, const hk_kernel *ke
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
   const bool fused = hk_dw_fuse_make(t, &fuse) && g->y.at[2] == 1 && (!t->epi.e.residual || t->epi.c.at[2] == 1);
-  return fused && !p->fold && fans(g, p) && g->win[2] <= HK_LINE_TAPS(kernel->isa == HK_ISA_AVX2 ? 16 : 32) ? (int32_t)g->win[2] : 0;
+  if (!fused || p->fold || p->vw == 1) return 0;
+  /* far taps fold better, where there are outputs enough to: 7 taps 64 apart of 4096 in 37 us, 51 as a line; 9 apart in 71 and 56 */
+  const bool near = g->dil[2] < 24 || 3 * g->dil[2] > p->inner_hi - p->inner_lo;
+  if (g->dil[2] > 1) return near && g->win[2] > 1 && g->win[2] <= HK_LINE_APART && apart_throughput(kernel) < along_throughput(g, p, kernel) ? (int32_t)g->win[2] : 0;
+  return fans(g, p) && g->win[2] <= HK_LINE_TAPS(kernel->isa == HK_ISA_AVX2 ? 16 : 32) ? (int32_t)g->win[2] : 0;
 }
 
 bool hk_dwp_layout(const hk_task *t, const hk_decision *d, hk_dwp *p) {
@@ -330,6 +346,7 @@ static hk_status make_chain(const hk_geom *g, hk_dwp *p) {
   if (p->source == HK_DWP_GATHER) step = g->taps; /* natural order, no chains */
   if (fans(g, p)) step = 0;
   if (p->fold) step = p->fold;
+  if (p->line && g->dil[2] > 1) step = g->taps * g->dil[2]; /* natural order, no chains */
   const bool ok = hk_chain_make(&p->chain, offset, g->taps, step);
   hk_free(offset);
   return ok ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for %lld taps", (long long)g->taps);

@@ -163,7 +163,9 @@ static void edge(const hk_dwp_site *s, const float *x, int64_t q, int64_t end) {
 static void run_lines(hk_dwp_job *j, int64_t q, int64_t end, int64_t from, int64_t to) {
   const hk_geom *g = j->g;
   hk_dwp_args *a = &j->along;
+  const int64_t step = a->x_step;
   a->line = j->p->line;
+  a->x_step = g->dil[2];
   a->count = end - q;
   a->x_next = g->x.group;
   a->y_next = g->y.group;
@@ -176,6 +178,7 @@ static void run_lines(hk_dwp_job *j, int64_t q, int64_t end, int64_t from, int64
     j->plan->decision.kernel->fn(a);
   }
   a->line = 0; /* other bands have padded ends, which are tiles */
+  a->x_step = step;
 }
 
 static void run_direct(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {

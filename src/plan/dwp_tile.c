@@ -118,12 +118,15 @@ void hk_dwp_overlapped(const hk_dwp_site *s, const float *x, int64_t q, int64_t 
 void hk_dwp_line(const hk_dwp_site *s, const float *x, int64_t q, int64_t count) {
   hk_dwp_args *a = &s->j->along;
   const hk_dwp_place w = {.q = q};
+  const int64_t step = a->x_step;
   a->line = s->j->p->line;
+  a->x_step = s->j->g->dil[2];
   a->count = count;
   a->tiles = 1;
   a->x = x;
   hk_dwp_emit(s, a, &w);
   a->line = 0; /* the padded ends are tiles */
+  a->x_step = step;
 }
 
 /* One call: `tiles` tiles, `next` outputs apart, of so many rows of a fold from output `at` on. */

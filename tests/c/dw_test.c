@@ -54,7 +54,8 @@ static bool make_row(uint64_t *seed, hk_problem *p) {
   d.k = pick(seed, 0, 4) ? d.c : 2 * d.c;
   d.n = pick(seed, 1, 2);
   d.window[0] = pick(seed, 1, pick(seed, 0, 1) ? 8 : 26);
-  d.in[0] = d.window[0] + pick(seed, 0, 100);
+  d.dilation[0] = pick(seed, 0, 2) ? 1 : pick(seed, 2, 30);
+  d.in[0] = (d.window[0] - 1) * d.dilation[0] + 1 + pick(seed, 0, 100);
   if (!pick(seed, 0, 2)) d.pad_lo[0] = pick(seed, 0, 4), d.pad_hi[0] = pick(seed, 0, 4);
   return hk_problem_conv(p, &d) == HK_OK && hk_problem_dense(p, d.layout) == HK_OK && hk_problem_check(p) == HK_OK;
 }
