@@ -3,7 +3,8 @@
 comes to its floor: the larger of the products at the measured FMA peak and the bytes at the bandwidth of the cache they
 fit, plus 25 ns for the call. Needs numpy (bandwidths are measured with its copies).
 
-usage: sweep.py HANKEL OUT.csv OUT.svg [--isa NAME] [--seconds S]
+usage: sweep.py HANKEL OUT.csv OUT.svg [--isa NAME] [--seconds S] [--only AXIS] [--runs N]
+A point is the least of N runs' medians (default 1): on a busy machine whole runs are disturbed.
 Prints the steps between neighbours that exceed 1.5 in percent of floor."""
 import argparse, csv, io, subprocess, sys, tempfile, time
 
@@ -68,6 +69,11 @@ def run(hankel, points, isa, seconds):
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def least(runs):
+    """of every point the run that took it least time"""
+    return [min(rows, key=lambda row: float(row["us"])) for rows in zip(*runs)]
+
+
 def draw(path, panels):
     """panels: (label, {layout: [(value, percent)]})"""
     wide, high, left, top = 420, 190, 50, 34
@@ -102,7 +108,7 @@ def main():
     a = argparse.ArgumentParser(description=__doc__)
     a.add_argument("hankel"), a.add_argument("csv"), a.add_argument("svg")
     a.add_argument("--isa"), a.add_argument("--seconds", type=float, default=0.01)
-    a.add_argument("--only")
+    a.add_argument("--only"), a.add_argument("--runs", type=int, default=1)
     o = a.parse_args()
     rates, panels, rows_out, cliffs = bandwidths(), [], [], 0
     for name, label, points, arguments in axes():
@@ -110,7 +116,7 @@ def main():
             continue
         lines = {}
         for layout in LAYOUTS:
-            rows = run(o.hankel, [problem(layout, **arguments(v)) for v in points], o.isa, o.seconds)
+            rows = least([run(o.hankel, [problem(layout, **arguments(v)) for v in points], o.isa, o.seconds) for _ in range(o.runs)])
             line = []
             for v, row in zip(points, rows):
                 k = dict(c=64, w=1024, s=4, dilation=1, stride=1) | arguments(v)
