@@ -42,6 +42,8 @@ hk_status hk_planes_run(const hk_plan *plan, const hk_call *call);
  * written where they lie. */
 bool hk_planes_flat(const hk_task *t, int64_t lanes, int64_t most);
 int64_t hk_planes_chunks(const hk_task *t, int64_t lanes, int64_t most);
+/* The kernel for the last pixels of an image, with vectors half as long; NULL: none is needed. */
+const hk_kernel *hk_planes_rest(const hk_geom *g, const hk_kernel *kernel);
 /* How a flat plan cuts an image: chunks, strips and what they are made of. */
 void hk_planes_cut(const hk_task *t, const hk_kernel *kernel, hk_planes_own *o);
 void hk_planes_run_flat(const hk_plan *plan, const hk_call *call, const float *packed);

@@ -52,14 +52,18 @@ static void run_strips(const hk_kernel *kernel, hk_pgemm_args a, int64_t at, int
   kernel->fn(&a);
 }
 
+const hk_kernel *hk_planes_rest(const hk_geom *g, const hk_kernel *kernel) {
+  const int64_t lanes = hk_isa_lanes(kernel->isa), left = g->pixels % lanes;
+  if (lanes != 16 || hk_cost_peak(kernel->isa) > hk_cost_peak(HK_ISA_AVX2) || left == 0 || left > 8 || g->pixels <= 64) return NULL;
+  const hk_kernel *rest = hk_kernel_best(HK_FAMILY_PGEMM, HK_ISA_AVX2);
+  return rest && rest->mr == kernel->mr ? rest : NULL; /* the weights are packed by tiles of that many channels */
+}
+
 void hk_planes_cut(const hk_task *t, const hk_kernel *kernel, hk_planes_own *o) {
   const hk_geom *g = &t->geom;
-  const int64_t rest = g->pixels % o->lanes;
   o->chunks = hk_planes_chunks(t, o->lanes, o->most);
   o->ahead = g->pixels * g->c * (int64_t)sizeof(float) > hk_cost_l2();
-  if (o->lanes == 16 && hk_cost_peak(kernel->isa) <= hk_cost_peak(HK_ISA_AVX2) && rest && rest <= 8 && g->pixels > 64)
-    o->rest = hk_kernel_best(HK_FAMILY_PGEMM, HK_ISA_AVX2);
-  if (o->rest && o->rest->mr != kernel->mr) o->rest = NULL; /* the weights are packed by tiles of that many channels */
+  o->rest = hk_planes_rest(g, kernel);
   const int64_t vectors = o->rest ? g->pixels / o->lanes : hk_ceil_div(g->pixels, o->lanes);
   o->cuts = hk_ceil_div(vectors, o->most);
   o->each = vectors / o->cuts;
