@@ -103,6 +103,8 @@ typedef struct hk_cu_filters {
   int64_t channels;           /* of the kernel's group that the filters have */
   int64_t fold[3], fold_run;  /* taps that are channels (0: none), and what one of them takes; 0: taps are the innermost */
 } hk_cu_filters;
+/* How the filters are packed for tiles of row->bn of them. */
+void hk_cu_pack_make(hk_cu_pack *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *filters);
 /* unaligned: y and c may lie at any element address. */
 hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *filters,
                             bool unaligned);

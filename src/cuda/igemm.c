@@ -30,7 +30,7 @@ static bool rows_vector(const hk_geom *g, const hk_strides *s, int64_t channels_
   return g->groups == 1 || channels_a_group % 8 == 0;
 }
 
-static void pack_make(hk_cu_pack *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *f) {
+void hk_cu_pack_make(hk_cu_pack *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *f) {
   memset(p, 0, sizeof *p);
   p->view = (hk_cu_view){0, g->f.group, g->f.outer, g->f.channel, {g->f.at[0], g->f.at[1], g->f.at[2]}};
   p->cg = f->channels, p->kg = g->k;
@@ -149,7 +149,7 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   p->k_inner = g->y.channel == 1;
   p->vector = !unaligned && rows_vector(g, &g->y, g->k) && (!e->e.residual || rows_vector(g, &e->c, g->k));
   wide_make(p, row, g, e, unaligned);
-  pack_make(&s->packing, row, g, e, filters);
+  hk_cu_pack_make(&s->packing, row, g, e, filters);
   const bool user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
   hk_status status = user ? hk_cu_user_kernel(row->name, &e->e, hk_cu_row_shared(row), &s->lib, &s->kernel)
                           : hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);

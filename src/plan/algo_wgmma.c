@@ -138,22 +138,6 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
-/* Raw filters on the device, then the packing kernel; the raw ones are kept where sums are mended. */
-static hk_status pack(hk_plan *plan, own_state *own, hk_cu_weights *w) {
-  const hk_geom *g = &plan->task.geom;
-  hk_cu_buffer raw = {0};
-  int64_t shift = 0;
-  hk_status s = hk_cu_filters_make(&raw, g, plan->raw_f, &shift);
-  if (!s) s = hk_cu_buffer_make(&w->f, NULL, own->packed_bytes + (own->mended ? raw.bytes : 0));
-  if (!s && own->mended) s = hk_cu_copy((char *)w->f.data + own->packed_bytes, raw.data, raw.bytes);
-  w->f_shift = shift;
-  if (!s) s = hk_cu_igemm_pack(&own->igemm, (const char *)raw.data + shift * (int64_t)hk_type_bytes(g->f_type), w->f.data, NULL);
-  if (!s) s = hk_cu_check(hk_cu()->ctx_sync(), "packing filters");
-  hk_cu_buffer_free(&raw);
-  plan->packed->f_bytes = w->f.bytes;
-  return s;
-}
-
 static hk_status build(hk_plan *plan) {
   const hk_task *t = &plan->task;
   const hk_cu_row *row = find(t, &plan->decision);
@@ -173,7 +157,7 @@ static hk_status build(hk_plan *plan) {
   else if (!s && own->relaid) s = hk_cu_relay_build(&own->relay, &sight.from);
   if (!s && own->mended) s = hk_cu_mend_build(&own->mend, &t->geom, &t->epi);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
-  if (!s && t->f_now && !hk_plan_shares(plan)) s = pack(plan, own, w);
+  if (!s && t->f_now && !hk_plan_shares(plan)) s = hk_plan_cuda_pack(plan, &own->igemm, own->packed_bytes, own->mended, w);
   /* tf32 keeps 11 of f32's 24 bits of each operand: two roundings of 2^-11 against eps = 2^-23. Split f32 loses the product of
    * the low parts, 2^-22, and what the tensor cores cut off when they add. */
   if (t->geom.x_type == HK_F32) plan->error_factor = row->parts == 2 ? 4 : 8192;

@@ -35,6 +35,21 @@ hk_status hk_plan_cuda_weights(hk_plan *plan, hk_cu_weights **weights) {
   return s;
 }
 
+hk_status hk_plan_cuda_pack(hk_plan *plan, const hk_cu_igemm_state *state, size_t bytes, bool keep, hk_cu_weights *w) {
+  const hk_geom *g = &plan->task.geom;
+  hk_cu_buffer raw = {0};
+  int64_t shift = 0;
+  hk_status s = hk_cu_filters_make(&raw, g, plan->raw_f, &shift);
+  if (!s) s = hk_cu_buffer_make(&w->f, NULL, bytes + (keep ? raw.bytes : 0));
+  if (!s && keep) s = hk_cu_copy((char *)w->f.data + bytes, raw.data, raw.bytes);
+  w->f_shift = shift;
+  if (!s) s = hk_cu_igemm_pack(state, (const char *)raw.data + shift * (int64_t)hk_type_bytes(g->f_type), w->f.data, NULL);
+  if (!s) s = hk_cu_check(hk_cu()->ctx_sync(), "packing filters");
+  hk_cu_buffer_free(&raw);
+  plan->packed->f_bytes = w->f.bytes;
+  return s;
+}
+
 hk_cu_call hk_plan_cuda_call(const hk_plan *plan, const hk_call *call) {
   const hk_cu_weights *w = plan->packed->f;
   const hk_epilogue *e = &plan->task.epi.e;

@@ -1,4 +1,4 @@
-/* The tensor maps that the copy engine would get, checked without a GPU: a host model of the im2col walk, written from the
+/* The tensor maps and runs of pixels that the copy engine would get, checked without a GPU: a host model of the im2col walk, written from the
  * published rules alone, must deliver exactly the pixels that the geometry says a tile needs, for every tap; and
  * what the engine cannot walk must be refused. */
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 
 #include "core/core.h"
 #include "cuda/cuda.h"
+#include "cuda/planes.h"
 #include "support/check.h"
 
 /* Element offsets of the first channel of `pixels` pixels from output pixel m on, tap (t, r, s); -1 outside. The walk: the
@@ -222,6 +223,73 @@ static void gathered(void) {
   }
 }
 
+/* An image as one run of pixels: what a tap finds at its distance, zeros outside the run and where columns are lost, must be what the definition
+ * reads for every output. Boxes start at eights of pixels, lags fall to 0 and every tap has its phase. */
+static void check_run(const hk_geom *g, const hk_cu_planes *p, int phase, const hk_cu_planes_tap *tap, const char *text) {
+  const int64_t plane = g->in[0] * g->in[1] * g->in[2];
+  const int64_t at[3] = {tap->index / g->win[2] / g->win[1], tap->index / g->win[2] % g->win[1], tap->index % g->win[2]};
+  CHECK(tap->start % 8 == 0, "%s: tap %d starts at %d", text, tap->index, tap->start);
+  for (int64_t m = 0; m < g->pixels; ++m) {
+    const int64_t w = m % g->out[2], h = m / g->out[2] % g->out[1], d = m / g->out[2] / g->out[1];
+    const int64_t q = (d * p->height + h) * p->width + w, read = q + p->lag[phase] + tap->start;
+    int from = 0, to = 0;
+    if (p->mend) hk_cu_planes_lost(p, (int)h, tap->across, tap->down, &from, &to);
+    const int64_t got = read < 0 || read >= plane || (w >= from && w < to) ? -1 : read;
+    CHECK(q < p->flat && got == wanted(g, m, at), "%s: pixel %lld tap %d: %lld, not %lld", text, (long long)m, tap->index, (long long)got,
+          (long long)wanted(g, m, at));
+  }
+}
+
+static void check_phases(const hk_geom *g, const hk_cu_planes *p, const char *text) {
+  int taps = 0, seen[HK_CU_PLANES_TAPS] = {0};
+  for (int i = 0; i < p->phases; ++i) {
+    CHECK(p->lag[i] > p->lag[i + 1] || (i + 1 == p->phases && p->lag[i] == 0), "%s: lag %d", text, p->lag[i]);
+    for (int j = 0; j < p->taps[i]; ++j, ++taps) {
+      check_run(g, p, i, &p->tap[taps], text);
+      ++seen[p->tap[taps].index];
+    }
+  }
+  for (int i = 0; i < g->taps; ++i) CHECK(seen[i] == 1, "%s: tap %d", text, i);
+  CHECK(taps == g->taps && p->lag[p->phases] == 0 && p->lag[0] <= p->lost, "%s: %d taps", text, taps);
+}
+
+static void planes(void) {
+  static const struct { const char *problem; int mend, whole; } cases[] = {
+      {"2d_n1_c64_i6x8_k8_w3_p1_bf16_first", HK_CU_MEND_COLUMNS, 1},
+      {"2d_n1_c64_i6x8_k8_w3_p0_bf16_first", 0, 0},
+      {"2d_n1_c64_i6x8_k8_w1_bf16_first", 0, 1},
+      {"2d_n2_c64_i9x8_k8_w3x2_p4:2x0:1_d2x3_bf16_first", HK_CU_MEND_COLUMNS, 0},
+      {"2d_n2_c64_i9x8_k8_w3_p1x9_d1x9_f16_first", HK_CU_MEND_COLUMNS, 1},
+      {"2d_n1_c64_i10x12_k8_w3_p-1:1x-2:3_f16_first", HK_CU_MEND_COLUMNS, 0},
+      {"1d_n2_c64_i40_k8_w3_p20_f16_first", 0, 0},
+      {"1d_n2_c64_i40_k8_w5_p2_f16_first", 0, 1},
+      {"3d_n1_c64_i4x3x8_k8_w3_p1_bf16_first", HK_CU_MEND_COLUMNS | HK_CU_MEND_ROWS, 1},
+      {"3d_n1_c64_i4x5x8_k8_w2x3x2_p3:0x0:1x0_d1x2x3_bf16_first", HK_CU_MEND_ROWS, 0},
+  };
+  static const struct { const char *problem, *word; } refused[] = {
+      {"2d_n1_c64_i7x7_k8_w3_p1_bf16_first", "multiples of 16"}, {"2d_n1_c64_i8x8_k8_w3_p1_bf16_last", "contiguous"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_s2_bf16_first", "stride"},       {"2d_n1_c64_i8x8_k8_w3_p2_bf16_first", "longer rows"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_f32_first", "bf16 and f16"},     {"2d_n1_c64_i8x8_k8_w3_p1_bf16:bf16:f32_first", "stores bf16"},
+  };
+  const hk_epi none = {.any = false};
+  char why[HK_CU_REASON];
+  hk_problem problem;
+  hk_geom g;
+  hk_cu_planes p;
+  for (int i = 0; i < HK_COUNT(cases); ++i) {
+    CHECK(!hk_problem_parse(&problem, cases[i].problem) && !hk_geom_make(&g, &problem, false), "%s", hk_last_error());
+    const bool ok = hk_cu_planes_make(&g, &none, false, &p, why);
+    CHECK(ok, "%s: %s", cases[i].problem, why);
+    if (!ok) continue;
+    CHECK(p.mend == cases[i].mend && p.whole == cases[i].whole, "%s: mend %d, whole %d", cases[i].problem, p.mend, p.whole);
+    check_phases(&g, &p, cases[i].problem);
+  }
+  for (int i = 0; i < HK_COUNT(refused); ++i) {
+    CHECK(!hk_problem_parse(&problem, refused[i].problem) && !hk_geom_make(&g, &problem, false), "%s", hk_last_error());
+    CHECK(!hk_cu_planes_make(&g, &none, false, &p, why) && strstr(why, refused[i].word), "%s: %s", refused[i].problem, why);
+  }
+}
+
 static void divisors(void) {
   static const int64_t n[] = {0, 1, 2, 3, 62, 63, 64, 65, 12543, 12544, 99999, (1 << 24) - 1, 1 << 24, INT32_MAX - 1, INT32_MAX};
   for (int64_t d = 1; d < INT32_MAX; d += d < 300 ? 1 : d / 7)
@@ -274,6 +342,7 @@ int main(void) {
   folded();
   joined();
   gathered();
+  planes();
   divisors();
   rows();
   return hk_test_end();

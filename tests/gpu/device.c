@@ -51,6 +51,10 @@ static void fill_positions(tensor *t) {
   for (int64_t i = 0; i < elements(t); ++i) hk_store_element(t->type, t->host + GUARD, i, (double)(i % 251 - 125));
 }
 
+static void fill_ends(tensor *t, int64_t width) {
+  for (int64_t i = width - 1; i < elements(t); i += 3 * width) hk_store_element(t->type, t->host + GUARD, i, NAN);
+}
+
 typedef struct setup {
   hk_problem p;
   hk_epilogue e;
@@ -70,6 +74,7 @@ static void setup_fill(setup *s, int fill, uint64_t *seed) {
   const bool whole = fill != FILL_FRACTIONS;
   if (whole) fill_integers(&s->x, seed, 2), fill_integers(&s->f, seed, fill == FILL_POSITIONS ? 0 : 1);
   else fill_fractions(&s->x, seed, 1), fill_fractions(&s->f, seed, 0.1);
+  if (fill == FILL_ENDS) fill_ends(&s->x, s->g.in[2]);
   if (fill == FILL_POSITIONS) fill_positions(&s->c);
   else fill_integers(&s->c, seed, 8);
   fill_integers(&s->scale, seed, 2);
@@ -157,7 +162,7 @@ static int64_t compare(const setup *s, const char *got, int64_t *first) {
     const double a = hk_load_element(s->y.type, got + GUARD, i), b = hk_load_element(s->y.type, s->want + GUARD, i);
     const bool gap = !memcmp(s->want + GUARD + (size_t)i * hk_type_bytes(s->y.type), s->want, hk_type_bytes(s->y.type));
     const bool same = gap ? !memcmp(got + GUARD + (size_t)i * hk_type_bytes(s->y.type), s->want, hk_type_bytes(s->y.type))
-                          : s->limit ? fabs(a - b) <= s->limit[i] : a == b;
+                          : s->limit ? fabs(a - b) <= s->limit[i] : a == b || (isnan(a) && isnan(b));
     if (!same && !wrong++) *first = i;
   }
   return wrong;
@@ -212,6 +217,7 @@ void gpu_names_collect(void *context, const hk_candidate *c) {
 }
 
 bool gpu_few_tiles = false;
+const char *gpu_only = NULL;
 int gpu_tile_step = 1;
 
 int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed) {
@@ -222,7 +228,7 @@ int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed) {
   setup_make(&s, c, problem, &seed);
   hk_problem_print(&s.p, text, sizeof text, NULL);
   setup_reference(&s, c);
-  for (int i = 0; i < hk_cu_row_count && !gpu_few_tiles; ++i) {
+  for (int i = 0; i < hk_cu_row_count && !gpu_few_tiles && !gpu_only; ++i) {
     const hk_cu_row *r = &hk_cu_rows[i];
     if (r->type != s.p.x_type || (uint64_t)i % (unsigned)gpu_tile_step != first % (unsigned)gpu_tile_step) continue;
     snprintf(decision, sizeof decision, "wgmma bm=%d bn=%d stages=%d cm=%d cn=%d split=%d parts=%d turns=%d", hk_cu_row_bm(r),
@@ -235,6 +241,7 @@ int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed) {
   bool tiled = false;
   for (int i = 0; i < n.count; ++i) {
     const bool tile = !strncmp(n.text[i], "wgmma", 5);
+    if (gpu_only && strncmp(n.text[i], gpu_only, strlen(gpu_only))) continue;
     if (!gpu_few_tiles || !tile || !tiled) ran += run_decision(&s, c, n.text[i], text);
     tiled |= tile;
   }

@@ -7,8 +7,8 @@
 #include "hankel.h"
 
 /* How the tensors are filled: small integers (all sums exact), normal-like fractions, or a zero filter with a residual
- * that codes its position. */
-enum { FILL_INTEGERS = 0, FILL_FRACTIONS = 1, FILL_POSITIONS = 2 };
+ * that codes its position; integers where every third row of x (its last dimension, contiguous) ends in a NaN. */
+enum { FILL_INTEGERS = 0, FILL_FRACTIONS = 1, FILL_POSITIONS = 2, FILL_ENDS = 3 };
 
 typedef struct gpu_case {
   const char *problem, *epilogue;
@@ -19,6 +19,8 @@ typedef struct gpu_case {
 
 /* Set by tests of other kernels: wgmma by one tile only. */
 extern bool gpu_few_tiles;
+/* Not NULL: only decisions that begin with it. */
+extern const char *gpu_only;
 /* Only every such wgmma tile, the seed says from which: for tests of many cases. */
 extern int gpu_tile_step;
 

@@ -1,0 +1,80 @@
+/* Every tile of wgmma_planes against the CPU's reference: tails of channels, filters and pixels, taps that reach over the ends of rows and planes
+ * (also with NaN waiting there), y whose rows are shorter than x's, one and three dimensions, groups, epilogues, residuals. Needs a
+ * CUDA device; exits with 77 without. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device.h"
+#include "support/check.h"
+
+static const gpu_case geometries[] = {
+    {"2d_n2_c64_i16x12_k64_w1_bf16_first", "none", 0, 0, 0},
+    {"2d_n2_c64_i16x12_k64_w3_p1_bf16_first", "none", 0, 0, 0},
+    {"2d_n3_c128_i28x28_k128_w3_p1_bf16_first", "none", 0, 0, 1},
+    {"2d_n2_c72_i10x12_k200_w3_p1_f16_first", "none", 0, 0, 0},
+    {"2d_n2_c67_i20x18_k129_w3_p1_bf16_first", "none", 0, 0, 0},
+    {"2d_n2_c100_i9x8_k72_w1_bf16_first", "none", 0, 0, 1},
+    {"2d_n1_c64_i9x16_k64_w3_p1_f16_first", "none", 0, 0, 0},
+    {"2d_n5_c32_i4x4_k8_w3_p1_f16_first", "none", 0, 0, 0},
+    /* y with shorter rows, more rows, odd planes; asymmetric padding, cropping, dilation beyond a row */
+    {"2d_n2_c64_i14x20_k136_w3x5_p1:0x2:1_d2x3_bf16_first", "none", 0, 0, 0},
+    {"2d_n2_c64_i14x20_k136_w2x3_p3:2x0_f16_first", "none", 0, 0, 0},
+    {"2d_n2_c64_i14x20_k136_w3x3_p0_bf16_first", "bias", 0, 0, 0},
+    {"2d_n2_c64_i20x16_k72_w3_p-1:1x-2:3_bf16_first", "none", 0, 0, 0},
+    {"2d_n1_c64_i32x24_k64_w3_p12_d12_bf16_first", "none", 0, 0, 0},
+    {"2d_n2_c64_i16x8_k64_w3_p1x9_d1x9_bf16_first", "none", 0, 0, 0},
+    {"2d_n2_c64_i64x1_k64_w3x1_p1x0_bf16_first", "none", 0, 0, 0},
+    {"2d_n2_c64_i16x2_k64_w3_p1_f16_first", "none", 0, 0, 0},
+    {"1d_n3_c64_i400_k72_w5_p2_f16_first", "relu", 0, 0, 0},
+    {"1d_n2_c80_i264_k130_w3_p3:9_d7_bf16_first", "none", 0, 0, 0},
+    {"1d_n2_c64_i64_k64_w3_p20_bf16_first", "none", 0, 0, 0},
+    {"3d_n2_c40_i4x6x10_k72_w2x3x3_p1:0x1x1_bf16_first", "none", 0, 0, 0},
+    {"3d_n1_c64_i5x4x6_k64_w3_p1:2x0:1x2:0_d1x2x1_f16_first", "none", 0, 0, 0},
+    {"2d_n2_c128_i12x10_k272_w3_p1_g2_bf16_first", "bias", 0, 0, 0},
+    {"2d_n2_c96_i12x10_k80_w3_p1_g4_f16_first", "scale+bias", 0, 0, 1},
+    /* several tiles a block */
+    {"2d_n80_c72_i16x16_k136_w3_p1_bf16_first", "none", 0, 0, 0},
+    {"2d_n24_c64_i28x28_k128_w3_p1_f16_first", "bias+relu", 0, 0, 0},
+    {"2d_n40_c64_i20x20_k64_w1_bf16_first", "none", 0, 0, 0},
+    /* every remainder of a distance by eight */
+    {"2d_n3_c64_i24x25_k96_w5_p2_bf16_first", "none", 0, 0, 0},
+    {"1d_n2_c64_i600_k96_w13_p6_f16_first", "bias", 0, 0, 0},
+    {"1d_n2_c64_i600_k96_w1_p-3:3_f16_first", "none", 0, 0, 0},
+    /* what waits behind the ends of rows must not be multiplied, not even by zero */
+    {"2d_n2_c64_i14x12_k72_w3_p1_bf16_first", "none", FILL_ENDS, 0, 0},
+    {"2d_n2_c64_i12x14_k72_w1x3_p0x2_d1x2_f16_first", "none", FILL_ENDS, 0, 0},
+    {"3d_n2_c40_i4x6x10_k72_w3_p1_f16_first", "none", FILL_ENDS, 0, 0},
+};
+static const char *const epilogues[] = {
+    "scale", "scale1+bias", "bias+relu", "bias+clip:-1:6", "leaky:0.25", "prelu", "sigmoid", "bias+silu", "tanh", "gelu", "gelu_tanh", "hardswish",
+    "hardtanh", "sum:0.5", "scale+bias+relu+sum:2", "bias+presum:1+relu", "presum:1+silu", "bias+silu+sum:0.5",
+};
+static const char *const epilogue_problems[] = {
+    "2d_n2_c64_i12x10_k160_w3_p1_bf16_first", "2d_n2_c64_i12x16_k160_w3_p1_f16_first", "2d_n2_c64_i12x10_k52_w3_p1x0_f16_first",
+};
+static const gpu_case coded[] = {
+    {"2d_n3_c64_i8x14_k168_w1_bf16_first", "sum:1", FILL_POSITIONS, 0, 0},
+    {"2d_n3_c64_i8x14_k168_w3_p1_f16_first", "sum:1", FILL_POSITIONS, 0, 0},
+    {"2d_n3_c64_i8x14_k131_w3_p1x0_f16_first", "sum:1", FILL_POSITIONS, 0, 0},
+    {"2d_n3_c128_i28x28_k272_w1_g2_bf16_first", "presum:1+relu", FILL_POSITIONS, 0, 0},
+};
+
+int main(void) {
+  hk_gpu gpu = {.size = sizeof gpu};
+  int ran = 0, least = 0;
+  if (hk_gpu_info(&gpu) || !gpu.kernels) {
+    printf("no CUDA device: %s\n", hk_last_error());
+    return 77;
+  }
+  gpu_only = "wgmma_planes ";
+  for (size_t i = 0; i < sizeof geometries / sizeof *geometries; ++i, ++least) ran += gpu_case_run(&geometries[i], NULL, i);
+  for (size_t p = 0; p < sizeof epilogue_problems / sizeof *epilogue_problems; ++p)
+    for (size_t e = 0; e < sizeof epilogues / sizeof *epilogues; ++e) {
+      const gpu_case c = {epilogue_problems[p], epilogues[e], 0, 0, 0};
+      ran += gpu_case_run(&c, NULL, 7 + e);
+    }
+  for (size_t i = 0; i < sizeof coded / sizeof *coded; ++i, ++least) ran += gpu_case_run(&coded[i], NULL, 60 + i);
+  printf("%d executions compared\n", ran);
+  CHECK(ran >= least * 8, "%d executions of %d problems", ran, least);
+  return hk_test_end();
+}
