@@ -110,16 +110,16 @@ size_t hk_cu_planes_filter_bytes(const hk_cu_planes_row *r, const hk_geom *g) {
 static int64_t tiles_m(const hk_cu_planes_row *r, const hk_geom *g, const hk_cu_planes *p) { return g->n * hk_ceil_div(p->flat, r->bn - p->lost); }
 static int64_t tiles_n(const hk_cu_planes_row *r, const hk_geom *g) { return g->groups * hk_ceil_div(g->k, r->bm); }
 
-/* As hk_cu_row_seconds, of which the constants are: clocks of tensor cores or of shared memory a k block, waves, epilogues, bytes. Moving the sums is
- * half hidden by the other consumer. */
+/* As hk_cu_row_seconds: clocks of a k block, waves, epilogues, bytes. What bounds a block here is its way from the L2, at 36 bytes a clock and processor.
+ * Steps of an epilogue that do not leave by the copy engine cost five times as much. Constants fitted on an H200. */
 double hk_cu_planes_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_epi *e, const hk_cu_planes *p, int processors) {
   const double waves = (double)hk_ceil_div(tiles_m(r, g, p) * tiles_n(r, g), processors > 0 ? processors : 1);
-  const double tensor = r->bm * (double)r->bn / 32, shared = 0.86 * (r->bm / 64 * (64.0 + r->bn) + r->bm + 64 * HK_PLANES_BOXES(r->bn));
+  const double tensor = r->bm * (double)r->bn / 32, fetched = HK_PLANES_STAGE(r->bm, r->bn) / 36.0;
   const double moves = p->phases - (p->lag[p->phases - 1] == 0);
-  const double work = (double)(p->chunks * g->taps) * (tensor > shared ? tensor : shared) + moves * 2 * r->mi * r->bn;
-  const double heavy = 24.0 * e->transcendental + 24.0 * (e->e.residual != HK_RESIDUAL_NONE) + (p->whole ? 0 : 24);
-  const int full = (r->bn - p->lost) / 64, rest = hk_ceil_div(r->bn, 64) - full;
-  const double finish = 400 + r->mi * (200.0 * full + 400.0 * rest) + heavy * r->mi * r->bn / 2;
+  const double work = (double)(p->chunks * g->taps) * (tensor > fetched ? tensor : fetched) + moves * 5 * r->mi * r->bn;
+  const double heavy = 24.0 * e->transcendental + 24.0 * (e->e.residual != HK_RESIDUAL_NONE);
+  const int steps = (int)hk_ceil_div(r->bn, 64), full = p->whole ? (r->bn - p->lost) / 64 : 0;
+  const double finish = 400 + r->mi * (200.0 * full + 1000.0 * (steps - full)) + heavy * r->mi * r->bn / 2;
   const bool turns = r->wgs < r->nc;
   const double tile = turns ? (work > finish / 2 ? work : finish / 2) + finish / waves : work + finish;
   const double least = g->bytes / 3.4e12, busy = waves * tile / 1.5e9;

@@ -13,17 +13,10 @@
 #include "igemm.cuh"
 #include "planes_params.h"
 
-#define T68 T50 TEN(5) EIGHT(6)
-#define O68 O50 OTEN(5) OEIGHT(6)
-#define T92 T80 TEN(8) TWO(9)
-#define O92 O80 OTEN(8) OTWO(9)
 #define WGMMA_TURNED(n, regs, ia, ib, ip)                                     \
   WGMMA(turned_bf16, "k16.f32.bf16.bf16", ", 0, 1", n, regs, ia, ib, ip)      \
   WGMMA(turned_f16, "k16.f32.f16.f16", ", 0, 1", n, regs, ia, ib, ip)
 WGMMA_TURNED(128, 64, 64, 65, 66)
-WGMMA_TURNED(136, 68, 68, 69, 70)
-WGMMA_TURNED(184, 92, 92, 93, 94)
-WGMMA_TURNED(200, 100, 100, 101, 102)
 WGMMA_TURNED(208, 104, 104, 105, 106)
 WGMMA_TURNED(256, 128, 128, 129, 130)
 #define TURNED_PICK(n)                                               \
@@ -32,7 +25,7 @@ WGMMA_TURNED(256, 128, 128, 129, 130)
     else wgmma_turned_f16_##n(d, a, b, keep);                        \
     break;
 HK_DEV void wgmma_turned_step(int type, int bn, float *d, hk_cu_u64 a, hk_cu_u64 b, int keep) {
-  switch (bn) { TURNED_PICK(128) TURNED_PICK(136) TURNED_PICK(184) TURNED_PICK(200) TURNED_PICK(208) TURNED_PICK(256) default: break; }
+  switch (bn) { TURNED_PICK(128) TURNED_PICK(208) TURNED_PICK(256) default: break; }
 }
 /* Boxes of 64 pixels side by side, 8192 bytes apart; in a box rows of one channel, eight of them every 1024 bytes. */
 HK_DEV hk_cu_u64 wgmma_matrix_turned(hk_cu_u32 addr) {
@@ -277,13 +270,11 @@ HK_DEV void planes_body(const hk_cu_planes *P, int type, planes_tile t) {
   }
   __syncthreads();
   if (threadIdx.x < 128) {
-    if (t.nc == 3) regs_shrink(32);
-    else regs_shrink(40);
+    regs_shrink(40);
     if (threadIdx.x == 0) planes_produce(P, t, smem, full, empty);
     else if (warp && P->mend) planes_mend(P, t, raw, full, mended, warp - 1);
   } else {
-    if (t.nc == 3) regs_grow(160);
-    else regs_grow(232);
+    regs_grow(232);
     planes_consume(P, type, t, smem, full, mended, empty);
   }
 }

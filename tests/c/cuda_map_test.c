@@ -300,6 +300,29 @@ static void divisors(void) {
     }
 }
 
+/* The estimates of pointwise and wider windows, as they were measured: x read where it lies for the first, a pass before the second. */
+static void planes_seconds(void) {
+  const hk_epi none = {.any = false};
+  char why[HK_CU_REASON];
+  hk_problem problem;
+  hk_geom g;
+  hk_cu_planes p;
+  static const struct { const char *problem; double least, most; } cases[] = {
+      {"2d_n64_c64_i56_k64_w1_bf16_first", 16e-6, 22e-6}, {"2d_n64_c64_i56_k256_w1_bf16_first", 36e-6, 48e-6},
+      {"2d_n64_c128_i28_k128_w3_p1_bf16_first", 36e-6, 52e-6}, {"2d_n1_c256_i256_k256_w3_p1_bf16_first", 140e-6, 190e-6},
+      {"2d_n32_c256_i112_k256_w3_p1_bf16_first", 780e-6, 980e-6},
+  };
+  for (int i = 0; i < HK_COUNT(cases); ++i) {
+    double best = 1;
+    CHECK(!hk_problem_parse(&problem, cases[i].problem) && !hk_geom_make(&g, &problem, false) && hk_cu_planes_make(&g, &none, false, &p, why), "%s", why);
+    for (int j = 0; j < hk_cu_planes_row_count; ++j) {
+      const double s = hk_cu_planes_seconds(&hk_cu_planes_rows[j], &g, &none, &p, 132);
+      if (s < best) best = s;
+    }
+    CHECK(best >= cases[i].least && best <= cases[i].most, "%s: %.1f us", cases[i].problem, best * 1e6);
+  }
+}
+
 /* Every row must be reachable by its knobs alone, and its estimate must fall when the work does. */
 static void rows(void) {
   const hk_geom big = make((hk_conv_desc){.rank = 2, .n = 8, .c = 256, .k = 640, .in = {56, 56}, .window = {3, 3}});
@@ -343,6 +366,7 @@ int main(void) {
   joined();
   gathered();
   planes();
+  planes_seconds();
   divisors();
   rows();
   return hk_test_end();
