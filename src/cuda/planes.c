@@ -180,6 +180,5 @@ hk_status hk_cu_planes_run(const hk_cu_planes_state *s, const hk_cu_call *call, 
   if (!status && p.whole) status = hk_cu_check(hk_cu()->map_replace(&p.m.ymap, call->y), "placing a tensor map");
   if (status) return status;
   const hk_cu_planes_row *r = s->row;
-  return (call->chained ? hk_cu_kernel_chain : hk_cu_kernel_run)(s->kernel, s->blocks, 128 * (r->nc + 1), 1,
-                                                                 HK_PLANES_SMEM(r->bm, r->nc, r->bn, r->stages), call->stream, &p);
+  return hk_cu_kernel_run(s->kernel, s->blocks, 128 * (r->nc + 1), 1, HK_PLANES_SMEM(r->bm, r->nc, r->bn, r->stages), call->stream, &p);
 }

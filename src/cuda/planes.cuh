@@ -84,7 +84,6 @@ HK_DEV void planes_produce(const hk_cu_planes *P, planes_tile t, hk_cu_u32 smem,
   const int total = P->m.tiles_m * P->m.tiles_n, a_bytes = t.bm * 128, blocks = P->m.k_blocks;
   const int taps = (int)(P->m.g.win[0] * P->m.g.win[1] * P->m.g.win[2]);
   int stage = 0, phase = 0;
-  pass_wait();
   for (int index = blockIdx.x; index < total; index += gridDim.x) {
     const planes_place place = planes_locate(P, t, index);
     const hk_cu_u8 *filters = (const hk_cu_u8 *)P->m.filters + (hk_cu_i64)place.at.tile_n * blocks * a_bytes;

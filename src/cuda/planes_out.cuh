@@ -73,6 +73,39 @@ HK_DEV void planes_store(const hk_cu_planes *P, int width, planes_step s, hk_cu_
   }
 }
 
+/* Fragments of 16 rows x `width` columns into the slot, four 8x8 matrices at a time. */
+HK_DEV void planes_put(int type, int width, hk_cu_u32 slot, const float *v) {
+  const int lane = threadIdx.x % 32, count = width / 4, step = count < 4 ? count : 4;
+#pragma unroll
+  for (int q = 0; q < count; q += step) {
+    hk_cu_u32 w[4];
+#pragma unroll
+    for (int i = 0; i < step; ++i) {
+      const int at = (q + i) / 2 * 4 + (q + i) % 2 * 2;
+      w[i] = pack_pair(type, v[at], v[at + 1]);
+    }
+    const int mine = q + lane / 8 % step;
+    matrix_put(step, slot + slab_at(width * 2, mine % 2 * 8 + lane % 8, mine / 2), w);
+  }
+}
+
+/* Adds beta times the residual that lies in the slot. */
+HK_DEV void planes_add(int type, int width, float beta, hk_cu_u32 slot, float *v) {
+  const int lane = threadIdx.x % 32, count = width / 4, step = count < 4 ? count : 4;
+#pragma unroll
+  for (int q = 0; q < count; q += step) {
+    hk_cu_u32 w[4];
+    const int mine = q + lane / 8 % step;
+    matrix_get(step, slot + slab_at(width * 2, mine % 2 * 8 + lane % 8, mine / 2), w);
+#pragma unroll
+    for (int i = 0; i < step; ++i) {
+      float *p = v + (q + i) / 2 * 4 + (q + i) % 2 * 2;
+      p[0] = fmaf(beta, type == HK_CU_BF16 ? __uint_as_float(w[i] << 16) : f32_from_f16((hk_cu_u16)w[i]), p[0]);
+      p[1] = fmaf(beta, type == HK_CU_BF16 ? __uint_as_float(w[i] & 0xffff0000u) : f32_from_f16((hk_cu_u16)(w[i] >> 16)), p[1]);
+    }
+  }
+}
+
 HK_DEV void planes_act(const hk_cu_epi *e, int n, const float *slope, float *v) {
   if (e->act == HK_CU_PRELU)
 #pragma unroll
@@ -96,11 +129,11 @@ HK_DEV void planes_leave(const hk_cu_planes *P, int type, int width, planes_step
     planes_fetch(P, width, s, slot);
     __syncwarp();
   }
-  if (residual == 2) slab_residual(&P->m, type, width * 2, 16, 0, slot, v);
+  if (residual == 2) planes_add(type, width, P->m.e.beta, slot, v);
   if (P->m.e.act) planes_act(&P->m.e, width / 2, slope, v);
-  if (residual == 1) slab_residual(&P->m, type, width * 2, 16, 0, slot, v);
+  if (residual == 1) planes_add(type, width, P->m.e.beta, slot, v);
   if (residual) __syncwarp();
-  slab_put(type, width * 2, 16, 0, slot, v);
+  planes_put(type, width, slot, v);
   if (P->whole && width == 64 && (s.q + width <= s.end || s.end == P->flat)) {
     fence_async();
     __syncwarp();
@@ -128,12 +161,15 @@ HK_DEV planes_pair planes_ask(const hk_cu_igemm *M, int first, igemm_place at, i
 }
 
 /* The residual's rows of the coming tile on their way into the L2. */
+HK_DEV void prefetch_run(const void *p, int bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory");
+}
 HK_DEV void planes_soon(const hk_cu_planes *P, planes_tile t, int first, planes_place place) {
   const hk_cu_view *c = &P->m.g.c;
   for (int r = threadIdx.x % 128; r < 64 * t.mi; r += 128) {
     const int k = place.at.k0 + first + r;
     if (k < P->m.g.kg)
-      prefetch_bulk((const hk_cu_u16 *)P->m.e.c + place.n * c->outer + place.at.group * c->group + k * c->channel + place.at.m0, (place.end - place.at.m0) * 2);
+      prefetch_run((const hk_cu_u16 *)P->m.e.c + place.n * c->outer + place.at.group * c->group + k * c->channel + place.at.m0, (place.end - place.at.m0) * 2);
   }
 }
 

@@ -100,8 +100,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   hk_cu_call c = hk_plan_cuda_call(plan, call);
   hk_status s = HK_OK;
   c.f = plan->task.f_now ? w->f.data : call->workspace;
-  c.chained = !plan->task.f_now;
-  if (c.chained) s = hk_cu_igemm_pack(&own->filters, call->f, call->workspace, call->stream);
+  if (!plan->task.f_now) s = hk_cu_igemm_pack(&own->filters, call->f, call->workspace, call->stream);
   return s ? s : hk_cu_planes_run(own, &c, w->slopes.data);
 }
 
