@@ -13,33 +13,10 @@
 #endif
 
 #include "hankel_nam.h"
+#include "support/allocs.h"
 #include "support/check.h"
 
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t m);
-void *__real_realloc(void *p, size_t n);
-void *__real_aligned_alloc(size_t a, size_t n);
-void __real_free(void *p);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t m);
-void *__wrap_realloc(void *p, size_t n);
-void *__wrap_aligned_alloc(size_t a, size_t n);
-void __wrap_free(void *p);
-
-static long live, made, fail_at, locks;
-
-static int refuse(void) {
-  made++;
-  return fail_at > 0 && --fail_at == 0;
-}
-void *__wrap_malloc(size_t n) { return refuse() ? NULL : (live++, __real_malloc(n)); }
-void *__wrap_calloc(size_t n, size_t m) { return refuse() ? NULL : (live++, __real_calloc(n, m)); }
-void *__wrap_realloc(void *p, size_t n) { return refuse() ? NULL : (live += !p, __real_realloc(p, n)); }
-void *__wrap_aligned_alloc(size_t a, size_t n) { return refuse() ? NULL : (live++, __real_aligned_alloc(a, n)); }
-void __wrap_free(void *p) {
-  live -= p != NULL;
-  __real_free(p);
-}
+static long locks;
 
 /* Stands before libc's for the whole program. */
 int pthread_mutex_lock(pthread_mutex_t *m) {

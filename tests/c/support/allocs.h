@@ -1,0 +1,31 @@
+/* Allocations of a program linked with --wrap for each of malloc's kin: counted, and failing on demand. Included by one file of a program. */
+#ifndef HK_TESTS_ALLOCS_H
+#define HK_TESTS_ALLOCS_H
+#include <stdlib.h>
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t m);
+void *__real_realloc(void *p, size_t n);
+void *__real_aligned_alloc(size_t a, size_t n);
+void __real_free(void *p);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t m);
+void *__wrap_realloc(void *p, size_t n);
+void *__wrap_aligned_alloc(size_t a, size_t n);
+void __wrap_free(void *p);
+
+static long live, made, fail_at; /* fail_at counts down to the allocation that fails; 0 means never */
+
+static int refuse(void) {
+  made++;
+  return fail_at > 0 && --fail_at == 0;
+}
+void *__wrap_malloc(size_t n) { return refuse() ? NULL : (live++, __real_malloc(n)); }
+void *__wrap_calloc(size_t n, size_t m) { return refuse() ? NULL : (live++, __real_calloc(n, m)); }
+void *__wrap_realloc(void *p, size_t n) { return refuse() ? NULL : (live += !p, __real_realloc(p, n)); }
+void *__wrap_aligned_alloc(size_t a, size_t n) { return refuse() ? NULL : (live++, __real_aligned_alloc(a, n)); }
+void __wrap_free(void *p) {
+  live -= p != NULL;
+  __real_free(p);
+}
+#endif
