@@ -161,7 +161,7 @@ typedef struct hk_cu_direct_state {
 hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
 /* The rest of the epilogue over sums that lie in call->x with these strides, scaled and biased. */
 hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e, const hk_strides *sums);
-/* Every NaN of y computed again, where kernels multiply zeros or parts by an Inf: a dense, aligned y, no functions of the caller's. */
+/* Every NaN of y computed again, where a kernel multiplied zeros by an Inf: a dense, aligned y, no functions of the caller's. */
 bool hk_cu_mend_takes(const hk_geom *g, const hk_epi *e, bool unaligned);
 hk_status hk_cu_mend_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
 void hk_cu_direct_free(hk_cu_direct_state *s);

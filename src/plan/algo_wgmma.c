@@ -50,17 +50,12 @@ static bool look(const hk_task *t, const hk_algo *algo, sight *s, char *why) {
   return true;
 }
 
-/* Zeros between joined groups and the low part of a number that has none (1 = 1 + 0) make an Inf of x a NaN. */
-static bool mends(const hk_task *t, const sight *s, const hk_cu_row *r) {
-  return s->joined || (r->parts == 2 && hk_cu_mend_takes(&t->geom, &t->epi, t->options.unaligned));
-}
-
 static void fill(const hk_task *t, const sight *s, const hk_cu_row *r, int processors, hk_decision *d) {
   const int64_t knob[] = {hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc};
   for (int i = 0; i < HK_COUNT(knob); ++i) d->knob[i] = knob[i];
   /* the pass over x: a launch, and x read and written at about 4.5 TB/s, value by value at a third of that; the pass over y */
   d->predicted_s = hk_cu_row_seconds(r, &s->g, &t->epi, processors) + (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / (s->gathered ? 1.5e12 : 4.5e12) : 0);
-  if (mends(t, s, r)) d->predicted_s += 4e-6 + (double)(t->geom.gm * t->geom.y_channels) * (double)hk_type_bytes(t->geom.y_type) / 3e12;
+  if (s->joined) d->predicted_s += 4e-6 + (double)(t->geom.gm * t->geom.y_channels) * (double)hk_type_bytes(t->geom.y_type) / 3e12;
   d->workspace_bytes = s->x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(r, &s->g));
 }
 
@@ -147,7 +142,7 @@ static hk_status build(hk_plan *plan) {
   own_state *own = plan->own = hk_alloc_zero(sizeof *own);
   if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!row || !look(t, plan->decision.algo, &sight, why)) return hk_fail(HK_UNSUPPORTED, "no such wgmma tile for this problem");
-  own->relaid = sight.relaid, own->gathered = sight.gathered, own->mended = mends(t, &sight, row);
+  own->relaid = sight.relaid, own->gathered = sight.gathered, own->mended = sight.joined;
   own->x_bytes = sight.x_bytes;
   own->packed_bytes = hk_cu_igemm_filter_bytes(row, &sight.g);
   /* a batch-invariant decision was made for one image */
@@ -183,8 +178,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
     s = hk_cu_igemm_pack(&own->igemm, call->f, call->workspace + own->x_bytes, call->stream);
   }
   if (!s) s = hk_cu_igemm_run(&own->igemm, &c, w->slopes.data);
-  /* a residual in y's own place is gone by now */
-  if (s || !own->mended || (c.c && c.c == c.y)) return s;
+  if (s || !own->mended) return s;
   c.x = call->x;
   c.f = call->f;
   if (plan->task.f_now) c.f = (const char *)w->f.data + own->packed_bytes + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
