@@ -22,7 +22,7 @@ static const cli_option table[] = {
     {"types", CLI_TEXT, &o.types, "LIST", "of a .tsv: e.g. f32,bf16 (default f32); column: its last column"},
     {"only", CLI_TEXT, &o.name, "TEXT", "of a batch: problems whose name holds TEXT"},
     {"deconv", CLI_FLAG, &o.deconv, NULL, "the problems are benchdnn text of deconvolutions"},
-    {"peer", CLI_LIST, &o.peers, "NAME", "time this library too (again for more)"},
+    {"peer", CLI_LIST, &o.peers, "NAME[,NAME..]", "time these libraries too"},
     {"cold", CLI_FLAG, &o.cold, NULL, "empty the caches before each call"},
     {"late-weights", CLI_FLAG, &o.late, NULL, "weights come at execute"},
     {"own-time", CLI_FLAG, &cli_own_time, NULL, "the thread's own time, not the wall's: one thread on a busy machine"},
@@ -283,17 +283,28 @@ static int items_bench(bench_sheet *s, cli_items *items, const hk_epilogue *e, c
   return code;
 }
 
-static int peers_open(bench_sheet *s) {
-  if (o.peers.count > BENCH_PEERS) {
-    cli_error("at most %d peers", BENCH_PEERS);
-    return CLI_USAGE;
-  }
-  for (int i = 0; i < o.peers.count; i++) {
-    const hk_peer *peer = bench_peer_open(o.peers.at[i]);
+/* Names of one --peer, commas between them. */
+static int peers_open_list(bench_sheet *s, const char *names) {
+  while (*names) {
+    char name[1024];
+    const int length = (int)strcspn(names, ",");
+    if (s->peers == BENCH_PEERS) {
+      cli_error("at most %d peers", BENCH_PEERS);
+      return CLI_USAGE;
+    }
+    snprintf(name, sizeof name, "%.*s", length, names);
+    const hk_peer *peer = bench_peer_open(name);
     if (!peer) return CLI_UNSUPPORTED;
     s->peer[s->peers++] = peer;
+    names += length + (names[length] == ',');
   }
   return CLI_OK;
+}
+
+static int peers_open(bench_sheet *s) {
+  int code = CLI_OK;
+  for (int i = 0; i < o.peers.count && !code; i++) code = peers_open_list(s, o.peers.at[i]);
+  return code;
 }
 
 int cli_bench(const cli_verb *verb, int argc, char **argv) {

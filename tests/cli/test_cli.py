@@ -292,6 +292,10 @@ def test_bench_peer(tmp_path):
     out = ok("bench", SMALL, "--peer", "toy", "--csv", "--rounds", 3, env={"HANKEL_PEERS": str(tmp_path)})
     head, row = list(csv.reader(io.StringIO(out)))
     assert head == COLUMNS[:8] + ["toy_us"] + COLUMNS[8:] and row[-2] == "toy" and float(row[-1]) > 0
+    two = ok("bench", SMALL, "--peer", f"toy,{tmp_path / 'hankel_peer_toy.so'}", "--csv", "--rounds", 3, env={"HANKEL_PEERS": str(tmp_path)})
+    assert list(csv.DictReader(two.splitlines()))[0]["best_peer"] == "toy" and two.splitlines()[0].count("toy_us") == 2
+    code, _, err = hankel("bench", SMALL, "--peer", "toy,nobody", env={"HANKEL_PEERS": str(tmp_path)})
+    assert code != 0 and "nobody" in err
     code, out, err = hankel("bench", SMALL.replace("c4", "c3"), "--peer", tmp_path / "hankel_peer_toy.so", "--csv",
                             "--rounds", 3)
     assert code == 0 and "four channels only" in err and out.splitlines()[1].endswith(",,,")
