@@ -51,9 +51,13 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
 bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
-bool hk_cu_dw_tile_bundle(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_bundle(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_row(const hk_geom *g, const hk_epi *e, hk_cu_dw_tiling *t, char *why);
-/* Channels are neighbours, and runs of v of them start at multiples of v. */
+/* Channels of all groups, `per` a group, are neighbours; pixels begin at multiples of 8 elements; offsets inside one image fit in 32 bits. */
+bool hk_cu_dw_is_last(const hk_geom *g, const hk_strides *s, int64_t per);
+bool hk_cu_dw_is_whole(const hk_strides *s);
+bool hk_cu_dw_is_small(const hk_geom *g, const hk_strides *s, const int64_t *size);
+/* One channel a group: they are neighbours, and runs of v of them start at multiples of v. */
 bool hk_cu_dw_pairs(const hk_strides *s, int v);
 
 /* dw.c: kernels and device parameters of s->tiling; filters (raw, on the device) into tiling.packed_bytes; one call, whose f

@@ -252,7 +252,7 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
     case HK_DW_SLIDE: return hk_cu_dw_tile_slide(g, e, unaligned, knobs, t, why);
     case HK_DW_PLANE: return hk_cu_dw_tile_plane(g, e, unaligned, knobs, t, why);
     case HK_DW_ROW: return hk_cu_dw_tile_row(g, e, t, why);
-    case HK_DW_BUNDLE: return hk_cu_dw_tile_bundle(g, e, unaligned, knobs, t, why);
+    case HK_DW_BUNDLE: return hk_cu_dw_tile_bundle(g, unaligned, knobs, t, why);
     case HK_DW_BAND: return hk_cu_dw_tile_band(g, e, unaligned, knobs, t, why);
     case HK_DW_STEM: return hk_cu_dw_tile_stem(g, e, unaligned, knobs, t, why);
     default: return hk_cu_dw_tile_mma(g, e, unaligned, kind == HK_DW_ROLL, knobs, t, why);

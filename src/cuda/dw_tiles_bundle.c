@@ -7,15 +7,8 @@
 #define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
 #define SHARED_MOST (200 * 1024)
 
-/* Channels of all groups are neighbours, pixels begin at multiples of 16 bytes, and 32 bits reach all of an image. */
-static bool whole(const hk_geom *g, const hk_strides *s, int64_t per, const int64_t *size) {
-  double far = 0;
-  if (s->channel != 1 || (g->groups > 1 && s->group != per) || s->offset % 8 || s->outer % 8) return false;
-  for (int d = 1; d < 3; d++) {
-    if (size[d] > 1 && s->at[d] % 8) return false;
-    far += (double)hk_max64(s->at[d], -s->at[d]) * (double)(size[d] + 256 + hk_max64(g->lo[d], -g->lo[d]));
-  }
-  return far < 2e9;
+static bool takes(const hk_geom *g, const hk_strides *s, int64_t per, const int64_t *size) {
+  return hk_cu_dw_is_last(g, s, per) && hk_cu_dw_is_whole(s) && hk_cu_dw_is_small(g, s, size);
 }
 
 /* Fills the shape of blocks of so many runs and columns; shared memory in bytes. */
@@ -45,7 +38,7 @@ static double block_clocks(const hk_geom *g, const hk_cu_dw *p, int64_t shared) 
   return crowd * (warps < 4 ? 1.3 : 1) * (work + fill + 300);
 }
 
-bool hk_cu_dw_tile_bundle(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+bool hk_cu_dw_tile_bundle(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   static const char *const names[2][2] = {{"hk_bundle_f16_s1", "hk_bundle_f16_s2"}, {"hk_bundle_bf16_s1", "hk_bundle_bf16_s2"}};
   hk_cu_dw *p = &t->params;
   const int64_t stride = g->stride[2];
@@ -55,7 +48,7 @@ bool hk_cu_dw_tile_bundle(const hk_geom *g, const hk_epi *e, bool unaligned, hk_
   if (g->win[0] != 1 || g->in[0] != 1 || g->out[0] != 1 || g->win[1] != 3 || g->win[2] != 3 || g->stride[1] != stride || stride > 2 ||
       g->dil[1] != 1 || g->dil[2] != 1)
     REFUSE("takes 3x3 images with stride 1 or 2");
-  if (unaligned || !whole(g, &g->x, g->c, g->in) || !whole(g, &g->y, g->k, g->out)) REFUSE("takes aligned x and y of contiguous channels");
+  if (unaligned || !takes(g, &g->x, g->c, g->in) || !takes(g, &g->y, g->k, g->out)) REFUSE("takes aligned x and y of contiguous channels");
   const int whole_runs = (int)(g->k / 16);
   int best = 0, columns = 0;
   double least = 0;
@@ -85,6 +78,5 @@ bool hk_cu_dw_tile_bundle(const hk_geom *g, const hk_epi *e, bool unaligned, hk_
   /* a few blocks take as long as two, one after another, on one processor */
   const double few = 2 * 132 * block_clocks(g, p, t->shared_bytes);
   t->seconds = hk_cu_dw_seconds(g, (double)g->n * least > few ? (double)g->n * least : few, 1.3);
-  (void)e;
   return true;
 }

@@ -207,15 +207,14 @@ static bool mma_fit(const hk_geom *g, hk_cu_dw *p, bool roll, hk_cu_dw_knobs kno
   return false;
 }
 
-static bool is_last(const hk_geom *g, const hk_strides *s, int64_t per) {
+bool hk_cu_dw_is_last(const hk_geom *g, const hk_strides *s, int64_t per) {
   return (per == 1 || s->channel == 1) && (g->groups == 1 || s->group == per);
 }
-static bool whole(const hk_strides *s) {
+bool hk_cu_dw_is_whole(const hk_strides *s) {
   return s->offset % 8 == 0 && s->outer % 8 == 0 && s->at[0] % 8 == 0 && s->at[1] % 8 == 0 && s->at[2] % 8 == 0;
 }
 
-/* Offsets inside one image fit in 32 bits. */
-static bool small_image(const hk_geom *g, const hk_strides *s, const int64_t *size) {
+bool hk_cu_dw_is_small(const hk_geom *g, const hk_strides *s, const int64_t *size) {
   double far = 0;
   for (int d = 0; d < 3; d++) far += (double)hk_max64(s->at[d], -s->at[d]) * (double)(size[d] + 2 * g->win[d] * g->dil[d]);
   return far < 2e9;
@@ -247,7 +246,7 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
       {"hk_grouped_bf16_walk", "hk_grouped_bf16_roll3", "hk_grouped_bf16_roll5", "hk_grouped_bf16_roll7"}};
   hk_cu_dw *p = &t->params;
   if (!half_type(g->x_type)) REFUSE("takes f16 and bf16");
-  if (!small_image(g, &g->x, g->in) || !small_image(g, &g->y, g->out)) REFUSE("an image spans more than 2^31 elements");
+  if (!hk_cu_dw_is_small(g, &g->x, g->in) || !hk_cu_dw_is_small(g, &g->y, g->out)) REFUSE("an image spans more than 2^31 elements");
   const int64_t step = g->c * g->groups == 1 ? 1 : g->c == 1 ? g->x.group : g->x.channel;
   if ((g->c > 1 && g->groups > 1 && g->x.group != g->c * step) || step < 1 || step > INT32_MAX) REFUSE("takes x whose channels lie evenly");
   p->channel_step = (int)step;
@@ -264,9 +263,9 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   if (roll && p->reach > 1) REFUSE("takes 8 output channels that read 8 input channels");
   p->compact = g->c == 1 && g->k == 1;
   p->leaks = g->c % 8 != 0 || g->k % 8 != 0;
-  p->x_vector = !unaligned && g->c * g->groups % 8 == 0 && is_last(g, &g->x, g->c) && whole(&g->x);
-  p->y_vector = !unaligned && g->y_type == g->x_type && p->channels % 8 == 0 && is_last(g, &g->y, g->k) && whole(&g->y);
-  p->c_vector = e->e.residual && p->y_vector && is_last(g, &e->c, g->k) && whole(&e->c);
+  p->x_vector = !unaligned && g->c * g->groups % 8 == 0 && hk_cu_dw_is_last(g, &g->x, g->c) && hk_cu_dw_is_whole(&g->x);
+  p->y_vector = !unaligned && g->y_type == g->x_type && p->channels % 8 == 0 && hk_cu_dw_is_last(g, &g->y, g->k) && hk_cu_dw_is_whole(&g->y);
+  p->c_vector = e->e.residual && p->y_vector && hk_cu_dw_is_last(g, &e->c, g->k) && hk_cu_dw_is_whole(&e->c);
   const int unit = roll ? 16 : 64, most = knobs.run ? knobs.run : g->out[1] == 1 ? 256 : roll ? 64 : 128;
   if (most % unit) REFUSE("run = %d must be a multiple of %d", most, unit);
   p->tile_length = (int)hk_min64(hk_ceil_div(p->class_length, unit) * unit, most);

@@ -1,5 +1,5 @@
 /* Windows of x one behind the other: see gather.c. A thread writes 16 bytes; what neighbours read lies in the same lines. */
-#include "types.cuh"
+#include "ptx.cuh"
 
 #define GATHER_NONE (-0x7fffffffffffffffll)
 /* Element of x behind value v of the window at p; GATHER_NONE: padding. */
@@ -21,7 +21,7 @@ HK_DEV hk_cu_i64 gather_from(const hk_cu_gather *P, const int *p, int v) {
   extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_gather P) {              \
     enum { PER = 16 / sizeof(T) };                                                                              \
     const hk_cu_i64 i = (hk_cu_i64)blockIdx.x * 256 + threadIdx.x;                                              \
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");                                             \
+    pass_start();                                                                                               \
     if (i >= P.pieces) return;                                                                                  \
     int rest = div_by((int)i, P.by_run), p[3];                                                                  \
     const int v0 = ((int)i - rest * (int)P.by_run.d) * PER;                                                     \

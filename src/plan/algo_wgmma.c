@@ -15,7 +15,7 @@ typedef struct own_state {
   hk_cu_direct_state mend;
   size_t x_bytes;      /* of the relaid x at the start of the workspace */
   size_t packed_bytes; /* of filters, before the raw ones that mend reads */
-  bool relaid, gathered, mended;
+  bool relaid, gathered, joined;
 } own_state;
 
 /* What the kernel sees: the task's geometry with its groups joined, or that of the relaid x. */
@@ -142,7 +142,7 @@ static hk_status build(hk_plan *plan) {
   own_state *own = plan->own = hk_alloc_zero(sizeof *own);
   if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!row || !look(t, plan->decision.algo, &sight, why)) return hk_fail(HK_UNSUPPORTED, "no such wgmma tile for this problem");
-  own->relaid = sight.relaid, own->gathered = sight.gathered, own->mended = sight.joined;
+  own->relaid = sight.relaid, own->gathered = sight.gathered, own->joined = sight.joined;
   own->x_bytes = sight.x_bytes;
   own->packed_bytes = hk_cu_igemm_filter_bytes(row, &sight.g);
   /* a batch-invariant decision was made for one image */
@@ -150,9 +150,9 @@ static hk_status build(hk_plan *plan) {
   hk_status s = hk_cu_igemm_build(&own->igemm, row, &sight.g, &t->epi, &sight.filters, t->options.unaligned);
   if (!s && own->gathered) s = hk_cu_gather_build(&own->gather, &sight.from);
   else if (!s && own->relaid) s = hk_cu_relay_build(&own->relay, &sight.from);
-  if (!s && own->mended) s = hk_cu_mend_build(&own->mend, &t->geom, &t->epi);
+  if (!s && own->joined) s = hk_cu_mend_build(&own->mend, &t->geom, &t->epi);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
-  if (!s && t->f_now && !hk_plan_shares(plan)) s = hk_plan_cuda_pack(plan, &own->igemm, own->packed_bytes, own->mended, w);
+  if (!s && t->f_now && !hk_plan_shares(plan)) s = hk_plan_cuda_pack(plan, &own->igemm, own->packed_bytes, own->joined, w);
   /* tf32 keeps 11 of f32's 24 bits of each operand: two roundings of 2^-11 against eps = 2^-23. Split f32 loses the product of
    * the low parts, 2^-22, and what the tensor cores cut off when they add. */
   if (t->geom.x_type == HK_F32) plan->error_factor = row->parts == 2 ? 4 : 8192;
@@ -166,6 +166,8 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_cu_weights *w = plan->packed->f;
   hk_cu_call c = hk_plan_cuda_call(plan, call);
   hk_status s = HK_OK;
+  if (own->joined && (uintptr_t)call->y % 16) /* hk_mend reads 16 bytes at a time, whatever the product stores */
+    return hk_fail(HK_INVALID, "y: %p is not 16-byte aligned; hk_options.unaligned plans for that", (void *)call->y);
   if (own->relaid) {
     s = own->gathered ? hk_cu_gather_run(&own->gather, call->x, call->workspace, call->stream)
                       : hk_cu_relay_run(&own->relay, call->x, call->workspace, call->stream);
@@ -178,7 +180,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
     s = hk_cu_igemm_pack(&own->igemm, call->f, call->workspace + own->x_bytes, call->stream);
   }
   if (!s) s = hk_cu_igemm_run(&own->igemm, &c, w->slopes.data);
-  if (s || !own->mended) return s;
+  if (s || !own->joined) return s;
   c.x = call->x;
   c.f = call->f;
   if (plan->task.f_now) c.f = (const char *)w->f.data + own->packed_bytes + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
