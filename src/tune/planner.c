@@ -80,8 +80,13 @@ static void gather(const hk_task *task, list *l) {
   }
 }
 
+/* Says what the most general algorithm said; those around another count only where the task needs what they add. */
 static hk_status nothing(const hk_task *t, const list *l) {
-  const char *why = l->refused_count ? l->why[l->refused_count - 1] : "this build has none";
+  const hk_epilogue *e = &t->epi.e;
+  const bool more = t->options.stateful || e->gate || e->cuda_user || e->cuda_user2 || e->cuda_store;
+  int i = l->refused_count - 1;
+  while (!more && i > 0 && l->refused[i].algo->inner) i--;
+  const char *why = i >= 0 ? l->why[i] : "this build has none";
   const hk_status s = t->options.forbid_fallback ? HK_FALLBACK : HK_UNSUPPORTED;
   return hk_fail(s, "no algorithm fits the options: %s", why);
 }

@@ -256,6 +256,9 @@ static void check_phases(const hk_geom *g, const hk_cu_planes *p, const char *te
 static void planes(void) {
   static const struct { const char *problem; int mend, whole; } cases[] = {
       {"2d_n1_c64_i6x8_k8_w3_p1_bf16_first", HK_CU_MEND_COLUMNS, 1},
+      {"2d_n1_c64_i6x8_k8_w3_p1x2:0_bf16_first", HK_CU_MEND_COLUMNS, 1}, /* padding before the rows alone */
+      {"2d_n1_c64_i6x8_k8_w3_p1x0:2_bf16_first", HK_CU_MEND_COLUMNS, 1},
+      {"3d_n1_c64_i4x5x8_k8_w3_p1x2:0x1_bf16_first", HK_CU_MEND_COLUMNS | HK_CU_MEND_ROWS, 1},
       {"2d_n1_c64_i6x8_k8_w3_p0_bf16_first", 0, 0},
       {"2d_n1_c64_i6x8_k8_w1_bf16_first", 0, 1},
       {"2d_n2_c64_i9x8_k8_w3x2_p4:2x0:1_d2x3_bf16_first", HK_CU_MEND_COLUMNS, 0},

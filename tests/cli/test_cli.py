@@ -53,6 +53,14 @@ def test_unsupported():
     assert code == 3
 
 
+@pytest.mark.parametrize("more", [[], ["--epilogue", "gated:tanh:sigmoid"]])
+def test_no_device(more):
+    if hankel("info", "--device", "cuda")[0] == 0:
+        pytest.skip("there is a CUDA device")
+    code, out, err = hankel("plan", SMALL.replace("k5", "k6"), "--device", "cuda", *more)
+    assert code == 3 and out == "" and "CUDA" in err  # the device, not what some algorithm would have asked next
+
+
 def test_no_color_off_a_terminal():
     for env in ({}, {"NO_COLOR": "1"}):
         _, out, err = hankel("plan", SMALL, "--why", env=env)
