@@ -332,6 +332,7 @@ int cli_bench(const cli_verb *verb, int argc, char **argv) {
               verb->usage);
     return CLI_USAGE;
   }
+  bench_peers_hold(options.isa);
   if ((code = peers_open(&s))) return code;
   if (o.batch) code = cli_items_read(&items, o.batch, o.deconv, layout, o.types);
   else {

@@ -25,6 +25,8 @@ typedef struct bench_sheet {
 
 int bench_stream(int64_t block, hk_isa isa, bool csv); /* bench_stream.c */
 const hk_peer *bench_peer_open(const char *name);
+/* Holds peers that are opened after this to isa where it is less than theirs (AVX2). */
+void bench_peers_hold(hk_isa isa);
 int bench_best_peer(const bench_sheet *s, const bench_row *r); /* -1: none */
 void bench_csv_head(const bench_sheet *s);
 void bench_csv_row(const bench_sheet *s, const bench_row *r);

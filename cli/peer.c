@@ -8,6 +8,14 @@
 #include "cli.h"
 #include "bench.h"
 
+/* What holds each library to an instruction set; read by it when it is loaded, so it is said before that. XNNPACK has no
+ * variable of its own: its peer reads HANKEL_PEER_ISA. What the caller has set stands. */
+void bench_peers_hold(hk_isa isa) {
+  static const char *const avx2[][2] = {
+      {"ONEDNN_MAX_CPU_ISA", "AVX2"}, {"OPENBLAS_CORETYPE", "Haswell"}, {"HANKEL_PEER_ISA", "avx2"}};
+  for (size_t i = 0; isa == HK_ISA_AVX2 && i < sizeof avx2 / sizeof *avx2; i++) setenv(avx2[i][0], avx2[i][1], 0);
+}
+
 static const hk_peer *open_at(const char *path) {
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   hk_peer_get_fn get = NULL;

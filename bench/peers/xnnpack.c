@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xnnpack.h>
+#ifdef PEER_CPUINFO
+#include <cpuinfo.h>
+#endif
 
 #include "plain.h"
 
@@ -21,6 +24,21 @@ static void destroy(void *context) {
   if (s->pool) pthreadpool_destroy(s->pool);
   free(s->x);
   free(s);
+}
+
+/* XNNPACK chooses kernels by what cpuinfo found, and no variable holds it: what HANKEL_PEER_ISA leaves out is taken away
+ * from cpuinfo before XNNPACK looks. False where it would use more than asked and cannot be held. */
+static bool hold(void) {
+  const char *isa = getenv("HANKEL_PEER_ISA");
+  if (!isa || strcmp(isa, "avx2") != 0) return true;
+#if defined PEER_CPUINFO && defined __x86_64__
+  if (!cpuinfo_initialize()) return false;
+  cpuinfo_isa.avx512f = cpuinfo_isa.avx512cd = cpuinfo_isa.avx512dq = false;
+  cpuinfo_isa.avx512bw = cpuinfo_isa.avx512vl = cpuinfo_isa.avx512vnni = cpuinfo_isa.avx512vbmi = false;
+  return true;
+#else
+  return !__builtin_cpu_supports("avx512f");
+#endif
 }
 
 static enum xnn_status build(state *s, const plain_conv *v, const hk_peer_job *job) {
@@ -45,6 +63,10 @@ static void *make(const hk_peer_job *job, char *why) {
   if (!plain_read(job, &v, why)) return NULL;
   if (!v.last) {
     snprintf(why, PEER_WHY, "channels-last only");
+    return NULL;
+  }
+  if (!hold()) {
+    snprintf(why, PEER_WHY, "cannot be held to AVX2 without cpuinfo's header (libcpuinfo-dev)");
     return NULL;
   }
   state *s = calloc(1, sizeof *s);
