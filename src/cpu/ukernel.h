@@ -62,7 +62,7 @@ enum {
   HK_IGEMM_AFTER = 32
 };
 /* Rows that lie evenly, in place of tables: row m of segment t at x + x_seg[t] + m*x_step, results at y + m*y_step, the
- * residual at c + m*c_step. */
+ * residual at c + m*c_step. igemm takes them for whole sums only, neither resumed nor suspended. */
 typedef struct hk_igemm_line {
   const float *x, *c;
   float *y;

@@ -64,7 +64,7 @@ static bool igemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes, bool do
   int64_t x_seg[4]; /* the same rows without tables, every other time */
   for (int64_t t = 0; t < s->segments; t++) x_seg[t] = (places - 1 - t * s->count) * row;
   const hk_igemm_line line = {.x = x.at, .c = c.at, .y = y.at, .x_seg = x_seg, .x_step = -row, .y_step = s->columns, .c_step = s->columns};
-  const bool even = draw(2);
+  const bool even = (dot || !(s->flags & (HK_IGEMM_RESUME | HK_IGEMM_SUSPEND))) && draw(2);
   fn(&(hk_igemm_args){.line = even ? &line : NULL, .rows = even ? NULL : rows, .row_step = s->count, .count = s->count,
                       .segments = s->segments, .channels = row, .seg = seg, .f = f.at, .ahead = draw(2), .vectors = s->vectors, .columns = s->columns,
                       .flags = s->flags, .beta = 2, .lo = -9, .hi = 11, .scale = affine.at, .bias = affine.at + nr,

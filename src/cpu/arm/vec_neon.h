@@ -8,6 +8,7 @@
 #define HK_VW 4
 #define HK_VREGS 32
 #define HK_MASKS_FREE 0 /* masked loads cost no more than whole ones */
+#define HK_OPENS 0 /* sums begin with a product (tiles.tmpl.h) */
 
 typedef float32x4_t v_f32;
 typedef int32x4_t v_i32;

@@ -8,6 +8,7 @@
 #define HK_VW 1
 #define HK_VREGS 16
 #define HK_MASKS_FREE 0 /* masked loads cost no more than whole ones */
+#define HK_OPENS 0 /* sums begin with a product (tiles.tmpl.h) */
 
 typedef float v_f32;
 typedef int32_t v_i32;

@@ -1,4 +1,4 @@
-      /* One step of an igemm tile: channel c of the rows x, and its weights at f. HK_OPEN: the sums begin with it. HK_NEXT: weights that lie so
+      /* One step of an igemm tile: the channel c bytes from the rows' ends x, and its weights at f. HK_OPEN: the sums begin with it. HK_NEXT: weights that lie so
        * far behind those in use are asked for. */
       v_f32 b[HK_NV];
       HK_UNROLL for (int v = 0; v < HK_NV; v++) {
@@ -11,7 +11,7 @@
 #endif
       }
       HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-        const v_f32 a = v_bcast(x[m] + c);
+        const v_f32 a = v_bcast((const float *)(const void *)(x[m] + c));
 #ifdef HK_OPEN
         HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = first_product(a, b[v]);
 #else

@@ -1,4 +1,4 @@
-/* Tiles of HK_NV vectors and 1..HK_ROWS rows, and their table; HK_TILE is the template of one. */
+/* Tiles of HK_NV vectors and 1..HK_ROWS rows, and their table; HK_TILE is the template of one. HK_LINES: tables of tiles over even rows too. */
 #if HK_ROWS >= 1
 #define HK_MR 1
 #include HK_TILE
@@ -59,41 +59,24 @@
 #include HK_TILE
 #undef HK_MR
 #endif
-static const tile_fn HK_PASTE4(tiles_, HK_NV, _, rows)[] = {
-#if HK_ROWS >= 1
-  HK_PASTE4(tile_, 1, x, HK_NV),
+#define HK_FN tile_fn
+#define HK_KIND tile_
+#define HK_TABLE tiles_
+#include "tile_table.tmpl.h"
+#undef HK_TABLE
+#undef HK_KIND
+#undef HK_FN
+#ifdef HK_LINES
+#define HK_FN line_fn
+#define HK_KIND line_
+#define HK_TABLE lines_
+#include "tile_table.tmpl.h"
+#undef HK_TABLE
+#undef HK_KIND
+#define HK_KIND one_
+#define HK_TABLE ones_
+#include "tile_table.tmpl.h"
+#undef HK_TABLE
+#undef HK_KIND
+#undef HK_FN
 #endif
-#if HK_ROWS >= 2
-  HK_PASTE4(tile_, 2, x, HK_NV),
-#endif
-#if HK_ROWS >= 3
-  HK_PASTE4(tile_, 3, x, HK_NV),
-#endif
-#if HK_ROWS >= 4
-  HK_PASTE4(tile_, 4, x, HK_NV),
-#endif
-#if HK_ROWS >= 5
-  HK_PASTE4(tile_, 5, x, HK_NV),
-#endif
-#if HK_ROWS >= 6
-  HK_PASTE4(tile_, 6, x, HK_NV),
-#endif
-#if HK_ROWS >= 7
-  HK_PASTE4(tile_, 7, x, HK_NV),
-#endif
-#if HK_ROWS >= 8
-  HK_PASTE4(tile_, 8, x, HK_NV),
-#endif
-#if HK_ROWS >= 9
-  HK_PASTE4(tile_, 9, x, HK_NV),
-#endif
-#if HK_ROWS >= 10
-  HK_PASTE4(tile_, 10, x, HK_NV),
-#endif
-#if HK_ROWS >= 11
-  HK_PASTE4(tile_, 11, x, HK_NV),
-#endif
-#if HK_ROWS >= 12
-  HK_PASTE4(tile_, 12, x, HK_NV),
-#endif
-};

@@ -16,6 +16,12 @@
 #else
 #define HK_PIN(v) ((void)0)
 #endif
+/* Keeps a pointer in a register of its own. */
+#if defined(__x86_64__) || defined(__aarch64__)
+#define HK_KEEP(p) __asm__("" : "+r"(p))
+#else
+#define HK_KEEP(p) ((void)0)
+#endif
 #define HK_PASTE4_(a, b, c, d) a##b##c##d
 #define HK_PASTE4(a, b, c, d) HK_PASTE4_(a, b, c, d)
 #endif

@@ -9,6 +9,7 @@
 #define HK_VW 16
 #define HK_VREGS 32
 #define HK_MASKS_FREE 1 /* masked loads cost no more than whole ones */
+#define HK_OPENS 1 /* sums begin with a product (tiles.tmpl.h) */
 
 typedef __m512 v_f32;
 typedef __m512i v_i32;

@@ -10,6 +10,7 @@
 #define HK_VW 8
 #define HK_VREGS 32
 #define HK_MASKS_FREE 1 /* masked loads cost no more than whole ones */
+#define HK_OPENS 0 /* sums begin with a product (tiles.tmpl.h) */
 
 typedef __m256 v_f32;
 typedef __m256i v_i32;
