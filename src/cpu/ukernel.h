@@ -91,7 +91,7 @@ typedef struct hk_igemm_args {
  * tile at m0, `depth` deep: a[m0*depth + (at + i)*rows + m - m0]. Epilogue as in igemm, with scale[m] and bias[m]; stores
  * to y[m*y_step + j], j < columns. With strips > 1 the same again for strips - 1 further strips, b, c and y each NR pixels
  * further on; then columns = NR, and nothing is suspended or resumed. ahead: strips lie next to each other in memory that no cache
- * of the core's own holds. */
+ * of the core's own holds. kept: room for depth*NR floats where the first tile of a strip may copy its pixels for the others, or NULL. */
 typedef struct hk_pgemm_segment {
   const float *b;
   int64_t at, count;
@@ -108,7 +108,7 @@ typedef struct hk_pgemm_args {
   const float *c;
   float *y;
   int64_t c_step, y_step;
-  float *partial;
+  float *partial, *kept;
 } hk_pgemm_args;
 /* Channels of the next tile when `left` remain and a tile holds `most`: nearly equal tiles. */
 static inline int64_t hk_tile_rows(int64_t left, int64_t most) { return hk_ceil_div(left, hk_ceil_div(left, most)); }

@@ -22,6 +22,7 @@ typedef struct hk_planes_own {
   int64_t chunks;                /* flat: jobs an image is cut into */
   int64_t cuts, each, more;      /* flat: strips of an image, their vectors, how many have one more */
   bool ahead;                    /* flat: an image is larger than L2 */
+  bool keeps;                    /* flat: strips are copied next to each other as they are read */
   const hk_kernel *rest;         /* flat: for the last pixels, with vectors half as long; else NULL */
 } hk_planes_own;
 

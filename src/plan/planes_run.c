@@ -61,7 +61,9 @@ static void gather(work *w, int64_t *row) {
       w->j->o->gather->fn(&(hk_gather_args){.x = w->x + c * g->x.channel, .channels = count, .c_step = g->x.channel,
                                             .step = step, .width = w->width, .pieces = pieces, .piece = w->piece,
                                             .to = to});
-      w->seg[w->segments++] = (hk_pgemm_segment){to, *row, count};
+      hk_pgemm_segment *last = w->segments ? &w->seg[w->segments - 1] : NULL;
+      if (last && last->at + last->count == *row) last->count += count; /* the kernel goes on without a stop */
+      else w->seg[w->segments++] = (hk_pgemm_segment){to, *row, count};
       filled += count;
     }
     *row += pieces ? count : g->c - c;

@@ -90,6 +90,7 @@ static bool pgemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes, int64_t
   guarded a = guarded_make((size_t)(s->count * depth), s->high), b = guarded_make((size_t)(depth * width), s->high);
   guarded y = guarded_make((size_t)outputs, s->high), c = guarded_make((size_t)outputs, s->high);
   guarded affine = guarded_make((size_t)(2 * s->count), s->high), part = guarded_make((size_t)(s->count * nr), s->high);
+  guarded kept = guarded_make((size_t)(depth * nr), s->high);
   hk_pgemm_segment seg[4];
   fill(a.at, s->count * depth), fill(b.at, depth * width), fill(c.at, outputs);
   fill(affine.at, 2 * s->count), fill(part.at, s->count * nr);
@@ -113,15 +114,15 @@ static bool pgemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes, int64_t
   fn(&(hk_pgemm_args){.a = a.at, .depth = depth, .count = s->count, .segments = s->segments, .b_step = width, .seg = seg,
                       .vectors = s->vectors, .columns = s->columns, .strips = strips, .ahead = draw(2), .flags = s->flags, .beta = 2, .lo = -9,
                       .hi = 11, .scale = affine.at, .bias = affine.at + s->count, .c = c.at, .y = y.at, .c_step = columns,
-                      .y_step = columns, .partial = part.at});
+                      .y_step = columns, .partial = part.at, .kept = draw(2) ? kept.at : NULL});
   bool ok = true;
   for (int64_t m = 0; m < s->count; m++)
     for (int64_t j = 0; j < (raw ? nr : columns); j++)
       ok &= (raw ? part.at[m * nr + j] : y.at[m * columns + j]) == want[m * width + j];
   for (int64_t i = 0; raw && i < outputs; i++) ok &= y.at[i] == poison;
   free(want);
-  guarded all[] = {a, b, y, c, affine, part};
-  for (int i = 0; i < 6; i++) guarded_free(&all[i]);
+  guarded all[] = {a, b, y, c, affine, part, kept};
+  for (int i = 0; i < 7; i++) guarded_free(&all[i]);
   return ok;
 }
 

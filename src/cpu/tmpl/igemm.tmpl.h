@@ -6,7 +6,11 @@
 #include "unroll.tmpl.h"
 
 #define HK_TILE "igemm_tile.tmpl.h"
-#define HK_LINES
+#define HK_ROW_FN line_fn
+#define HK_KIND_2 line_
+#define HK_TABLE_2 lines_
+#define HK_KIND_3 one_
+#define HK_TABLE_3 ones_
 typedef void (*tile_fn)(const hk_igemm_args *r, int64_t m0);
 /* What all tiles over even rows need; steps of x in bytes. */
 typedef struct line_at {

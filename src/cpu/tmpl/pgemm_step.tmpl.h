@@ -1,10 +1,13 @@
-        /* One step of a pgemm tile: pixels at b, weights at a. HK_OPEN: the sums begin with it. HK_NEXT: the pixels that lie so far behind
+        /* One step of a pgemm tile: pixels at b, weights at a. HK_OPEN: the sums begin with it. HK_COPY: where the pixels are copied to. HK_NEXT: the pixels that lie so far behind
          * those in use are asked for. */
         v_f32 p[HK_NV];
         HK_UNROLL for (int v = 0; v < HK_NV; v++) {
           p[v] = v_load(b + v * HK_VW);
 #if HK_MR > 1
           HK_PIN(p[v]);
+#endif
+#ifdef HK_COPY
+          v_store(HK_COPY + v * HK_VW, p[v]);
 #endif
 #ifdef HK_NEXT
           v_prefetch(b + HK_NEXT + v * HK_VW);

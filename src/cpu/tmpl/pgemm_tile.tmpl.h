@@ -49,36 +49,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0
     }
     return;
   }
-  if (flags & HK_IGEMM_AFFINE) {
-    const float *scales = r->scale + m0, *biases = r->bias + m0;
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      const v_f32 scale = v_bcast(scales + m), bias = v_bcast(biases + m);
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(acc[m][v], scale, bias);
-    }
-  }
-  const int64_t last = r->columns - (HK_NV - 1) * HK_VW;
-  if (flags & HK_IGEMM_BEFORE) {
-    const v_f32 beta = v_set1(r->beta);
-    const float *c = r->c + m0 * r->c_step + pixel;
-    HK_UNROLL for (int m = 0; m < HK_MR; m++, c += r->c_step) {
-      HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
-      acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
-    }
-  }
-  if (flags & HK_IGEMM_CLAMP) {
-    const v_f32 lo = v_set1(r->lo), hi = v_set1(r->hi);
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_min(hi, v_max(lo, acc[m][v]));
-    }
-  }
-  if (flags & HK_IGEMM_AFTER) {
-    const v_f32 beta = v_set1(r->beta);
-    const float *c = r->c + m0 * r->c_step + pixel;
-    HK_UNROLL for (int m = 0; m < HK_MR; m++, c += r->c_step) {
-      HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
-      acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
-    }
-  }
+#include "pgemm_finish.tmpl.h"
   /* the step is kept apart from the arguments: after a store the compiler would read those again */
   const int64_t y_step = r->y_step;
   float *y = r->y + m0 * y_step + pixel;
@@ -93,3 +64,11 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0
     v_store_n(y + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1], last);
   }
 }
+#define HK_KIND strip_
+#include "pgemm_strip.tmpl.h"
+#undef HK_KIND
+#define HK_KIND keep_
+#define HK_KEEPS
+#include "pgemm_strip.tmpl.h"
+#undef HK_KEEPS
+#undef HK_KIND

@@ -1,4 +1,5 @@
-/* Tiles of HK_NV vectors and 1..HK_ROWS rows, and their table; HK_TILE is the template of one. HK_LINES: tables of tiles over even rows too. */
+/* Tiles of HK_NV vectors and 1..HK_ROWS rows, and their table; HK_TILE is the template of one. HK_KIND_2, HK_KIND_3: prefixes of the
+ * template's further functions, of type HK_ROW_FN, and HK_TABLE_2, HK_TABLE_3 of their tables. */
 #if HK_ROWS >= 1
 #define HK_MR 1
 #include HK_TILE
@@ -66,15 +67,15 @@
 #undef HK_TABLE
 #undef HK_KIND
 #undef HK_FN
-#ifdef HK_LINES
-#define HK_FN line_fn
-#define HK_KIND line_
-#define HK_TABLE lines_
+#ifdef HK_KIND_2
+#define HK_FN HK_ROW_FN
+#define HK_KIND HK_KIND_2
+#define HK_TABLE HK_TABLE_2
 #include "tile_table.tmpl.h"
 #undef HK_TABLE
 #undef HK_KIND
-#define HK_KIND one_
-#define HK_TABLE ones_
+#define HK_KIND HK_KIND_3
+#define HK_TABLE HK_TABLE_3
 #include "tile_table.tmpl.h"
 #undef HK_TABLE
 #undef HK_KIND
