@@ -3,12 +3,7 @@
 
 #include "plan/dense.h"
 
-static int64_t panel_count(const hk_kernel *kernel, const hk_panels *s) {
-  const int64_t most = kernel->nr / s->lanes;
-  /* AVX2 runs best two vectors wide (6x16); three serve an odd number of vectors without a lone one */
-  const int64_t best = kernel->isa == HK_ISA_AVX2 && !s->dot ? 2 : most;
-  return hk_max64(hk_ceil_div(s->vectors, most), s->vectors / best);
-}
+static int64_t panel_count(const hk_kernel *kernel, const hk_panels *s) { return hk_ceil_div(s->vectors, kernel->nr / s->lanes); }
 
 hk_panels hk_panels_make(const hk_geom *g, const hk_kernel *kernel, int64_t bk) {
   const bool dot = kernel->family == HK_FAMILY_DOT;
