@@ -324,7 +324,7 @@ typedef struct hk_dwc_args {
 
 /* dwm: `rows` output rows of `columns` columns of each of `blocks` blocks of lanes, by windows of 3 x 3; f [block][9][VW].
  * Rows of x count from the first that the first output row sees; only row_first..row_last-1 of them, and columns
- * col_first..col_last-1 of the strip's window, lie inside x and are read. All blocks are whole but the last. */
+ * col_first..col_last-1 of the strip's window, lie inside x and are read. All blocks are whole but the last. At most MR columns. */
 typedef struct hk_dwm_args {
   const float *x, *f, *c, *scale, *bias;
   float *y;

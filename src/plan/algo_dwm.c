@@ -17,6 +17,9 @@ typedef struct dwm {
   hk_dw_fuse fuse;
 } dwm;
 
+/* With few registers a kernel goes row by row, by tiles of its own; see ../cpu/tmpl/dwmrow.tmpl.h. */
+static bool row_wise(const hk_kernel *k) { return k->mr > 12; }
+
 static bool flat(const hk_strides *s, int64_t groups) { return s->group == 1 || groups == 1; }
 
 static bool supported(const hk_task *t, char *why) {
@@ -57,8 +60,8 @@ static double predict(const hk_task *t, const hk_decision *d, const dwm *m) {
   const hk_geom *g = &t->geom;
   const double product = 2.0 * (double)m->vw / (hk_cost_peak(d->kernel->isa) / CYCLES), stride = (double)g->stride[1];
   const double marched = (double)hk_min64(m->rows * g->stride[1] + SIDE - g->stride[1], g->in[1]) / (double)m->rows / stride;
-  /* 16 registers hold a strip of 3 columns, whose loads take longer than its products */
-  const double few = d->kernel->mr < 4 ? 1.05 : m->columns < 3 && g->stride[1] == 2 ? 1.3 : 1.0;
+  /* row by row, loads and what surrounds them take longer than the products */
+  const double few = row_wise(d->kernel) ? 1.05 : m->columns < 3 && g->stride[1] == 2 ? 1.3 : 1.0;
   const double one = product * (few * SIDE * SIDE * marched + 0.5 * stride) + 0.2;
   const double marches = (double)(g->n * g->out[0] * m->bands * m->strips) * (double)m->blocks;
   const double cycles = marches * ((double)(m->rows * m->columns) * one + 35.0 + 1.5 * (double)m->rows);
@@ -80,7 +83,8 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   if (!supported(t, why)) return false;
   const int64_t mr = d->kernel->mr, blocks = hk_ceil_div(g->groups, d->kernel->nr);
-  d->knob[COLUMNS] = hk_ceil_div(g->out[2], hk_ceil_div(g->out[2], mr));
+  const int64_t most = row_wise(d->kernel) ? mr / g->stride[2] : mr; /* three rows of its columns of x stay in L1 */
+  d->knob[COLUMNS] = hk_ceil_div(g->out[2], hk_ceil_div(g->out[2], most));
   d->knob[ROWS] = g->out[1];
   d->knob[SHARDS] = hk_min64(t->threads, blocks);
   const int64_t strips = g->n * g->out[0] * hk_ceil_div(g->out[2], d->knob[COLUMNS]);

@@ -1,0 +1,218 @@
+/* dwm with 16 registers: goes down a strip of columns row by row, a group of blocks at a time. The three rows that an output
+ * row sees are in L1 when the next two read them again, and a cache line is fetched once for all vectors of it. A sum takes
+ * nine products one after another, four cycles each, and the processor hardly looks beyond the sums at hand: so a tile has
+ * twelve of them, of several blocks where it has few columns (Zen 4: 4.5 cycles a vector, the FMA peak; 6.2 by eight sums).
+ * Registers: twelve sums, 3 weights, one input. Included by dwm.tmpl.h. */
+
+enum {
+  ROW_SUMS = 12,
+  ROW_GROUP = HK_VW > 1 ? 96 / HK_VW : ROW_SUMS,       /* blocks that go down a narrow strip together */
+  ROW_GROUP_WIDE = HK_VW > 1 ? 32 / HK_VW : ROW_SUMS,  /* and a wide one */
+  ROW_NARROW = 14,
+};
+
+#ifdef __clang__
+#define ROW_LOOP _Pragma("clang loop unroll(disable)")
+#else
+#define ROW_LOOP _Pragma("GCC unroll 1")
+#endif
+
+/* Some columns of a strip, from a block on; columns first..last-1 of their window lie inside x. */
+typedef struct dwm_part {
+  const float *x, *f, *c;
+  float *y;
+  int64_t channel;
+  int32_t lanes, first, last;
+} dwm_part;
+
+/* A product added to a sum that stays in its register: gcc would move it about, and out to the stack. */
+HK_INLINE void row_product(v_f32 w, v_f32 v, v_f32 *acc) {
+  *acc = v_fma(w, v, *acc);
+  HK_HOLD(*acc);
+}
+
+/* The third weight of a row comes from memory for each product: twelve sums, two weights and an input leave it no register. */
+HK_INLINE v_f32 row_third(const float *f) {
+  HK_OPAQUE(f);
+  return v_load(f + 2 * HK_VW);
+}
+
+/* Adds a row of x, by its row of weights: all lanes exist, all columns but the first and the last lie inside x. Every fourth
+ * column moves x. */
+HK_INLINE void row_add(const int columns, const int stride, const hk_dwm_args *a, bool has_first, bool has_last, const float *x,
+                       const float *f, v_f32 *acc) {
+  int64_t col = a->x_col, col3 = 3 * col;
+  HK_OPAQUE(col3);
+  const v_f32 w0 = v_load(f), w1 = v_load(f + HK_VW);
+  if (has_first) row_product(w0, v_load(x), &acc[0]);
+  if (stride == 2) row_product(w1, v_load(x + col), &acc[0]);
+  HK_UNROLL for (int j = 1; j < columns + 2 - stride; j++) {
+    const int m = j * stride % 4;
+    if (m == 0) {
+      x += 4 * col;
+      HK_OPAQUE(x);
+    }
+    v_f32 v = v_load(x + (m == 3 ? col3 : m * col));
+    HK_HOLD(v);
+    if (j < columns) row_product(w0, v, &acc[j]);
+    if (stride == 2) {
+      row_product(row_third(f), v, &acc[j - 1]);
+      row_product(w1, v_load(x + (m == 2 ? col3 : col)), &acc[j]);
+    } else {
+      row_product(w1, v, &acc[j - 1]);
+      if (j > 1) row_product(row_third(f), v, &acc[j - 2]);
+    }
+  }
+  const int last = ((columns - 1) * stride + 2) % 4;
+  if (has_last) row_product(row_third(f), v_load(x + (last == 3 ? col3 : (last ? last : 4) * col)), &acc[columns - 1]);
+}
+
+/* As row_add, with any columns outside x and part of the lanes. */
+HK_INLINE void row_add_some(const int columns, const int stride, const hk_dwm_args *a, const dwm_part *b, const float *x,
+                            const float *f, v_f32 *acc) {
+  const v_mask mask = v_tail(b->lanes);
+  HK_UNROLL for (int m = 0; m < (columns - 1) * stride + DWM_WINDOW; m++, x += a->x_col) {
+    HK_OPAQUE(x);
+    if (m < b->first || m >= b->last) continue;
+    const v_f32 v = v_load_m(x, mask);
+    HK_UNROLL for (int t = 0; t < DWM_WINDOW; t++) {
+      const int j = (m - t) / stride;
+      if (m >= t && (m - t) % stride == 0 && j < columns) acc[j] = v_fma(v, v_load(f + t * HK_VW), acc[j]);
+    }
+  }
+}
+
+HK_INLINE void row_fuse(const int columns, const hk_dwm_args *a, const dwm_part *b, const float *c, v_f32 *acc) {
+  const v_mask m = v_tail(b->lanes);
+  const v_f32 one = v_set1(1.0f);
+  const v_f32 scale = !a->scale ? one : a->scale_one ? v_bcast(a->scale) : v_load_m(a->scale + b->channel, m);
+  const v_f32 bias = a->bias ? v_load_m(a->bias + b->channel, m) : v_zero();
+  HK_UNROLL for (int j = 0; j < columns; j++) {
+    v_f32 r = v_zero();
+    if (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER)) r = v_load_m(c + j * a->c_col, m);
+    acc[j] = fuse_vector(&a->fuse, acc[j], scale, bias, r);
+  }
+}
+
+/* An output row of `together` blocks; rows of x count as row_first does. near: row_add takes it. */
+HK_INLINE void row_tile(const int columns, const int stride, const int together, const bool near, const hk_dwm_args *a,
+                        const dwm_part *b, int64_t p) {
+  const int64_t row = p * stride;
+  const bool has_first = b->first == 0, has_last = b->last == (columns - 1) * stride + DWM_WINDOW;
+  const float *x = b->x + row * a->x_row, *f = b->f;
+  v_f32 acc[ROW_SUMS];
+  HK_UNROLL for (int j = 0; j < columns * together; j++) acc[j] = v_zero();
+  ROW_LOOP for (int r = 0; r < DWM_WINDOW; r++, x += a->x_row, f += DWM_WINDOW * HK_VW) {
+    if (!dwm_inside(a, row + r)) continue;
+    HK_UNROLL for (int i = 0; i < together; i++) {
+      if (near) row_add(columns, stride, a, has_first, has_last, x + i * HK_VW, f + i * DWM_WINDOW * DWM_WINDOW * HK_VW, acc + i * columns);
+      else row_add_some(columns, stride, a, b, x, f, acc);
+    }
+  }
+  HK_UNROLL for (int i = 0; i < together; i++) {
+    dwm_part one = *b;
+    one.channel += i * HK_VW;
+    if (a->fuse.flags) row_fuse(columns, a, &one, b->c ? b->c + p * a->c_row + i * HK_VW : b->c, acc + i * columns);
+    float *y = b->y + p * a->y_row + i * HK_VW;
+    HK_UNROLL for (int j = 0; j < columns; j++) {
+      if (j > 0 && j % 4 == 0) {
+        y += 4 * a->y_col;
+        HK_OPAQUE(y);
+      }
+      if (near) v_store(y + j % 4 * a->y_col, acc[i * columns + j]);
+      else v_store_n(y + j % 4 * a->y_col, acc[i * columns + j], b->lanes);
+    }
+  }
+}
+
+/* Columns from q on, from block i on. */
+HK_INLINE dwm_part row_part(const hk_dwm_args *a, const int stride, int32_t q, int64_t i, int columns) {
+  const int32_t m = q * stride, span = (columns - 1) * stride + DWM_WINDOW;
+  const int64_t at = i * HK_VW;
+  return (dwm_part){.x = a->x + m * a->x_col + at,
+                    .f = a->f + at * DWM_WINDOW * DWM_WINDOW,
+                    .c = a->c ? a->c + q * a->c_col + at : a->c,
+                    .y = a->y + q * a->y_col + at,
+                    .channel = at,
+                    .lanes = i == a->blocks - 1 ? a->last_lanes : HK_VW,
+                    .first = a->col_first > m ? a->col_first - m : 0,
+                    .last = a->col_last - m < span ? a->col_last - m : span};
+}
+
+/* Output row p of `columns` columns from q on, of blocks with all lanes. */
+HK_INLINE void row_blocks(const int columns, const int stride, const hk_dwm_args *a, int32_t q, int64_t from, int64_t to, int64_t p) {
+  const int together = ROW_SUMS / columns < 4 ? ROW_SUMS / columns : 4;
+  dwm_part b = row_part(a, stride, q, from, columns);
+  b.lanes = HK_VW;
+  for (int n; from < to; from += n) {
+    n = from + together <= to ? together : 1;
+    if (n == together) row_tile(columns, stride, together, true, a, &b, p);
+    else row_tile(columns, stride, 1, true, a, &b, p);
+    b.x += n * HK_VW;
+    b.y += n * HK_VW;
+    b.f += n * DWM_WINDOW * DWM_WINDOW * HK_VW;
+    if (b.c) b.c += n * HK_VW;
+    b.channel += n * HK_VW;
+  }
+}
+
+/* Columns of the next tile when `left` are left: twelve, and few tiles with fewer than twelve sums after them. */
+HK_INLINE int row_columns(int left) {
+  static const int8_t best[] = {0, 1, 2, 3, 4, 3, 6, 4, 4, 6, 6, 6, 12, 6, 6};
+  return left < 15 ? best[left] : 12;
+}
+
+static __attribute__((noinline)) void row_near_1(const hk_dwm_args *a, int n, int32_t q, int64_t from, int64_t to, int64_t p) {
+  switch (n) {
+    case 1: row_blocks(1, 1, a, q, from, to, p); return;
+    case 2: row_blocks(2, 1, a, q, from, to, p); return;
+    case 3: row_blocks(3, 1, a, q, from, to, p); return;
+    case 4: row_blocks(4, 1, a, q, from, to, p); return;
+    case 6: row_blocks(6, 1, a, q, from, to, p); return;
+    default: row_blocks(12, 1, a, q, from, to, p); return;
+  }
+}
+
+static __attribute__((noinline)) void row_near_2(const hk_dwm_args *a, int n, int32_t q, int64_t from, int64_t to, int64_t p) {
+  switch (n) {
+    case 1: row_blocks(1, 2, a, q, from, to, p); return;
+    case 2: row_blocks(2, 2, a, q, from, to, p); return;
+    case 3: row_blocks(3, 2, a, q, from, to, p); return;
+    case 4: row_blocks(4, 2, a, q, from, to, p); return;
+    case 6: row_blocks(6, 2, a, q, from, to, p); return;
+    default: row_blocks(12, 2, a, q, from, to, p); return;
+  }
+}
+
+/* The blocks of a strip from one on, with part of the lanes or any padding. */
+HK_INLINE void row_some(const int stride, const hk_dwm_args *a, int64_t from) {
+  for (; from < a->blocks; from++) {
+    for (int64_t p = 0; p < a->rows; p++) {
+      for (int32_t q = 0, n; q < a->columns; q += n) {
+        n = a->columns - q < 4 ? 1 : 4;
+        const dwm_part b = row_part(a, stride, q, from, n);
+        if (n == 4) row_tile(4, stride, 1, false, a, &b, p);
+        else row_tile(1, stride, 1, false, a, &b, p);
+      }
+    }
+  }
+}
+
+void HK_NAME(const void *args) {
+  const hk_dwm_args *a = args;
+  const bool near = a->col_first <= 1 && a->col_last >= (a->columns - 1) * a->stride + DWM_WINDOW - 1;
+  const int64_t whole = !near ? 0 : a->last_lanes == HK_VW ? a->blocks : a->blocks - 1;
+  const int64_t group = a->columns <= ROW_NARROW ? ROW_GROUP : ROW_GROUP_WIDE;
+  for (int64_t from = 0; from < whole; from += group) {
+    const int64_t to = from + group < whole ? from + group : whole;
+    for (int64_t p = 0; p < a->rows; p++) {
+      for (int32_t q = 0, n; q < a->columns; q += n) {
+        n = row_columns(a->columns - q);
+        if (a->stride == 1) row_near_1(a, n, q, from, to, p);
+        else row_near_2(a, n, q, from, to, p);
+      }
+    }
+  }
+  if (a->stride == 1) row_some(1, a, whole);
+  else row_some(2, a, whole);
+}
