@@ -84,5 +84,6 @@ HK_DEV void bundle_body(const hk_cu_dw *P, char *raw, const int stride) {
 #define BUNDLE(name, stride)                                                                              \
   extern "C" __global__ void __launch_bounds__(256, 2) name(const __grid_constant__ hk_cu_dw P) {         \
     extern __shared__ char4 raw[];                                                                        \
+    dw_begin();                                                                                           \
     bundle_body(&P, (char *)raw, stride);                                                                 \
   }

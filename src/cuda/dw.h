@@ -19,11 +19,12 @@ typedef enum hk_cu_dw_kind {
   HK_DW_ROW = 8,      /* FMA, contiguous rows, short filters */
   HK_DW_BAND = 9,     /* tensor cores, channels-last, depthwise 5x5, 7x7 */
   HK_DW_BUNDLE = 10,  /* tensor cores, channels-last, 3x3, groups of sixteens of channels */
-  HK_DW_KINDS = 11
+  HK_DW_OCTET = 11,   /* tensor cores and copy engine, channels-last, 3x3, groups of 1, 2, 4, 8 channels */
+  HK_DW_KINDS = 12
 } hk_cu_dw_kind;
 
-/* Knobs, 0 = chosen here. last: run (outputs a thread: 4, 8, 16). first: run (outputs a thread: 8 or 16). toeplitz: run (B: 8, 32, 64; f32 32).
- * slide: rows (of a strip). plane: rows (of a thread). band: run (windows side by side: 4 or 8), rows (of a block). bundle: slabs (runs of 16 channels of a block), run (columns). walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
+/* Knobs, 0 = chosen here. last: run (outputs a thread: 4, 8, 16; 12, 24, 48 where dw_run serves). first: run (outputs a thread: 8 or 16). toeplitz: run (B: 8, 32, 64; f32 32).
+ * slide: rows (of a strip). plane: rows (of a thread). band: run (windows side by side: 4 or 8), rows (of a block). bundle: slabs (runs of 16 channels of a block), run (columns). octet: slabs (of 8 channels), run (columns), rows (of a block, even). walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
 typedef struct hk_cu_dw_knobs { int run, slabs, rows; } hk_cu_dw_knobs;
 
 typedef struct hk_cu_dw_tiling {
@@ -34,6 +35,7 @@ typedef struct hk_cu_dw_tiling {
   int threads, shared_bytes;
   size_t packed_bytes;      /* weights in the form params.pack, see dw_params.h */
   bool aligned;             /* x, y and c must be 16-byte aligned */
+  bool mapped;              /* x and y are reached through tensor maps */
   double seconds;           /* predicted on an H200 */
 } hk_cu_dw_tiling;
 
@@ -52,6 +54,8 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
 bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_bundle(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_row(const hk_geom *g, const hk_epi *e, hk_cu_dw_tiling *t, char *why);
 /* Channels of all groups, `per` a group, are neighbours; pixels begin at multiples of 8 elements; offsets inside one image fit in 32 bits. */
 bool hk_cu_dw_is_last(const hk_geom *g, const hk_strides *s, int64_t per);

@@ -223,6 +223,7 @@ HK_DEV void band_body(const hk_cu_dw *P, band_tile t, char *raw) {
 #define KERNEL(name, size, pieces, plain, blocks)                                                                    \
   extern "C" __global__ void __launch_bounds__(HK_BAND_THREADS, blocks) name(const __grid_constant__ hk_cu_dw P) {   \
     extern __shared__ uint4 raw[];                                                                                   \
+    dw_begin();                                                                                                      \
     const band_tile t = {size, pieces, plain};                                                                       \
     band_body(&P, t, (char *)raw);                                                                                   \
   }

@@ -4,6 +4,14 @@
 #define HK_CUDA_DW_COMMON_CUH
 #include "dw_params.h"
 #include "epilogue.cuh"
+#include "ptx.cuh"
+
+/* What every kernel begins with: the next launch may take processors that fall idle, this one waits for all before it. Nothing that other
+ * kernels write or read is touched earlier. */
+HK_DEV void dw_begin(void) {
+  pass_start();
+  pass_wait();
+}
 
 HK_DEV int dw_type_bytes(int type) { return type == HK_CU_F32 ? 4 : 2; }
 HK_DEV float dw_half(int type, hk_cu_u16 h) { return type == HK_CU_BF16 ? f32_from_bf16(h) : f32_from_f16(h); }

@@ -223,6 +223,7 @@ HK_DEV void first_body(const hk_cu_dw *P, first_tile t, float *tile) {
 #define KERNEL(name, type, tq, threads, blocks)                                                            \
   extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ hk_cu_dw P) { \
     extern __shared__ float4 raw[];                                                                        \
+    dw_begin();                                                                                            \
     const first_tile t = {type, tq};                                                                       \
     first_body(&P, t, (float *)raw);                                                                       \
   }

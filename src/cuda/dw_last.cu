@@ -250,6 +250,7 @@ HK_DEV void last_body(const hk_cu_dw *P, last_tile t) {
 
 #define KERNEL(name, type, v, tq, plain, odd, few, blocks)                                                          \
   extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const __grid_constant__ hk_cu_dw P) { \
+    dw_begin();                                                                                            \
     const last_tile t = {type, v, tq, plain, odd, few};                                                         \
     last_body(&P, t);                                                                                      \
   }

@@ -217,6 +217,7 @@ HK_DEV void plane_body(const hk_cu_dw *P, plane_tile t, char *raw) {
 #define KERNEL(name, size, stride, plain, blocks)                                                                    \
   extern "C" __global__ void __launch_bounds__(HK_PLANE_THREADS, blocks) name(const __grid_constant__ hk_cu_dw P) { \
     extern __shared__ uint4 raw[];                                                                                   \
+    dw_begin();                                                                                                     \
     plane_body(&P, {size, stride, plain}, (char *)raw);                                                              \
   }
 /* hk_dw_plane_<type>_<size>[s2], and the same with an epilogue: .._epi. */

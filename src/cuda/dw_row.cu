@@ -150,6 +150,7 @@ HK_DEV void row_body(const hk_cu_dw *P, row_tile t) {
 
 #define KERNEL(name, type, plain, blocks)                                                                  \
   extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const __grid_constant__ hk_cu_dw P) { \
+    dw_begin();                                                                                            \
     const row_tile t = {type, plain};                                                                      \
     row_body(&P, t);                                                                                       \
   }

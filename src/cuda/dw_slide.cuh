@@ -323,6 +323,7 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
 #define KERNEL(name, size, stride, tq, plain, blocks)                                                                \
   extern "C" __global__ void __launch_bounds__(HK_SLIDE_THREADS, blocks) name(const __grid_constant__ hk_cu_dw P) { \
     extern __shared__ float2 raw[];                                                                                  \
+    dw_begin();                                                                                                     \
     slide_body(&P, {size, stride, tq, plain}, raw);                                                                  \
   }
 /* hk_dw_slide_<type>_<size>[s2], and the same with an epilogue: .._epi. dw_tiles_slide.c knows tq and blocks. */

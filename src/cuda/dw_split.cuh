@@ -168,5 +168,6 @@ HK_DEV void split_body(const hk_cu_dw *P, char *raw, const int plain) {
 #define KERNEL(name, plain)                                                                       \
   extern "C" __global__ void __launch_bounds__(256, 3) name(const __grid_constant__ hk_cu_dw P) { \
     extern __shared__ uint4 raw[];                                                                \
+    dw_begin();                                                                                   \
     split_body(&P, (char *)raw, plain);                                                           \
   }

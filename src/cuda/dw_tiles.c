@@ -229,7 +229,7 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
   if (p->phases == g->win[2]) p->classes = 1;
   p->pairs = kind == HK_DW_LAST && g->stride[2] == 2 && g->win[2] == 3 && g->dil[2] == 1;
   if (p->pairs) p->phases = 1;
-  if (kind == HK_DW_SLIDE || kind == HK_DW_PLANE || kind == HK_DW_BAND) p->phases = p->classes = 1;
+  if (kind == HK_DW_SLIDE || kind == HK_DW_PLANE || kind == HK_DW_BAND || kind == HK_DW_OCTET) p->phases = p->classes = 1;
   p->class_length = (int)hk_ceil_div(g->out[2], p->classes);
   p->taps_u = (int)hk_ceil_div(g->win[2], p->phases);
   p->channels = (int)(g->k * g->groups);
@@ -243,7 +243,9 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
   p->div_classes = hk_cu_dw_divisor(p->classes);
   if (kind < HK_DW_WALK && g->c != 1) REFUSE("takes one channel a group, not %lld", (long long)g->c);
   switch (kind) {
-    case HK_DW_LAST: return tile_last(g, e, unaligned, knobs, t, why);
+    case HK_DW_LAST:
+      if (hk_cu_dw_tile_run(g, e, unaligned, knobs, t, why)) return true;
+      return tile_last(g, e, unaligned, knobs, t, why);
     case HK_DW_FIRST: return tile_first(g, knobs, t, why);
     case HK_DW_TOEPLITZ:
       if (rules.split && g->x_type == HK_F32) return hk_cu_dw_tile_split(g, unaligned, knobs, t, why);
@@ -253,6 +255,7 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
     case HK_DW_PLANE: return hk_cu_dw_tile_plane(g, e, unaligned, knobs, t, why);
     case HK_DW_ROW: return hk_cu_dw_tile_row(g, e, t, why);
     case HK_DW_BUNDLE: return hk_cu_dw_tile_bundle(g, unaligned, knobs, t, why);
+    case HK_DW_OCTET: return hk_cu_dw_tile_octet(g, e, unaligned, knobs, t, why);
     case HK_DW_BAND: return hk_cu_dw_tile_band(g, e, unaligned, knobs, t, why);
     case HK_DW_STEM: return hk_cu_dw_tile_stem(g, e, unaligned, knobs, t, why);
     default: return hk_cu_dw_tile_mma(g, e, unaligned, kind == HK_DW_ROLL, knobs, t, why);

@@ -245,6 +245,7 @@ HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int p
 #define KERNEL(name, threads, blocks, body)                                                                \
   extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ hk_cu_dw P) { \
     extern __shared__ uint4 raw[];                                                                         \
+    dw_begin();                                                                                            \
     body;                                                                                                  \
   }
 #include "dw_stream.cuh"

@@ -336,5 +336,6 @@ HK_DEV void mma_body(const hk_cu_dw *P, char *raw, const int size) {
 #define KERNEL(name, size, blocks)                                                                                     \
   extern "C" __global__ void __launch_bounds__(256, blocks) name(const __grid_constant__ hk_cu_dw P) {                 \
     extern __shared__ char4 raw[];                                                                                     \
+    dw_begin();                                                                                                        \
     mma_body(&P, (char *)raw, size);                                                                                   \
   }

@@ -276,5 +276,6 @@ HK_DEV void stem_body(const hk_cu_dw *P, char *raw, const int turned) {
 #define KERNEL(name, turned)                                                                      \
   extern "C" __global__ void __launch_bounds__(256, 2) name(const __grid_constant__ hk_cu_dw P) { \
     extern __shared__ uint4 raw[];                                                                \
+    dw_begin();                                                                                   \
     stem_body(&P, (char *)raw, turned);                                                           \
   }

@@ -40,19 +40,21 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
 }
 
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
-  static const int last[][3] = {{4, 0, 0}, {8, 0, 0}, {16, 0, 0}}, first[][3] = {{8, 0, 0}, {16, 0, 0}};
+  static const int last[][3] = {{4, 0, 0}, {8, 0, 0}, {16, 0, 0}, {12, 0, 0}, {24, 0, 0}, {48, 0, 0}}, first[][3] = {{8, 0, 0}, {16, 0, 0}};
   static const int toeplitz[][3] = {{8, 0, 0}, {32, 0, 0}, {64, 0, 0}}, stem[][3] = {{0, 0, 1}, {0, 0, 2}, {0, 0, 4}, {0, 0, 8}};
   static const int slide[][3] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}, {0, 0, 56}};
   static const int plane[][3] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}};
   static const int bundle[][3] = {{16, 0, 0}, {32, 0, 0}, {0, 2, 0}, {0, 4, 0}, {0, 8, 0}};
   static const int band[][3] = {{8, 0, 14}, {8, 0, 28}, {4, 0, 28}};
+  static const int octet[][3] = {{0, 9, 0}, {0, 8, 0}, {0, 5, 0}, {0, 4, 0}, {0, 3, 0}, {0, 2, 0}, {0, 0, 4}, {0, 0, 8}, {0, 0, 14}, {0, 0, 28}, {0, 0, 56}, {8, 0, 0}, {16, 0, 0}};
   static const int mma[][3] = {{0, 1, 0}, {0, 2, 0}, {0, 3, 0}, {0, 4, 0}, {0, 6, 0}, {0, 8, 0}, {64, 2, 0}, {64, 4, 0}, {0, 2, 2}, {0, 4, 4}};
   static const struct { const int (*rows)[3]; int count; } of[HK_DW_KINDS] = {
       [HK_DW_LAST] = {last, HK_COUNT(last)},          [HK_DW_FIRST] = {first, HK_COUNT(first)},
       [HK_DW_TOEPLITZ] = {toeplitz, HK_COUNT(toeplitz)}, [HK_DW_WALK] = {mma, HK_COUNT(mma)},
       [HK_DW_ROLL] = {mma, HK_COUNT(mma)},            [HK_DW_STEM] = {stem, HK_COUNT(stem)},
       [HK_DW_SLIDE] = {slide, HK_COUNT(slide)},        [HK_DW_PLANE] = {plane, HK_COUNT(plane)},
-      [HK_DW_BAND] = {band, HK_COUNT(band)},           [HK_DW_BUNDLE] = {bundle, HK_COUNT(bundle)}};
+      [HK_DW_BAND] = {band, HK_COUNT(band)},           [HK_DW_BUNDLE] = {bundle, HK_COUNT(bundle)},
+      [HK_DW_OCTET] = {octet, HK_COUNT(octet)}};
   const hk_cu_dw_kind kind = kind_of(base->algo);
   const int (*rows)[3] = of[kind].rows, count = of[kind].count;
   char why[HK_REASON];
@@ -126,6 +128,7 @@ ALGO(hk_algo_cuda_plane, "cuda_plane");
 ALGO(hk_algo_cuda_row, "cuda_row");
 ALGO(hk_algo_cuda_band, "cuda_band");
 ALGO(hk_algo_cuda_bundle, "cuda_bundle");
+ALGO(hk_algo_cuda_octet, "cuda_octet");
 
 static hk_cu_dw_kind kind_of(const hk_algo *algo) {
   return algo == &hk_algo_cuda_dw_last    ? HK_DW_LAST
@@ -138,5 +141,6 @@ static hk_cu_dw_kind kind_of(const hk_algo *algo) {
          : algo == &hk_algo_cuda_row      ? HK_DW_ROW
          : algo == &hk_algo_cuda_band     ? HK_DW_BAND
          : algo == &hk_algo_cuda_bundle   ? HK_DW_BUNDLE
+         : algo == &hk_algo_cuda_octet    ? HK_DW_OCTET
                                           : HK_DW_ROLL;
 }

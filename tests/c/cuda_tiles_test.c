@@ -24,7 +24,7 @@ static bool known_image(const char *name) {
 }
 
 static void check_limits(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
-  const int most = strstr(t->kernel, "slide") ? HK_SLIDE_THREADS : 256;
+  const int most = strstr(t->kernel, "slide") ? HK_SLIDE_THREADS : strstr(t->kernel, "octet") ? HK_OCTET_THREADS : 256;
   CHECK(known_image(t->image) && !strncmp(t->kernel, "hk_", 3), "%s: %s in %s", text, t->kernel, t->image);
   CHECK(t->threads >= 1 && t->threads <= most, "%s: %s: %d threads", text, t->kernel, t->threads);
   CHECK(t->shared_bytes >= 0 && t->shared_bytes <= 227 * 1024, "%s: %s: %d bytes of shared memory", text, t->kernel, t->shared_bytes);
@@ -124,6 +124,21 @@ static void check_bundle(const hk_geom *g, const hk_cu_dw_tiling *t, const char 
         "%s: reads past %d bytes", text, t->shared_bytes);
 }
 
+static void check_octet(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
+  const hk_cu_dw *p = &t->params;
+  const int stride = (int)g->stride[2], in_step = stride + 3;
+  CHECK(t->threads == p->slabs * p->teams * 32 && t->threads <= HK_OCTET_THREADS && p->tile_rows % 2 == 0, "%s: %d threads, %d rows", text, t->threads, p->tile_rows);
+  CHECK((int64_t)p->slab_blocks * p->slabs * 8 >= p->channels && p->tile_length % 8 == 0, "%s: %d slabs, %d columns", text, p->slabs, p->tile_length);
+  CHECK((int64_t)p->tiles * p->tile_length >= g->out[2] && (int64_t)p->row_tiles * p->tile_rows >= g->out[1], "%s: %d x %d tiles", text, p->row_tiles, p->tiles);
+  CHECK(t->blocks == (int64_t)p->slab_blocks * p->tiles * p->row_tiles * g->n, "%s: blocks", text);
+  /* a step's rows and those that replace the ones it ends with; 16-byte pieces of the last column that a matrix reads */
+  CHECK(p->slots >= in_step + 2 * stride, "%s: %d rows in the ring", text, p->slots);
+  CHECK(p->patch_length <= 256 && ((p->tile_length - 1) * stride + 2) * p->slabs * 16 + 16 * p->slabs <= p->plane_bytes, "%s: row of %d bytes", text, p->plane_bytes);
+  CHECK(p->slots * p->plane_bytes <= p->stage_at && 2 * p->tile_length * p->slabs * 16 <= p->stage_bytes && p->stage_at + 2 * p->stage_bytes <= p->table_at &&
+            p->table_at + 8 * p->slots <= t->shared_bytes && p->table_at % 8 == 0, "%s: parts overlap", text);
+  CHECK(p->plane_bytes % (p->mix_mask ? 1024 : 128) == 0 && p->stage_bytes % (p->mix_mask ? 1024 : 128) == 0, "%s: alignment", text);
+}
+
 static void check_problem(const hk_problem *p, const char *text, const hk_epilogue *epilogue, hk_cu_dw_rules rules) {
   hk_geom g;
   hk_epi e;
@@ -142,6 +157,7 @@ static void check_problem(const hk_problem *p, const char *text, const hk_epilog
     if (kind == HK_DW_PLANE) check_plane(&g, &t, text);
     if (kind == HK_DW_BAND) check_band(&g, &t, text);
     if (kind == HK_DW_BUNDLE) check_bundle(&g, &t, text);
+    if (kind == HK_DW_OCTET) check_octet(&g, &t, text);
     if (kind == HK_DW_TOEPLITZ) (strstr(t.kernel, "turned") ? check_turned : check_toeplitz)(&g, &t, text);
     const bool same = hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, rules, t.knobs, &again, why);
     CHECK(same && !memcmp(&again.params, &t.params, sizeof t.params), "%s: %s: its own knobs: %s", text, t.kernel, same ? "another tiling" : why);

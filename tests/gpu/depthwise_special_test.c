@@ -16,6 +16,7 @@ static const char *const problems[] = {
     "1d_n1_c16_i900_k16_w150_g16_f32_first",       "2d_n2_c16_i19x60_k16_w5_p2_g16_f16_last",    "1d_n2_c23_i200_k23_w9_g23_bf16_last",
     "2d_n2_c64_i9x12_k64_w3_p1_g4_bf16_last",      "2d_n2_c96_i9x12_k96_w3_s2_p1_g3_f16_last",   "2d_n2_c128_i9x12_k128_w3_p1_g8_f16_first",
     "2d_n2_c64_i9x12_k64_w3_p1_g4_bf16:bf16:f32_first", "2d_n2_c3_i32x24_k40_w8_s8_bf16_last",   "2d_n2_c64_i9x12_k40_w3_p1_f16_last",
+    "2d_n2_c40_i80x44_k40_w3_p1_g40_bf16_last",    "2d_n1_c64_i40x70_k64_w3_s2_p1_g16_f16_last",
     "1d_n1_c3000_i900_k3000_w24_p3_g3000_bf16_first", "1d_n1_c24_i2300_k24_w150_p70_g24_f16_last",
 };
 
