@@ -60,7 +60,8 @@ typedef struct hk_cu_map {
 } hk_cu_map;
 enum { HK_CU_MAP_F32 = 7 }; /* CUtensorMapDataType of unrounded f32 */
 bool hk_cu_map_make(const hk_geom *g, hk_cu_map *map, char *why);
-hk_status hk_cu_map_encode(const hk_cu_map *map, int pixels, hk_cu_tmap *to);
+/* half: for boxes of half as many channels */
+hk_status hk_cu_map_encode(const hk_cu_map *map, int pixels, bool half, hk_cu_tmap *to);
 /* y or the residual, by its strides, for copies of tiles of bn channels, `rows` pixels a copy (finish_slab.cuh): {channels of a group, groups, pixels}. */
 hk_status hk_cu_map_encode_rows(const hk_geom *g, const hk_strides *s, int bn, int rows, hk_cu_tmap *to);
 
@@ -93,7 +94,7 @@ typedef struct hk_cu_igemm_state {
   hk_cu_kernel kernel, pack;
   hk_cu_lib lib;              /* of a kernel with user functions */
   hk_cu_launch params;
-  hk_cu_pack packing;
+  hk_cu_images packing;
   int64_t blocks;
 } hk_cu_igemm_state;
 size_t hk_cu_igemm_filter_bytes(const hk_cu_row *r, const hk_geom *g);
@@ -103,8 +104,8 @@ typedef struct hk_cu_filters {
   int64_t channels;           /* of the kernel's group that the filters have */
   int64_t fold[3], fold_run;  /* taps that are channels (0: none), and what one of them takes; 0: taps are the innermost */
 } hk_cu_filters;
-/* How the filters are packed for tiles of row->bn of them. */
-void hk_cu_pack_make(hk_cu_pack *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *filters);
+/* How the filters are packed for tiles of row->bn of them, without halves. */
+void hk_cu_pack_make(hk_cu_images *to, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *filters);
 /* unaligned: y and c may lie at any element address. */
 hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *filters,
                             bool unaligned);
@@ -134,6 +135,7 @@ hk_status hk_cu_gather_run(const hk_cu_gather_state *s, const void *x, void *to,
 typedef struct hk_cu_relay_state {
   hk_cu_kernel kernel, turn;
   int turned;                  /* pixels that turn takes at a time, for an x aligned to as many; 0: there is no turn */
+  bool rows;                   /* kernel takes a row of pixels a block */
   hk_cu_relay params;
   int64_t blocks;
 } hk_cu_relay_state;

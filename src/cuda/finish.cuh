@@ -283,7 +283,7 @@ HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_plac
     const int narrow = type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16;
     if (P->strip || P->turned) sync_some(wg + 1, 128); /* params are read, and lie where the values will */
     if (P->strip) {
-      if (HK_IGEMM_STRIPS(ring, t.nc, t.bn)) strip_tile(P, t, m0, desk, acc, narrow);
+      if (HK_IGEMM_STRIPS(ring, t.nc, t.bn)) strip_tile(P, t, m0, at.m0 + launch_of(P)->step, desk, acc, narrow);
     } else if (P->turned) turn_tile(P, t, at, m0, wg, desk, acc, narrow);
     else if (P->slim && P->g.y_type == HK_CU_F32) slim_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
     else if (P->slim) slim_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, narrow);

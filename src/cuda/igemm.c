@@ -30,8 +30,9 @@ static bool rows_vector(const hk_geom *g, const hk_strides *s, int64_t channels_
   return g->groups == 1 || channels_a_group % 8 == 0;
 }
 
-void hk_cu_pack_make(hk_cu_pack *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *f) {
-  memset(p, 0, sizeof *p);
+void hk_cu_pack_make(hk_cu_images *to, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *f) {
+  hk_cu_pack *p = &to->pack;
+  memset(to, 0, sizeof *to);
   p->view = (hk_cu_view){0, g->f.group, g->f.outer, g->f.channel, {g->f.at[0], g->f.at[1], g->f.at[2]}};
   p->cg = f->channels, p->kg = g->k;
   p->fold = (int)(f->fold[0] * f->fold[1] * f->fold[2]), p->fold_run = (int)f->fold_run;
@@ -39,7 +40,7 @@ void hk_cu_pack_make(hk_cu_pack *p, const hk_cu_row *row, const hk_geom *g, cons
   for (int d = 0; d < 3; ++d) p->win[d] = g->win[d], p->fold_win[d] = (int)f->fold[d];
   p->bn = row->bn;
   p->group_tiles_n = (int)hk_ceil_div(g->k, row->bn);
-  p->k_blocks = (int)k_blocks(row, g);
+  p->k_blocks = to->halves = (int)k_blocks(row, g);
   p->parts = row->parts;
   p->blocks = tiles_n(row, g) * p->k_blocks * row->bn * row->parts;
   p->f_type = g->f_type, p->to_type = row->type;
@@ -91,6 +92,7 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
   p->turned = !p->slab && !unaligned && !last && !e->e.residual ? planes_even(g, &g->y) : 0;
   p->strip = !p->slab && !p->turned && !last && !e->e.residual && hk_cu_row_strips(row) && g->groups == 1 && g->k <= row->bn && g->y.channel == 1 &&
              hk_type_bytes(g->y_type) == 2 && hk_cu_is_linear(g, &g->y) && g->y.at[2] == g->k;
+  if (p->strip && g->k >= 8) p->strip = 2; /* by 16-byte pieces, for an aligned y */
   p->slim = !p->slab && !p->turned && !p->strip && !last && !e->e.residual && g->y.channel == 1;
   p->tall = p->slab || p->turned || p->strip || p->slim || last || e->e.residual || g->y.at[2] != 1 ? 0
             : rows_pair(g, &g->y, (int)hk_type_bytes(g->y_type)) ? 2 : 1;
@@ -103,6 +105,7 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
   if (act && e->e.residual == HK_RESIDUAL_BEFORE && !p->late) p->wide = 0;
   p->slab = p->slab && p->wide;
   p->turned = p->wide ? p->turned : 0;
+  p->strip = p->wide ? p->strip : 0;
 }
 
 /* How many blocks a launch takes: all that fit at once, or all there is to do. */
@@ -120,11 +123,21 @@ static hk_status grid(hk_cu_igemm_state *s) {
   return HK_OK;
 }
 
+/* Pixels from tile to tile. Where y leaves by strips, which end anywhere, and tiles fill their last wave badly, all take fewer: in eights, so that strips
+ * of 16-bit values stay aligned. */
+static int step_of(const hk_cu_igemm *p, const hk_cu_row *row, int processors) {
+  const int64_t bm = hk_cu_row_bm(row), waves = hk_ceil_div(hk_ceil_div(p->gm, bm), processors);
+  return (int)(p->strip ? hk_min64(bm, hk_round_up(hk_ceil_div(p->gm, waves * processors), 8)) : bm);
+}
+
 hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *filters,
                             bool unaligned) {
   hk_cu_map map;
   char why[HK_CU_REASON];
   memset(s, 0, sizeof *s);
+  hk_cu_device here;
+  hk_status status = hk_cu_here(&here);
+  if (status) return status;
   if (!hk_cu_row_takes(row, g, e, why) || !hk_cu_map_make(g, &map, why)) return hk_fail(HK_UNSUPPORTED, "wgmma: %s", why);
   /* the halves are made of f32 as it is: no rounding on the way in */
   if (row->parts == 2) map.type = HK_CU_MAP_F32;
@@ -134,7 +147,6 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   hk_cu_epi_make(e, &p->e);
   p->load = map.load;
   p->gm = g->gm;
-  p->tiles_m = (int)hk_ceil_div(g->gm, hk_cu_row_bm(row));
   p->group_tiles_n = (int)hk_ceil_div(g->k, row->bn);
   p->tiles_n = (int)tiles_n(row, g);
   p->k_blocks = (int)k_blocks(row, g);
@@ -149,12 +161,16 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   p->k_inner = g->y.channel == 1;
   p->vector = !unaligned && rows_vector(g, &g->y, g->k) && (!e->e.residual || rows_vector(g, &e->c, g->k));
   wide_make(p, row, g, e, unaligned);
+  s->params.step = step_of(p, row, here.processors);
+  p->tiles_m = (int)hk_ceil_div(g->gm, s->params.step);
   hk_cu_pack_make(&s->packing, row, g, e, filters);
+  if (HK_IGEMM_HALVES(row->type == HK_F8E4M3 ? HK_CU_F8 : HK_CU_BF16, row->parts, row->cm, row->cn)) s->packing.halves = p->whole_blocks;
   const bool user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
-  hk_status status = user ? hk_cu_user_kernel(row->name, &e->e, hk_cu_row_shared(row), &s->lib, &s->kernel)
-                          : hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);
+  status = user ? hk_cu_user_kernel(row->name, &e->e, hk_cu_row_shared(row), &s->lib, &s->kernel)
+                : hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);
   if (!status) status = hk_cu_kernel_find("pack", "hk_pack_filters", 0, &s->pack);
-  if (!status) status = hk_cu_map_encode(&map, hk_cu_row_bm(row) / row->cn, &p->xmap);
+  if (!status) status = hk_cu_map_encode(&map, s->params.step / row->cn, false, &p->xmap);
+  if (!status && s->packing.halves < p->k_blocks) status = hk_cu_map_encode(&map, s->params.step, true, &s->params.xhalf);
   if (!status && p->slab) status = hk_cu_map_encode_rows(g, &g->y, row->bn, hk_cu_row_slot(row), &p->ymap);
   if (!status && p->slab && e->e.residual) status = hk_cu_map_encode_rows(g, &e->c, row->bn, hk_cu_row_slot(row), &s->params.cmap);
   return status ? status : grid(s);
@@ -166,10 +182,10 @@ void hk_cu_igemm_free(hk_cu_igemm_state *s) {
 }
 
 hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream) {
-  hk_cu_pack p = s->packing;
-  p.f = f;
-  p.out = to;
-  return hk_cu_kernel_run(s->pack, hk_min64(hk_ceil_div(p.blocks * 32, 256), 132 * 16), 256, 1, 0, stream, &p);
+  hk_cu_images p = s->packing;
+  p.pack.f = f;
+  p.pack.out = to;
+  return hk_cu_kernel_run(s->pack, hk_min64(hk_ceil_div(p.pack.blocks * 32, 256), 132 * 16), 256, 1, 0, stream, &p);
 }
 
 static bool misaligned(const void *p) { return (uintptr_t)p % 16 != 0; }
@@ -179,6 +195,7 @@ hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, co
   hk_cu_igemm *p = &all.product;
   if (misaligned(call->x)) return hk_fail(HK_INVALID, "x: %p is not 16-byte aligned; hk_options.unaligned plans for that", call->x);
   if (p->tall == 2 && (uintptr_t)call->y % 4) p->tall = 1;
+  if (p->strip == 2 && misaligned(call->y)) p->strip = 1;
   if ((p->vector || p->turned) && (misaligned(call->y) || (p->e.residual && misaligned(call->c))))
     return hk_fail(HK_INVALID, "y or c: not 16-byte aligned; hk_options.unaligned plans for that");
   p->filters = call->f;
@@ -186,6 +203,7 @@ hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, co
   p->e.scale = call->scale, p->e.bias = call->bias, p->e.slopes = slopes, p->e.user = call->user;
   all.pairs = ((uintptr_t)call->scale | (uintptr_t)call->bias) % 8 == 0;
   hk_status status = hk_cu_check(hk_cu()->map_replace(&p->xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
+  if (!status && s->packing.halves < p->k_blocks) status = hk_cu_check(hk_cu()->map_replace(&all.xhalf, (void *)(uintptr_t)call->x), "placing a tensor map");
   /* y may be absent when a function of the caller's stores */
   if (!status && p->slab && call->y) status = hk_cu_check(hk_cu()->map_replace(&p->ymap, call->y), "placing a tensor map");
   if (!status && p->slab && p->e.residual) status = hk_cu_check(hk_cu()->map_replace(&all.cmap, (void *)(uintptr_t)call->c), "placing a tensor map");

@@ -35,19 +35,19 @@ HK_DEV igemm_place igemm_locate(const hk_cu_igemm *P, igemm_tile t, int index, i
   igemm_place at;
   const int line = div_by(index, P->by_wide);
   at.tile_n = (index - line * (int)P->by_wide.d) * t.cn + (t.cn > 1 ? rank : 0);
-  at.m0 = (line * t.cm + (t.cm > 1 ? rank : 0)) * igemm_bm(t);
+  at.m0 = (line * t.cm + (t.cm > 1 ? rank : 0)) * launch_of(P)->step;
   at.group = div_by(at.tile_n, P->by_group);
   at.k0 = (at.tile_n - at.group * P->group_tiles_n) * t.bn;
   return at;
 }
 
-HK_DEV void igemm_pixels(const hk_cu_igemm *P, hk_cu_u32 dst, hk_cu_u32 bar, int c, const int *at, int n, int m,
+HK_DEV void igemm_pixels(const hk_cu_igemm *P, const hk_cu_tmap *map, hk_cu_u32 dst, hk_cu_u32 bar, int c, const int *at, int n, int m,
                          const int *tap, hk_cu_u16 mask) {
   switch (P->load) {
-    case HK_CU_LOAD_TILED: copy_tiled(dst, &P->xmap, bar, c, m, mask); break;
-    case HK_CU_LOAD_1D: copy_im2col_1d(dst, &P->xmap, bar, c, at, n, tap, mask); break;
-    case HK_CU_LOAD_2D: copy_im2col_2d(dst, &P->xmap, bar, c, at, n, tap, mask); break;
-    default: copy_im2col_3d(dst, &P->xmap, bar, c, at, n, tap, mask); break;
+    case HK_CU_LOAD_TILED: copy_tiled(dst, map, bar, c, m, mask); break;
+    case HK_CU_LOAD_1D: copy_im2col_1d(dst, map, bar, c, at, n, tap, mask); break;
+    case HK_CU_LOAD_2D: copy_im2col_2d(dst, map, bar, c, at, n, tap, mask); break;
+    default: copy_im2col_3d(dst, map, bar, c, at, n, tap, mask); break;
   }
 }
 
@@ -58,7 +58,7 @@ HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u3
   const hk_cu_geom *g = &P->g;
   const int bm = igemm_bm(t), a_bytes = bm * 128, b_bytes = t.bn * t.parts * 128, stage_bytes = a_bytes + b_bytes;
   const int run = type == HK_CU_F8 ? 128 : type == HK_CU_F32 ? 32 : 64;
-  const int a_rows = bm / t.cn, b_part = b_bytes / t.cm;
+  const int a_rows = bm / t.cn, b_part = b_bytes / t.cm, row_bytes = launch_of(P)->step * 128 + b_bytes;
   const int part = t.split > 1 ? rank : 0;
   const int kb0 = (int)((hk_cu_i64)P->k_blocks * part / t.split), kb1 = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split);
   /* All of this is below 2^31 (map.c); nothing here divides by what is not known, which would keep the first copy waiting. */
@@ -90,11 +90,12 @@ HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u3
       const hk_cu_u32 base = smem + stage * stage_bytes, bar = full + stage * 8;
       const int where[3] = {tap[0] * (int)g->dil[0], tap[1] * (int)g->dil[1], tap[2] * (int)g->dil[2]};
       bar_wait(empty + stage * 8, phase ^ 1);
-      bar_expect(bar, stage_bytes);
-      if (t.cn > 1) igemm_pixels(P, base + rank * a_rows * 128, bar, c, at, n, m, where, (hk_cu_u16)((1 << t.cn) - 1));
-      else igemm_pixels(P, base, bar, c, at, n, m, where, 0);
+      const int half = HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn) && kb >= P->whole_blocks;
+      bar_expect(bar, half ? row_bytes / 2 : row_bytes);
+      if (t.cn > 1) igemm_pixels(P, &P->xmap, base + rank * a_rows * 128, bar, c, at, n, m, where, (hk_cu_u16)((1 << t.cn) - 1));
+      else igemm_pixels(P, half ? &launch_of(P)->xhalf : &P->xmap, base, bar, c, at, n, m, where, 0);
       if (t.cm > 1) copy_bulk_pair(base + a_bytes + rank * b_part, fp, b_part, bar, (hk_cu_u16)((1 << t.cm) - 1));
-      else copy_bulk(base + a_bytes, fp, b_bytes, bar);
+      else copy_bulk(base + a_bytes, fp, half ? b_bytes / 2 : b_bytes, bar);
       if (++stage == t.stages) stage = 0, phase ^= 1;
       if (++tap[2] == win2) {
         tap[2] = 0;
@@ -142,19 +143,25 @@ typedef struct igemm_turn {
   int stage, phase, last; /* last: the stage that is still being read */
 } igemm_turn;
 
-/* k blocks [from, to) of a tile, `steps` of 32 bytes each, one wgmma group in flight while the next is issued. */
+/* A matrix whose rows are 64 bytes, swizzled by 64. */
+HK_DEV hk_cu_u64 igemm_half(hk_cu_u32 addr) {
+  return (hk_cu_u64)(addr >> 4 & 0x3fff) | (hk_cu_u64)1 << 16 | (hk_cu_u64)32 << 32 | (hk_cu_u64)2 << 62;
+}
+
+/* k blocks [from, to) of a tile, `steps` of 32 bytes each, one wgmma group in flight while the next is issued. Rows are 64 bytes where they hold no more. */
 HK_DEV void igemm_blocks(int type, igemm_tile t, int steps, int from, int to, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
                          igemm_turn *at, int lane, int late, int signal, float (*acc)[128]) {
-  const int stage_bytes = igemm_bm(t) * 128 + t.bn * 128;
+  const int stage_bytes = igemm_bm(t) * 128 + t.bn * 128, half = steps == 2 && HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn);
 #pragma unroll 1
   for (int kb = from; kb < to; ++kb) {
     bar_wait(full + at->stage * 8, at->phase);
     wgmma_fence();
-    const hk_cu_u64 a = wgmma_matrix(a0 + at->stage * stage_bytes), b = wgmma_matrix(b0 + at->stage * stage_bytes);
+    const hk_cu_u32 in = at->stage * stage_bytes;
+    const hk_cu_u64 a = half ? igemm_half(a0 + in) : wgmma_matrix(a0 + in), b = half ? igemm_half(b0 + in) : wgmma_matrix(b0 + in);
 #pragma unroll
     for (int k = 0; k < steps; ++k)
 #pragma unroll
-      for (int i = 0; i < t.mi; ++i) wgmma_step(type, t.bn, acc[i], a + i * 512 + k * 2, b + k * 2, kb | k);
+      for (int i = 0; i < t.mi; ++i) wgmma_step(type, t.bn, acc[i], a + i * (half ? 256 : 512) + k * 2, b + k * 2, kb | k);
     wgmma_commit();
     if (kb) {
       wgmma_wait(1);
@@ -274,7 +281,9 @@ HK_DEV void igemm_multiply(const hk_cu_igemm *P, int type, igemm_tile t, igemm_p
   igemm_blocks(type, t, 4, first, second, a0, b0, full, empty, &at, lane, late, signal, acc);
   if (ask) igemm_ask(P, type, t, place, m0, 1, rest);
   igemm_blocks(type, t, 4, second, whole, a0, b0, full, empty, &at, lane, late, signal, acc);
-  igemm_blocks(type, t, 2, whole, blocks, a0, b0, full, empty, &at, lane, late, signal, acc);
+  /* a0 skips the rows of the consumers before this one, halves in halves */
+  const int skip = HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn) && t.wgs > 1 ? (threadIdx.x / 128 - 1) * t.mi * 64 * 64 : 0;
+  igemm_blocks(type, t, 2, whole, blocks, a0 - skip, b0, full, empty, &at, lane, late, signal, acc);
   wgmma_wait(0);
   PIN(acc);
   igemm_release(t, empty + at.last * 8, lane);
@@ -349,6 +358,7 @@ HK_DEV void igemm_body(const hk_cu_launch *L, int type, igemm_tile t) {
   const int cluster = blockIdx.x / size, clusters = gridDim.x / size;
   if (threadIdx.x == 0) {
     prefetch_map(&P->xmap);
+    if (HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn) && P->whole_blocks < P->k_blocks) prefetch_map(&L->xhalf);
     if (P->slab) prefetch_map(&P->ymap);
     for (int i = 0; i < t.stages; ++i) {
       bar_init(full + i * 8, 1);

@@ -8,8 +8,18 @@ typedef struct hk_cu_launch {
   hk_cu_igemm product;
   hk_cu_tmap cmap;  /* the residual, where y leaves by slabs: as ymap */
   int pairs;        /* scale and bias are 8-byte aligned */
+  int step;         /* pixels from tile to tile: those that the tile has room for, or fewer where that spreads them evenly */
+  hk_cu_tmap xhalf; /* as xmap, for blocks that hold half as many channels */
 } hk_cu_launch;
 
+/* The filters' images, and the k block from which on they hold half as many channels, in rows of 64 bytes. */
+typedef struct hk_cu_images {
+  hk_cu_pack pack;
+  int halves;
+} hk_cu_images;
+
+/* Whether blocks whose channels fill half of their 128 bytes or less come as halves: where no cluster shares them, and not as f32 in two parts or e4m3. */
+#define HK_IGEMM_HALVES(type, parts, cm, cn) ((type) != HK_CU_F8 && (parts) == 1 && (cm) * (cn) == 1)
 
 /* wgs: consumers that share a tile, of nc; 1 when they take turns at tiles of their own. */
 #define HK_IGEMM_BM(mi, nc) (64 * (mi) * (nc))

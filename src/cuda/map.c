@@ -82,18 +82,20 @@ bool hk_cu_map_make(const hk_geom *g, hk_cu_map *m, char *why) {
   return tiled(g, m) || im2col(g, m, why);
 }
 
-hk_status hk_cu_map_encode(const hk_cu_map *m, int pixels, hk_cu_tmap *to) {
-  enum { INTERLEAVE_NONE = 0, SWIZZLE_128 = 3, PROMOTE_256 = 3, FILL_ZERO = 0 };
+hk_status hk_cu_map_encode(const hk_cu_map *m, int pixels, bool half, hk_cu_tmap *to) {
+  enum { INTERLEAVE_NONE = 0, SWIZZLE_64 = 2, SWIZZLE_128 = 3, PROMOTE_256 = 3, FILL_ZERO = 0 };
+  const int swizzle = half ? SWIZZLE_64 : SWIZZLE_128;
+  const unsigned channels = m->channels / (half ? 2 : 1);
   const hk_cu_driver *cu = hk_cu();
   void *anywhere = (void *)(uintptr_t)4096; /* execute puts x's address in */
   if (!cu) return HK_DEVICE;
   if (m->load == HK_CU_LOAD_TILED) {
-    const unsigned box[2] = {m->channels, (unsigned)pixels};
+    const unsigned box[2] = {channels, (unsigned)pixels};
     return hk_cu_check(cu->map_tiled(to, m->type, 2, anywhere, m->dims, m->strides, box, m->steps, INTERLEAVE_NONE,
-                                     SWIZZLE_128, PROMOTE_256, FILL_ZERO), "encoding a tiled tensor map");
+                                     swizzle, PROMOTE_256, FILL_ZERO), "encoding a tiled tensor map");
   }
   return hk_cu_check(cu->map_im2col(to, m->type, (unsigned)m->rank, anywhere, m->dims, m->strides, m->lower, m->upper,
-                                    m->channels, (unsigned)pixels, m->steps, INTERLEAVE_NONE, SWIZZLE_128, PROMOTE_256,
+                                    channels, (unsigned)pixels, m->steps, INTERLEAVE_NONE, swizzle, PROMOTE_256,
                                     FILL_ZERO), "encoding an im2col tensor map");
 }
 

@@ -1,8 +1,10 @@
 /* What is laid out before the igemm kernels run: filters, and x where the copy engine cannot walk it.
  *
  * Filters become the images that the kernels copy whole: out[tile_n][k block][part][bn rows][128 bytes], rows swizzled as
- * wgmma reads them (16-byte piece p of row r lies at p ^ (r % 8)), missing channels zero. One thread an element. */
+ * wgmma reads them (16-byte piece p of row r lies at p ^ (r % 8); halves have rows of 64 bytes, and p lies at p ^ (r / 2 % 4)), missing channels
+ * zero. One thread an element. */
 #include "ptx.cuh"
+#include "igemm_tile.h"
 #include "relay.cuh"
 
 HK_DEV float round_tf32(float v) {
@@ -11,7 +13,8 @@ HK_DEV float round_tf32(float v) {
   return __uint_as_float(u);
 }
 
-extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_constant__ hk_cu_pack P) {
+extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_constant__ hk_cu_images images) {
+  const hk_cu_pack &P = images.pack;
   const int bytes = P.to_type == HK_CU_F32 ? 4 : P.to_type == HK_CU_F8 ? 1 : 2, run = 128 / bytes;
   const hk_cu_i64 taps = P.win[0] * P.win[1] * P.win[2], total = P.blocks * run;
   for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x; i < total; i += (hk_cu_i64)gridDim.x * blockDim.x) {
@@ -44,8 +47,10 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
       v = load_f32(P.f, P.view.offset + P.view.group * (group + part) + P.view.outer * k + P.view.channel * c +
                             P.view.at[0] * t + P.view.at[1] * r + P.view.at[2] * s, P.f_type);
     }
-    const int piece = e * bytes / 16;
-    const hk_cu_i64 at = (i / run * 128 + (piece ^ (row & 7)) * 16) / bytes + e % (16 / bytes);
+    const int piece = e * bytes / 16, half = kb >= images.halves;
+    if (half && e >= run / 2) continue;
+    const hk_cu_i64 lies = half ? (i / run - line) * 128 + line * 64 + (piece ^ (row >> 1 & 3)) * 16 : i / run * 128 + (piece ^ (row & 7)) * 16;
+    const hk_cu_i64 at = lies / bytes + e % (16 / bytes);
     if (P.to_type == HK_CU_F32) {
       const float high = round_tf32(v);
       v = line >= P.bn ? round_tf32(v - high) : high;
@@ -111,6 +116,54 @@ RELAY(hk_cu_u32, hk_cu_u64, hk_relay_4)
 RELAY_LAST(hk_cu_u8, hk_relay_last_1)
 RELAY_LAST(hk_cu_u16, hk_relay_last_2)
 RELAY_LAST(hk_cu_u32, hk_relay_last_4)
+
+/* The same for 16-bit x of one group without dilation: a block lays out up to 384 pieces of one row of pixels, so that little is left to find out for a
+ * piece, and all of a thread's loads are under way before its first store. */
+extern "C" __global__ void __launch_bounds__(128) hk_relay_rows(const __grid_constant__ hk_cu_relay P) {
+  pass_start();
+  const int pieces = P.span[2] * (int)P.by_pieces.d, cuts = (pieces + 383) / 384, size = (pieces + cuts - 1) / cuts;
+  const int line = blockIdx.x / cuts, cut = (blockIdx.x - line * cuts) * size, end = cut + size < pieces ? cut + size : pieces, first = cut + threadIdx.x;
+  const int up = div_by(line, P.by_span[1]), n = div_by(up, P.by_span[0]);
+  const hk_cu_i64 base = P.view.outer * n + P.view.at[0] * (up - n * P.span[0]) + P.view.at[1] * (line - up * P.span[1]), behind = P.end - base;
+  const hk_cu_u16 *row = (const hk_cu_u16 *)P.x + base;
+  const int low = base > 0 ? -1 : 0, high = behind < 0x7fffffff ? (int)behind : 0x7fffffff, pitch = (int)P.view.at[2];
+  uint4 *to = (uint4 *)P.to + (hk_cu_i64)line * pieces + first;
+  relay_asked asked[3];
+  int at[3];
+#pragma unroll
+  for (int j = 0; j < 3; ++j) {
+    const int piece = first + j * 128, pixel = div_by(piece, P.by_pieces), c = (piece - pixel * (int)P.by_pieces.d) * 8, in = pixel - P.shift;
+    at[j] = in * pitch + c;
+    asked[j] = relay_ask(row, at[j], piece < end && in >= 0 && in < P.in[2] ? (int)P.cg - c : 0, low, high);
+  }
+#pragma unroll
+  for (int j = 0; j < 3; ++j) {
+    const uint4 v = relay_answer(row + at[j], &asked[j]);
+    if (first + j * 128 < end) to[j * 128] = v;
+  }
+}
+
+/* 16-bit x of one group with small, dense planes of any size: the planes of 64 channels of an image are one run of memory, which a block reads 16 bytes at a
+ * time into shared memory and writes out pixel by pixel. */
+extern "C" __global__ void __launch_bounds__(256) hk_relay_flat(const __grid_constant__ hk_cu_relay P) {
+  extern __shared__ __align__(16) hk_cu_u16 planes[];
+  pass_start();
+  const int n = div_by(blockIdx.x, P.by_span[0]), c0 = (int)(blockIdx.x - n * P.by_span[0].d) * 64, pixels = (int)P.pixels;
+  const int live = P.cg - c0 < 64 ? (int)P.cg - c0 : 64, width = P.run - c0 < 64 ? (int)P.run - c0 : 64, count = live * pixels;
+  const hk_cu_u16 *x = (const hk_cu_u16 *)P.x + P.view.outer * n + c0 * P.view.channel;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < count / 8; i += 256) ((uint4 *)planes)[i] = ((const uint4 *)x)[i];
+  for (int i = count / 8 * 8 + threadIdx.x; i < count; i += 256) planes[i] = x[i];
+  __syncthreads();
+  hk_cu_u16 *to = (hk_cu_u16 *)P.to + (hk_cu_i64)n * pixels * P.run + c0;
+  const int q = threadIdx.x % 8 * 8;
+  for (int p = threadIdx.x / 8; p < pixels && q < width; p += 32) {
+    hk_cu_u32 v[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[j / 2] |= q + j < live ? (hk_cu_u32)planes[(q + j) * pixels + p] << (j % 2 * 16) : 0;
+    *(uint4 *)(to + p * P.run + q) = make_uint4(v[0], v[1], v[2], v[3]);
+  }
+}
 
 /* 16-bit x whose pixels are contiguous, in fours or twos: a block turns one tile of 64 pixels x 64 channels. */
 #define RELAY_TURN(PX, NAME)                                                                                         \

@@ -154,7 +154,7 @@ hk_status hk_cu_planes_build(hk_cu_planes_state *s, const hk_cu_planes_row *row,
   p->m.tiles_m = (int)tiles_m(row, g, p), p->m.tiles_n = (int)tiles_n(row, g);
   p->m.group_tiles_n = (int)hk_ceil_div(g->k, row->bm);
   hk_cu_pack_make(&s->filters.packing, &rows, g, e, &plain);
-  p->m.k_blocks = s->filters.packing.k_blocks;
+  p->m.k_blocks = s->filters.packing.pack.k_blocks;
   p->m.by_wide = hk_cu_divisor_make(p->m.tiles_n), p->m.by_group = hk_cu_divisor_make(p->m.group_tiles_n);
   p->by_tiles = hk_cu_divisor_make(p->m.tiles_m / g->n);
   p->by_width = hk_cu_divisor_make(p->width), p->by_height = hk_cu_divisor_make(p->height);

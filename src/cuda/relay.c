@@ -64,17 +64,26 @@ bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) 
   return hk_cu_map_make(to, &map, why);
 }
 
-/* How many contiguous 16-bit pixels can be read at a time and turned as they stand: 4, 2 or 0. */
+/* How a 16-bit x of contiguous pixels is turned: 4 or 2 of them are read at a time as they stand, FLAT: whole small planes, for an x
+ * that is 16-byte aligned; 0: value by value. */
+enum { FLAT = 8, FLAT_PIXELS = 384 };
 static int turns(const hk_geom *g) {
-  const int64_t even[] = {g->x.channel, g->x.outer * (g->n > 1), g->x.group * (g->groups > 1), g->in[0] * g->in[1] * g->in[2]};
+  const int64_t pixels = g->in[0] * g->in[1] * g->in[2], even = g->x.channel | g->x.outer * (g->n > 1) | g->x.group * (g->groups > 1) | pixels;
   if (hk_type_bytes(g->x_type) != 2 || folds(g) || g->x.at[2] != 1 || g->batch_grouped) return 0;
   if ((g->in[1] > 1 && g->x.at[1] != g->in[2]) || (g->in[0] > 1 && g->x.at[0] != g->in[1] * g->in[2])) return 0;
   for (int d = 0; d < 3; ++d)
     if (g->in_dil[d] != 1 || g->in[d] != g->in_span[d]) return 0;
-  if ((double)g->n * even[3] > INT32_MAX - 128) return 0;
-  int64_t all = 0;
-  for (int i = 0; i < HK_COUNT(even); ++i) all |= even[i];
-  return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 0;
+  if ((double)g->n * pixels > INT32_MAX - 128) return 0;
+  if (even % 4 == 0) return 4;
+  if (g->groups == 1 && g->x.channel == pixels && pixels <= FLAT_PIXELS && (g->n == 1 || g->x.outer % 8 == 0)) return FLAT;
+  return even % 2 == 0 ? 2 : 0;
+}
+
+/* 16-bit x of one group, contiguous channels and no dilation goes row by row. */
+static bool by_rows(const hk_geom *g) {
+  const int64_t pieces = hk_max64(reach(g), g->in_span[2]) * hk_ceil_div(padded(g), 8);
+  return g->x.channel == 1 && g->groups == 1 && !g->batch_grouped && hk_type_bytes(g->x_type) == 2 && g->in_dil[0] == 1 && g->in_dil[1] == 1 &&
+         g->in_dil[2] == 1 && hk_max64(pieces, g->in_span[2] * g->x.at[2]) < INT32_MAX / 2 && g->x.at[2] >= 0;
 }
 
 /* Elements from x's first to behind its last, or 0 where some stride runs backwards. */
@@ -107,18 +116,25 @@ hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
   p->end = extent(g);
   p->tiles = g->n * g->groups * (p->c_inner ? p->pixels * pieces : hk_ceil_div(p->pixels, 64) * hk_ceil_div(p->run, 64));
   s->blocks = p->c_inner ? hk_ceil_div(p->tiles, 256) : hk_min64(p->tiles, 132 * 8);
+  s->rows = by_rows(g);
+  if (s->rows) s->blocks = g->n * p->span[0] * p->span[1] * hk_ceil_div(p->span[2] * pieces, 384); /* as hk_relay_rows cuts them */
   s->turned = p->c_inner ? 0 : turns(g);
   p->spots = s->turned ? (int)hk_ceil_div(g->n * p->pixels, 64) : 0;
-  hk_status status = hk_cu_kernel_find("pack", names[p->c_inner][p->bytes / 2], 0, &s->kernel);
-  if (!status && s->turned) status = hk_cu_kernel_find("pack", s->turned == 4 ? "hk_relay_turn_4" : "hk_relay_turn_2", 0, &s->turn);
+  hk_status status = hk_cu_kernel_find("pack", s->rows ? "hk_relay_rows" : names[p->c_inner][p->bytes / 2], 0, &s->kernel);
+  if (!status && s->turned)
+    status = hk_cu_kernel_find("pack", s->turned == FLAT ? "hk_relay_flat" : s->turned == 4 ? "hk_relay_turn_4" : "hk_relay_turn_2", 0, &s->turn);
   return status;
 }
 
 hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, void *stream) {
   hk_cu_relay p = s->params;
+  const int64_t runs = hk_ceil_div(p.run, 64);
   p.x = x;
   p.to = to;
-  if (s->turned && (uintptr_t)x % (2 * s->turned) == 0)
-    return hk_cu_kernel_run(s->turn, p.spots * p.groups * hk_ceil_div(p.run, 64), 512 / s->turned, 1, 0, stream, &p);
-  return hk_cu_kernel_run(s->kernel, s->blocks, 256, 1, 0, stream, &p);
+  if (s->turned && (uintptr_t)x % (2 * s->turned) == 0) {
+    if (s->turned != FLAT) return hk_cu_kernel_run(s->turn, p.spots * p.groups * runs, 512 / s->turned, 1, 0, stream, &p);
+    p.by_span[0] = hk_cu_divisor_make(runs);
+    return hk_cu_kernel_run(s->turn, p.n * runs, 256, 1, (int)(p.pixels * 128), stream, &p);
+  }
+  return hk_cu_kernel_run(s->kernel, s->blocks, s->rows ? 128 : 256, 1, 0, stream, &p);
 }

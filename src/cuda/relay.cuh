@@ -41,6 +41,34 @@ HK_DEV uint4 relay_piece(const hk_cu_relay *P, hk_cu_i64 from, int c) {
   return make_uint4(v[0], v[1], v[2], v[3]);
 }
 
+/* The same in two steps, so that several pieces' loads are under way at once: `at` elements from `row` on, which has elements [low, high) in x; `live`
+ * of the eight are wanted. */
+typedef struct relay_asked {
+  hk_cu_u32 w[5];
+  int odd, live, near; /* near: aligned words around the piece lie in x */
+} relay_asked;
+HK_DEV relay_asked relay_ask(const hk_cu_u16 *row, int at, int live, int low, int high) {
+  relay_asked a;
+  a.live = live;
+  a.odd = (int)((hk_cu_u64)(row + at) >> 1 & 1);
+  a.near = live > 0 && at - a.odd >= low && at + 8 + a.odd <= high;
+  const hk_cu_u32 *w = (const hk_cu_u32 *)(row + (at - a.odd));
+#pragma unroll
+  for (int i = 0; i < 4; ++i) a.w[i] = a.near ? w[i] : 0;
+  a.w[4] = a.near && a.odd ? w[4] : 0;
+  return a;
+}
+HK_DEV uint4 relay_answer(const hk_cu_u16 *x, const relay_asked *a) {
+  hk_cu_u32 v[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    v[i] = __funnelshift_r(a->w[i], a->w[i + 1], a->odd * 16) & (a->live > 2 * i + 1 ? 0xffffffffu : a->live > 2 * i ? 0xffffu : 0);
+  if (a->live > 0 && !a->near)
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i / 2] |= i < a->live ? (hk_cu_u32)x[i] << (i % 2 * 16) : 0;
+  return make_uint4(v[0], v[1], v[2], v[3]);
+}
+
 /* 16-bit x of contiguous pixels: a tile of 64 pixels (counted over images) x 64 channels is turned by 64 / px * 8 threads. A thread takes `px`
  * pixels of eight channels, px = 4 or 2, which never straddle images. Piece q (eight channels) of pixel p waits at q ^ (p / px % 8), so that
  * eight threads write or read distinct banks. */

@@ -26,6 +26,12 @@ static const gpu_case geometries[] = {
     {"2d_n2_c160_i12x10_k136_w3_p1_f8e4m3_last", "none", 0, 0, 0},
     {"2d_n2_c64_i12x10_k40_w3_p1_bf16:bf16:f16_last", "none", 0, 0, 0},
     {"2d_n2_c128_i20_k144_w3_p1_g2_bf16_last", "bias+relu+sum:1", 0, 0, 0},
+    /* blocks of half as many channels: some, all of them; every rank and type that has them */
+    {"1d_n2_c80_i300_k40_w5_p3:9_d7_f16_last", "bias", 0, 0, 0},
+    {"2d_n3_c96_i14x13_k136_w3_p1_bf16_last", "none", 0, 0, 1},
+    {"3d_n2_c24_i5x6x7_k72_w2x3x2_s1x1x2_p1_bf16:bf16:f32_last", "none", 0, 0, 0},
+    {"2d_n2_c16_i12x10_k136_w3_p1_f32_last", "none", 0, HK_MATH_TF32 | HK_MATH_SPLIT_F32, 0},
+    {"2d_n5_c160_i9x10_k200_w1_f16_last", "relu+sum:1", 0, 0, 0},
 };
 static const gpu_case general[] = {
     {"2d_n2_c5_i9x8_k7_w3_p1_f32_first", "none", 0, 0, 0},
@@ -65,6 +71,16 @@ static const gpu_case general[] = {
     {"2d_n24_c64_i28x28_k128_w3_p1_bf16_first", "none", 0, 0, 0},
     {"2d_n5_c40_i6x7_k72_w3_p1_f16_first", "bias", 0, 0, 0},
     {"2d_n5_c136_i7x7_k136_w3_p1_bf16_first", "bias+relu", 0, 0, 0},
+    /* whole odd planes at once, the last ones short; rows of pixels in several cuts, no channel aligned */
+    {"2d_n1_c67_i5x7_k40_w1_f16_first", "none", 0, 0, 1},
+    {"2d_n3_c72_i5x7_k40_w1_bf16_first", "none", 0, 0, 0},
+    {"1d_n3_c67_i301_k24_w3_p1_f16_last", "none", 0, 0, 0},
+    {"2d_n2_c9_i3x90_k12_w1x3_p0x1_bf16_last", "bias", 0, 0, 1},
+    /* y of odd rows by strips: tiles of fewer pixels than they have room for, in one wave and in several; seven channels */
+    {"2d_n16_c24_i33x33_k129_w3_p1_f16_last", "bias+silu", 0, 0, 0},
+    {"2d_n6_c67_i70x71_k61_w1_bf16_last", "none", 0, 0, 0},
+    {"2d_n2_c64_i31x30_k7_w3_p1_bf16_last", "relu", 0, 0, 0},
+    {"2d_n2_c64_i31x30_k9_w1_f16_last", "none", 0, 0, 0},
     /* narrow groups joined: all of them, some, three; both layouts, strides, other types, late filters, folded */
     {"2d_n2_c64_i9x8_k64_w3_p1_g4_bf16_last", "none", 0, 0, 0},
     {"2d_n3_c128_i14x13_k128_w3_s2_p1_g8_f16_last", "bias+relu", 0, 0, 1},
