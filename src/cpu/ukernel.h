@@ -29,6 +29,7 @@ typedef enum hk_family {
   HK_FAMILY_DWD = 19,    /* depthwise, few outputs, lanes are neighbouring taps */
   HK_FAMILY_FFT = 22,    /* long windows by transforms, lanes are channels */
   HK_FAMILY_POINT = 23,  /* windows of one tap, few channels a group */
+  HK_FAMILY_STRIP = 24,  /* neighbouring pixels x output channels of a group, lanes are channels */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -321,6 +322,28 @@ typedef struct hk_dwc_args {
   int32_t past;                      /* y is larger than the caches: whole vectors of aligned y go past them */
   hk_dw_fuse fuse;
 } hk_dwc_args;
+
+/* strip: sum[m][j] = over taps t and i < inputs of x[tap[t].x + m*x_step + i] * f[tap[t].f + i*NR + j] for `pixels` neighbouring
+ * pixels m of an output row and j < NR = vectors * VW, a tap only where first <= m < last: elsewhere `zeros`, of which there are
+ * `inputs`, are read in its place. Then the epilogue, with scale[j] and bias[j]; stores the first `lanes` channels of a pixel,
+ * (vectors-1)*VW < lanes <= NR. The same for `tiles` tiles, each x_next, y_next, c_next further on. */
+/* most pixels of a tile; AVX2 runs best two vectors wide, and three serve an odd number of vectors without a lone one */
+#define HK_STRIP_ROWS(registers, vectors) ((registers) >= 32 ? ((vectors) <= 2 ? 12 : (vectors) == 3 ? 8 : 6) : (vectors) == 1 ? 10 : (vectors) == 2 ? 6 : (vectors) == 3 ? 4 : 0)
+typedef struct hk_strip_tap {
+  int32_t x, f;
+  int16_t first, last;
+} hk_strip_tap;
+typedef struct hk_strip_args {
+  const float *x, *f, *c, *scale, *bias, *zeros;
+  float *y;
+  const hk_strip_tap *taps;
+  int64_t tap_count, inputs, tiles;
+  int64_t x_step, y_step, c_step; /* from pixel to pixel */
+  int64_t x_next, y_next, c_next; /* from tile to tile */
+  int32_t pixels, vectors, lanes;
+  int32_t scale_one;              /* scale is one value */
+  hk_dw_fuse fuse;
+} hk_strip_args;
 
 /* dwm: `rows` output rows of `columns` columns of each of `blocks` blocks of lanes, by windows of 3 x 3; f [block][9][VW].
  * Rows of x count from the first that the first output row sees; only row_first..row_last-1 of them, and columns

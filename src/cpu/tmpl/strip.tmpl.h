@@ -1,0 +1,19 @@
+/* strip for one ISA: all tiles of 1 to 4 vectors that its registers hold; see hk_strip_args. Define HK_NAME, include a
+ * vocabulary, then this. */
+#include "unroll.tmpl.h"
+#include "dwfuse.tmpl.h"
+
+#define HK_ROWS_1 HK_STRIP_ROWS(HK_VREGS, 1)
+#define HK_ROWS_2 HK_STRIP_ROWS(HK_VREGS, 2)
+#define HK_ROWS_3 HK_STRIP_ROWS(HK_VREGS, 3)
+#define HK_ROWS_4 HK_STRIP_ROWS(HK_VREGS, 4)
+#define HK_TILE "strip_tile.tmpl.h"
+typedef void (*tile_fn)(const hk_strip_args *a);
+
+#include "tiles.tmpl.h"
+
+static void run(const hk_strip_args *a, const tile_fn *tiles, int64_t most) {
+  if (a->pixels <= most) tiles[a->pixels - 1](a);
+}
+#define HK_ARGS hk_strip_args
+#include "tiles_entry.tmpl.h"

@@ -1,0 +1,117 @@
+/* Runs a strip plan: bands of output rows, in them part after part of the channels, so that its weights stay in L1 while rows go
+ * by. See strip.h. */
+#include "plan/strip.h"
+
+typedef struct job {
+  const hk_plan *plan;
+  const hk_call *call;
+  const hk_strip *p;
+  hk_strip_args a; /* what all calls share */
+} job;
+
+static void share_args(job *j) {
+  const hk_geom *g = &j->plan->task.geom;
+  hk_strip_args *a = &j->a;
+  a->c = a->scale = a->bias = NULL;
+  a->zeros = j->p->zeros;
+  a->inputs = g->c;
+  a->x_step = g->stride[2] * g->x.at[2];
+  a->y_step = g->y.at[2];
+  a->c_step = j->plan->task.epi.c.at[2];
+  a->scale_one = j->plan->task.epi.e.scale == 1;
+  a->fuse = j->p->fuse;
+}
+
+/* Taps of a span that an output row takes; rows of several window planes that lie apart are put together in `room`. */
+static const hk_strip_tap *choose_taps(const hk_geom *g, const hk_strip_span *s, hk_strip_range planes, hk_strip_range rows,
+                                       hk_strip_tap *room, int64_t *count) {
+  const int64_t high = rows.to - rows.from, deep = planes.to - planes.from;
+  const hk_strip_tap *first = s->taps + (planes.from * g->win[1] + rows.from) * s->kept;
+  *count = deep * high * s->kept;
+  if (deep <= 1 || high == g->win[1]) return first;
+  hk_strip_tap *to = room;
+  for (int64_t a = 0; a < deep; a++)
+    for (int64_t t = 0; t < high * s->kept; t++) *to++ = first[a * g->win[1] * s->kept + t];
+  return room;
+}
+
+/* One output row of a part; x at the first tap of the row's first output, y and c at the part's channels. */
+static void run_line(job *j, const hk_strip_cut *cut, hk_strip_range planes, hk_strip_range rows, const float *x, float *y, const float *c) {
+  const hk_geom *g = &j->plan->task.geom;
+  hk_strip_args *a = &j->a;
+  hk_strip_tap room[HK_STRIP_TAPS];
+  for (const hk_strip_span *s = cut->span; s < cut->span + cut->count; s++) {
+    a->taps = choose_taps(g, s, planes, rows, room, &a->tap_count);
+    a->x = x + s->q * a->x_step;
+    a->y = y + s->q * a->y_step;
+    if (c) a->c = c + s->q * a->c_step;
+    a->tiles = s->tiles;
+    a->pixels = s->pixels;
+    a->x_next = s->pixels * a->x_step;
+    a->y_next = s->pixels * a->y_step;
+    a->c_next = s->pixels * a->c_step;
+    j->plan->decision.kernel->fn(a);
+  }
+}
+
+/* Rows [row, last) of an output plane, one part of one group. */
+static void run_block(job *j, int64_t block, int64_t n, int64_t z, int64_t row, int64_t last) {
+  const hk_geom *g = &j->plan->task.geom;
+  const hk_strip *p = j->p;
+  const hk_epilogue *e = &j->plan->task.epi.e;
+  const hk_strides *cs = &j->plan->task.epi.c;
+  const int64_t group = block / p->part_count;
+  const hk_strip_part *part = &p->part[block - group * p->part_count];
+  const hk_strip_cut *cut = &p->cut[part->cut];
+  hk_strip_args *a = &j->a;
+  a->f = (const float *)j->plan->packed->f + group * p->f_group + part->f;
+  a->vectors = (int32_t)cut->vectors;
+  a->lanes = (int32_t)part->lanes;
+  if (e->bias) a->bias = (const float *)j->call->bias + group * g->k + part->first;
+  if (e->scale) a->scale = (const float *)j->call->scale + (e->scale == 2 ? group * g->k + part->first : 0);
+  static const float nothing; /* an empty x has no address to count from, and no tap reads it */
+  const float *x = (j->call->x ? (const float *)(const void *)j->call->x : &nothing) + n * g->x.outer + group * g->x.group +
+                   (z * g->stride[0] - g->lo[0]) * g->x.at[0] - g->lo[1] * g->x.at[1] - g->lo[2] * g->x.at[2];
+  float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + part->first + z * g->y.at[0];
+  const float *c = e->residual ? (const float *)(const void *)j->call->c + n * cs->outer + group * cs->group + part->first + z * cs->at[0] : NULL;
+  for (; row < last; row++)
+    run_line(j, cut, p->plane[z], p->row[row], x + row * g->stride[1] * g->x.at[1], y + row * g->y.at[1], c ? c + row * cs->at[1] : NULL);
+}
+
+typedef struct shared {
+  const hk_plan *plan;
+  const hk_call *call;
+} shared;
+
+static void body(void *context, int64_t i) {
+  const shared *h = context;
+  const hk_geom *g = &h->plan->task.geom;
+  const hk_strip *p = h->plan->own;
+  int64_t from, to, item, last;
+  hk_piece(p->blocks, i / p->parts, p->shards, &from, &to);
+  hk_piece(g->n * g->out[0] * p->bands, i % p->parts, p->parts, &item, &last);
+  job j;
+  j.plan = h->plan;
+  j.call = h->call;
+  j.p = p;
+  share_args(&j);
+  for (; item < last; item++) {
+    const int64_t plane = item / p->bands, row = (item - plane * p->bands) * p->band, n = plane / g->out[0];
+    for (int64_t block = from; block < to; block++)
+      run_block(&j, block, n, plane - n * g->out[0], row, hk_min64(row + p->band, g->out[1]));
+  }
+}
+
+hk_status hk_strip_run(const hk_plan *plan, const hk_call *call) {
+  const hk_strip *p = plan->own;
+  shared h = {plan, call};
+  hk_plan_parallel(plan, p->shards * p->parts, body, &h);
+  return HK_OK;
+}
+
+hk_status hk_strip_run_xy(const hk_plan *plan, const char *x, char *y) {
+  const hk_call call = {.x = x, .y = y, .scale = plan->packed->scale, .bias = plan->packed->bias};
+  shared h = {plan, &call};
+  body(&h, 0);
+  return HK_OK;
+}
