@@ -323,25 +323,28 @@ typedef struct hk_dwc_args {
   hk_dw_fuse fuse;
 } hk_dwc_args;
 
-/* strip: sum[m][j] = over taps t and i < inputs of x[tap[t].x + m*x_step + i] * f[tap[t].f + i*NR + j] for `pixels` neighbouring
- * pixels m of an output row and j < NR = vectors * VW, a tap only where first <= m < last: elsewhere `zeros`, of which there are
- * `inputs`, are read in its place. Then the epilogue, with scale[j] and bias[j]; stores the first `lanes` channels of a pixel,
- * (vectors-1)*VW < lanes <= NR. The same for `tiles` tiles, each x_next, y_next, c_next further on. */
+/* strip: sum[m][j] = over taps t and i < inputs of x[tap[t].x + x_at[m] + i] * f[tap[t].f + i*NR + j] for `pixels` pixels m and
+ * j < NR = vectors * VW, a tap only where bit m of its mask is set: elsewhere `zeros`, of which there are `inputs`, are read in
+ * its place. Then the epilogue, with scale[j] and bias[j]; stores the first `lanes` channels of pixel m at y + y_at[m],
+ * (vectors-1)*VW < lanes <= NR; the residual lies at c + c_at[m]. The same for `tiles` tiles, each x_next, y_next, c_next further
+ * on. */
 /* most pixels of a tile; AVX2 runs best two vectors wide, and three serve an odd number of vectors without a lone one */
 #define HK_STRIP_ROWS(registers, vectors) ((registers) >= 32 ? ((vectors) <= 2 ? 12 : (vectors) == 3 ? 8 : 6) : (vectors) == 1 ? 10 : (vectors) == 2 ? 6 : (vectors) == 3 ? 4 : 0)
+#define HK_STRIP_MOST 12
 typedef struct hk_strip_tap {
   int32_t x, f;
-  int16_t first, last;
+  uint32_t mask;
 } hk_strip_tap;
 typedef struct hk_strip_args {
   const float *x, *f, *c, *scale, *bias, *zeros;
   float *y;
   const hk_strip_tap *taps;
+  const int64_t *x_at, *y_at, *c_at;
   int64_t tap_count, inputs, tiles;
-  int64_t x_step, y_step, c_step; /* from pixel to pixel */
-  int64_t x_next, y_next, c_next; /* from tile to tile */
+  int64_t x_next, y_next, c_next;
   int32_t pixels, vectors, lanes;
-  int32_t scale_one;              /* scale is one value */
+  int32_t scale_one; /* scale is one value */
+  int32_t over;      /* what follows a pixel of y is the tile's next one, so that whole vectors may be stored in order */
   hk_dw_fuse fuse;
 } hk_strip_args;
 

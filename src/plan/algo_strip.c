@@ -1,5 +1,5 @@
 /* strip: grouped and dense convolution of few channels a group that lie next to each other (channels-last), as products of a few
- * neighbouring pixels and one to four vectors of a group's outputs. Any rank, window of at most 512 taps, stride, padding and
+ * pixels and one to four vectors of a group's outputs. Any rank, window of at most 512 taps, stride, padding and
  * filter dilation, any number of outputs a group. f32; weights at creation; scale, bias, clamp and residual in the kernel. No
  * workspace. Refuses input dilation, gates, state, other epilogues, groups of the batch, channels that are not adjacent. See
  * strip.h. */
@@ -11,7 +11,6 @@
 #define CYCLES 3e9        /* of the cost model */
 #define MOST_INPUTS 256   /* of a group: more are for igemm, which cuts them into blocks */
 #define MOST_PARTS 64     /* of a group */
-#define MOST_TAPS (1 << 18) /* of all spans */
 
 static bool refuse(char *why, const char *text) {
   snprintf(why, HK_REASON, "%s", text);
@@ -56,13 +55,7 @@ static int64_t part_count(const hk_strip *p, int32_t held) {
   return hk_max64(hk_ceil_div(p->vectors, most), p->vectors / best);
 }
 
-/* Parts of `vectors` vectors, all of a group's but the larger ones. */
-static int64_t pixels_of(const hk_geom *g, int32_t held, int64_t vectors) {
-  const int64_t most = HK_STRIP_ROWS(held, vectors);
-  return hk_ceil_div(g->out[2], hk_ceil_div(g->out[2], most));
-}
-
-bool hk_strip_layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *why) {
+static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *why) {
   const hk_geom *g = &t->geom;
   const int64_t *knob = d->knob;
   const int32_t held = registers(d->kernel->isa);
@@ -75,67 +68,62 @@ bool hk_strip_layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *
   p->cuts = p->vectors % p->part_count ? 2 : 1;
   for (int i = 0; i < p->cuts; i++) {
     const int64_t vectors = each + (p->cuts == 2 && i == 0);
-    p->cut[i] = (hk_strip_cut){.vectors = vectors, .tile = pixels_of(g, held, vectors)};
-    if (hk_ceil_div(g->out[2], p->cut[i].tile) * g->taps > MOST_TAPS && g->lo[2] + g->hi[2]) return refuse(why, "padded rows have too many tiles");
+    p->cut[i] = (hk_strip_cut){.vectors = vectors, .most = HK_STRIP_ROWS(held, vectors)};
   }
   p->blocks = p->part_count * g->groups;
   p->f_group = p->vectors * p->vw * g->gk;
   if (p->f_group > INT32_MAX) return refuse(why, "a group has too many weights");
+  p->way = knob[HK_STRIP_CUT];
   p->band = knob[HK_STRIP_BAND];
   p->shards = knob[HK_STRIP_SHARDS];
   p->parts = knob[HK_STRIP_PARTS];
-  if (p->band < 1 || p->band > g->out[1] || p->shards < 1 || p->shards > 4096 || p->parts < 1 || p->parts > 4096)
+  if (p->way < 0 || p->way > 1 || p->band < 1 || p->band > g->out[1] || p->shards < 1 || p->shards > 4096 || p->parts < 1 || p->parts > 4096)
     return refuse(why, "a knob is out of range");
+  if (p->way == HK_STRIP_BY_PLANE && p->band < g->out[1]) return refuse(why, "cut=1 has one band");
   p->bands = hk_ceil_div(g->out[1], p->band);
   return true;
 }
 
 /* ---- decisions */
 
-/* cycles of one output row in one part: products, or the latency of few sums, or the loads that feed them */
-static double line_cycles(const hk_geom *g, const hk_strip_cut *c, double product) {
-  const double taps = (double)g->taps * hk_geom_inside(g), inputs = (double)g->c, vectors = (double)c->vectors;
-  double cycles = 0;
-  for (int64_t left = g->out[2]; left > 0; left -= c->tile) {
-    const int64_t alike = left >= c->tile ? left / c->tile : 1;
-    const double pixels = (double)hk_min64(left, c->tile), sums = pixels * vectors;
-    double step = sums * product;
-    if (step < 0.55 * (pixels + vectors)) step = 0.55 * (pixels + vectors);
-    if (step < 4.2) step = 4.2;
-    cycles += (double)alike * (taps * (inputs * step + 5.0) + sums + 8.0) + 20.0;
-    left -= (alike - 1) * c->tile;
-  }
-  return cycles;
-}
-
+/* Seconds; less than 0: the pixels cannot be cut this way. */
 static double predict(const hk_task *t, const hk_decision *d, const hk_strip *p) {
   const hk_geom *g = &t->geom;
   const double product = 2.0 * (double)p->vw / (hk_cost_peak(d->kernel->isa) / CYCLES);
-  const double rows = (double)g->n * (double)g->out[0] * (double)g->out[1] * (double)g->groups;
+  const double planes = (double)g->n * (double)g->out[0] * (double)g->groups;
   const int64_t larger = p->cuts == 2 ? p->vectors % p->part_count : p->part_count;
-  double cycles = rows * (double)larger * line_cycles(g, &p->cut[0], product);
-  if (p->cuts == 2) cycles += rows * (double)(p->part_count - larger) * line_cycles(g, &p->cut[1], product);
-  const double seconds = cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
+  const double each = hk_strip_cycles(g, p->way, &p->cut[0], product);
+  if (each < 0) return each;
+  double cycles = (double)larger * each;
+  if (p->cuts == 2) cycles += (double)(p->part_count - larger) * hk_strip_cycles(g, p->way, &p->cut[1], product);
+  if (d->kernel->isa == HK_ISA_AVX512) cycles *= 1.06; /* broadcasts that ride along serve dwc as well, over fewer tables */
+  const double seconds = planes * cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 3e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
 }
 
 static bool check(const hk_task *t, hk_decision *d, char *why) {
   hk_strip p;
-  if (!hk_strip_layout(t, d, &p, why)) return false;
+  if (!layout(t, d, &p, why)) return false;
   d->predicted_s = predict(t, d, &p);
   d->workspace_bytes = 0;
-  return true;
+  return d->predicted_s >= 0 || refuse(why, "the plane is too large for cut=1, or padded rows for cut=0");
+}
+
+/* The rows that a band reads stay in L2 while the parts of a group go over them; those of all groups where they share lines. */
+static int64_t choose_band(const hk_geom *g) {
+  const int64_t wide = g->c * 4 % HK_ALIGN ? g->c * g->groups : g->c;
+  const int64_t row = 4 * g->in[2] * wide, over = (g->win[1] - 1) * g->dil[1];
+  const int64_t band = hk_max64(1, (hk_cost_l2() / 2 - over * row) / hk_max64(1, g->stride[1] * row));
+  return hk_ceil_div(g->out[1], hk_ceil_div(g->out[1], band));
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
   if (!supported(t, &fuse, why)) return false;
-  /* The rows that a band reads stay in L2 while the parts of a group go over them; those of all groups where they share lines. */
-  const int64_t wide = g->c * 4 % HK_ALIGN ? g->c * g->groups : g->c;
-  const int64_t row = 4 * g->stride[1] * g->in[2] * wide, over = (g->win[1] - 1) * g->dil[1];
-  const int64_t band = hk_max64(1, (hk_cost_l2() / 2 - over * row / g->stride[1]) / hk_max64(1, row));
-  d->knob[HK_STRIP_BAND] = hk_ceil_div(g->out[1], hk_ceil_div(g->out[1], band));
+  hk_decision plane = *d;
+  d->knob[HK_STRIP_CUT] = HK_STRIP_BY_ROWS;
+  d->knob[HK_STRIP_BAND] = choose_band(g);
   d->knob[HK_STRIP_SHARDS] = hk_min64(t->threads, g->groups);
   d->knob[HK_STRIP_PARTS] = 1;
   if (t->threads > 1 && g->groups < 4 * t->threads) {
@@ -143,97 +131,37 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
     d->knob[HK_STRIP_BAND] = hk_max64(1, hk_min64(d->knob[HK_STRIP_BAND], g->n * g->out[0] * g->out[1] / want));
     d->knob[HK_STRIP_PARTS] = hk_min64(want, g->n * g->out[0] * hk_ceil_div(g->out[1], d->knob[HK_STRIP_BAND]));
   }
-  return check(t, d, why);
+  const int64_t planes = g->n * g->out[0];
+  plane.knob[HK_STRIP_CUT] = HK_STRIP_BY_PLANE;
+  plane.knob[HK_STRIP_BAND] = g->out[1];
+  plane.knob[HK_STRIP_SHARDS] = d->knob[HK_STRIP_SHARDS];
+  plane.knob[HK_STRIP_PARTS] = hk_min64(d->knob[HK_STRIP_PARTS], planes);
+  const bool rows = check(t, d, why);
+  if (check(t, &plane, why) && (!rows || plane.predicted_s < d->predicted_s)) *d = plane;
+  return rows || d->knob[HK_STRIP_CUT] == HK_STRIP_BY_PLANE;
 }
 
-/* Smaller bands. */
+/* Smaller bands, the other way. */
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
   char why[HK_REASON];
+  const int64_t rows = t->geom.out[1];
   *d = *base;
-  d->knob[HK_STRIP_BAND] = hk_max64(1, base->knob[HK_STRIP_BAND] >> (2 * index + 2));
-  return index < 2 && d->knob[HK_STRIP_BAND] < base->knob[HK_STRIP_BAND] && check(t, d, why);
+  if (index == 0) {
+    d->knob[HK_STRIP_CUT] = !base->knob[HK_STRIP_CUT];
+    d->knob[HK_STRIP_BAND] = d->knob[HK_STRIP_CUT] ? rows : choose_band(&t->geom);
+    return check(t, d, why) || vary(t, base, 1, d);
+  }
+  d->knob[HK_STRIP_BAND] = hk_max64(1, base->knob[HK_STRIP_BAND] / 4);
+  return index == 1 && d->knob[HK_STRIP_BAND] < base->knob[HK_STRIP_BAND] && check(t, d, why);
 }
 
 /* ---- build */
-
-/* The taps of tile pixels [q, q + pixels), of a window row those that any of them finds inside x; returns how many. */
-static int32_t tile_taps(const hk_geom *g, int64_t q, int64_t pixels, int64_t f_tap, hk_strip_tap *to) {
-  int32_t kept = 0;
-  for (int64_t s = 0; s < g->win[2]; s++) {
-    int64_t lo, hi;
-    hk_geom_valid(g, 2, s, &lo, &hi);
-    kept += lo < q + pixels && hi > q;
-  }
-  for (int64_t a = 0; a < g->win[0]; a++)
-    for (int64_t r = 0; r < g->win[1]; r++)
-      for (int64_t s = 0; s < g->win[2]; s++) {
-        int64_t lo, hi;
-        hk_geom_valid(g, 2, s, &lo, &hi);
-        if (lo >= q + pixels || hi <= q) continue;
-        *to++ = (hk_strip_tap){.x = (int32_t)(a * g->dil[0] * g->x.at[0] + r * g->dil[1] * g->x.at[1] + s * g->dil[2] * g->x.at[2]),
-                               .f = (int32_t)(((a * g->win[1] + r) * g->win[2] + s) * f_tap),
-                               .first = (int16_t)hk_max64(0, lo - q), .last = (int16_t)hk_min64(pixels, hi - q)};
-      }
-  return kept;
-}
-
-static bool same_taps(const hk_strip_tap *a, const hk_strip_tap *b, int64_t count) {
-  for (int64_t i = 0; i < count; i++)
-    if (a[i].x != b[i].x || a[i].f != b[i].f || a[i].first != b[i].first || a[i].last != b[i].last) return false;
-  return true;
-}
-
-/* Tiles [from, to) all of whose taps lie inside x. */
-static void inner_tiles(const hk_geom *g, int64_t tile, int64_t *from, int64_t *to) {
-  int64_t first = 0, last = g->out[2];
-  for (int64_t s = 0; s < g->win[2]; s++) {
-    int64_t lo, hi;
-    hk_geom_valid(g, 2, s, &lo, &hi);
-    first = hk_max64(first, lo);
-    last = hk_min64(last, hi);
-  }
-  *from = hk_ceil_div(first, tile);
-  *to = hk_max64(*from, last / tile);
-}
-
-static bool make_cut(const hk_geom *g, hk_strip_cut *c, int64_t vw) {
-  const int64_t tiles = hk_ceil_div(g->out[2], c->tile), f_tap = c->vectors * vw * g->c, rows = g->win[0] * g->win[1];
-  int64_t from, to;
-  inner_tiles(g, c->tile, &from, &to);
-  const int64_t most = tiles - (to - from) + (to > from);
-  c->span = hk_alloc((size_t)most * sizeof *c->span);
-  c->taps = hk_alloc((size_t)(most * g->taps) * sizeof *c->taps);
-  if (!c->span || !c->taps) return false;
-  hk_strip_tap *taps = c->taps;
-  for (int64_t tile = 0; tile < tiles;) {
-    const int64_t alike = tile == from && to > from ? to - from : 1, q = tile * c->tile;
-    hk_strip_span s = {.q = q, .tiles = alike, .pixels = (int32_t)hk_min64(c->tile, g->out[2] - q), .taps = taps};
-    s.kept = tile_taps(g, q, s.pixels, f_tap, taps);
-    tile += alike;
-    hk_strip_span *last = c->count ? &c->span[c->count - 1] : NULL;
-    if (last && last->pixels == s.pixels && last->kept == s.kept && same_taps(last->taps, taps, rows * s.kept)) {
-      last->tiles += alike;
-      continue;
-    }
-    c->span[c->count++] = s;
-    taps += rows * s.kept;
-  }
-  return true;
-}
 
 /* For each output along d the part of the window inside x. */
 static hk_strip_range *make_ranges(const hk_geom *g, int d) {
   hk_strip_range *r = hk_alloc((size_t)g->out[d] * sizeof *r);
   if (!r) return NULL;
-  for (int64_t p = 0; p < g->out[d]; p++) {
-    r[p] = (hk_strip_range){0, 0};
-    for (int64_t s = g->win[d] - 1; s >= 0; s--) {
-      const int64_t i = p * g->stride[d] + s * g->dil[d] - g->lo[d];
-      if (i < 0 || i >= g->in[d]) continue;
-      r[p].from = (int32_t)s;
-      if (!r[p].to) r[p].to = (int32_t)s + 1;
-    }
-  }
+  for (int64_t p = 0; p < g->out[d]; p++) r[p] = hk_strip_inside(g, d, p);
   return r;
 }
 
@@ -295,10 +223,10 @@ static hk_status build(hk_plan *plan) {
   char why[HK_REASON];
   hk_strip *p = plan->own = hk_alloc_zero(sizeof *p);
   if (!p) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
-  if (!hk_strip_layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "strip: %s", why);
+  if (!layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "strip: %s", why);
   bool made = make_parts(g, p) && (p->plane = make_ranges(g, 0)) && (p->row = make_ranges(g, 1)) &&
               (p->zeros = hk_alloc_zero((size_t)g->c * sizeof(float)));
-  for (int i = 0; i < p->cuts && made; i++) made = make_cut(g, &p->cut[i], p->vw);
+  for (int i = 0; i < p->cuts && made; i++) made = hk_strip_cut_make(&plan->task, p->way, &p->cut[i], p->cut[i].vectors * p->vw * g->c);
   if (!made) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   const bool known = (!e->bias || plan->packed->bias) && (!e->scale || plan->packed->scale);
   if (p->shards * p->parts == 1 && !e->residual && known) plan->short_way.run_xy = hk_strip_run_xy;
@@ -306,5 +234,5 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_strip = {
-    .name = "strip", .knobs = {"band", "shards", "parts"}, .family = HK_FAMILY_STRIP, .device = HK_CPU,
+    .name = "strip", .knobs = {"cut", "band", "shards", "parts"}, .family = HK_FAMILY_STRIP, .device = HK_CPU,
     .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_strip_run, .destroy = destroy};

@@ -15,41 +15,44 @@ static void share_args(job *j) {
   a->c = a->scale = a->bias = NULL;
   a->zeros = j->p->zeros;
   a->inputs = g->c;
-  a->x_step = g->stride[2] * g->x.at[2];
-  a->y_step = g->y.at[2];
-  a->c_step = j->plan->task.epi.c.at[2];
+  a->over = j->p->way == HK_STRIP_BY_ROWS && g->groups == 1 && j->p->part_count == 1 && g->y.at[2] == g->k;
   a->scale_one = j->plan->task.epi.e.scale == 1;
   a->fuse = j->p->fuse;
 }
 
-/* Taps of a span that an output row takes; rows of several window planes that lie apart are put together in `room`. */
-static const hk_strip_tap *choose_taps(const hk_geom *g, const hk_strip_span *s, hk_strip_range planes, hk_strip_range rows,
+/* Taps of a span that an output row takes; rows of several window planes that lie apart are put together in `room`. high: window
+ * rows in the table. */
+static const hk_strip_tap *choose_taps(int64_t high, const hk_strip_span *s, hk_strip_range planes, hk_strip_range rows,
                                        hk_strip_tap *room, int64_t *count) {
-  const int64_t high = rows.to - rows.from, deep = planes.to - planes.from;
-  const hk_strip_tap *first = s->taps + (planes.from * g->win[1] + rows.from) * s->kept;
-  *count = deep * high * s->kept;
-  if (deep <= 1 || high == g->win[1]) return first;
+  const int64_t taken = rows.to - rows.from, deep = planes.to - planes.from;
+  const hk_strip_tap *first = s->taps + (planes.from * high + rows.from) * s->kept;
+  *count = deep * taken * s->kept;
+  if (deep <= 1 || taken == high) return first;
   hk_strip_tap *to = room;
   for (int64_t a = 0; a < deep; a++)
-    for (int64_t t = 0; t < high * s->kept; t++) *to++ = first[a * g->win[1] * s->kept + t];
+    for (int64_t t = 0; t < taken * s->kept; t++) *to++ = first[a * high * s->kept + t];
   return room;
 }
 
-/* One output row of a part; x at the first tap of the row's first output, y and c at the part's channels. */
-static void run_line(job *j, const hk_strip_cut *cut, hk_strip_range planes, hk_strip_range rows, const float *x, float *y, const float *c) {
+/* One output row or plane of a part; x at the first tap of its first output, y and c at the part's channels. */
+static void run_spans(job *j, const hk_strip_cut *cut, hk_strip_range planes, hk_strip_range rows, const float *x, float *y, const float *c) {
   const hk_geom *g = &j->plan->task.geom;
+  const int64_t high = j->p->way == HK_STRIP_BY_ROWS ? g->win[1] : 1;
   hk_strip_args *a = &j->a;
   hk_strip_tap room[HK_STRIP_TAPS];
   for (const hk_strip_span *s = cut->span; s < cut->span + cut->count; s++) {
-    a->taps = choose_taps(g, s, planes, rows, room, &a->tap_count);
-    a->x = x + s->q * a->x_step;
-    a->y = y + s->q * a->y_step;
-    if (c) a->c = c + s->q * a->c_step;
+    a->taps = choose_taps(high, s, planes, rows, room, &a->tap_count);
+    a->x = x + s->x;
+    a->y = y + s->y;
+    if (c) a->c = c + s->c;
+    a->x_at = s->x_at;
+    a->y_at = s->y_at;
+    a->c_at = s->c_at;
     a->tiles = s->tiles;
     a->pixels = s->pixels;
-    a->x_next = s->pixels * a->x_step;
-    a->y_next = s->pixels * a->y_step;
-    a->c_next = s->pixels * a->c_step;
+    a->x_next = s->pixels * g->stride[2] * g->x.at[2];
+    a->y_next = s->pixels * g->y.at[2];
+    a->c_next = s->pixels * j->plan->task.epi.c.at[2];
     j->plan->decision.kernel->fn(a);
   }
 }
@@ -74,8 +77,12 @@ static void run_block(job *j, int64_t block, int64_t n, int64_t z, int64_t row, 
                    (z * g->stride[0] - g->lo[0]) * g->x.at[0] - g->lo[1] * g->x.at[1] - g->lo[2] * g->x.at[2];
   float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + part->first + z * g->y.at[0];
   const float *c = e->residual ? (const float *)(const void *)j->call->c + n * cs->outer + group * cs->group + part->first + z * cs->at[0] : NULL;
+  if (p->way == HK_STRIP_BY_PLANE) {
+    run_spans(j, cut, p->plane[z], (hk_strip_range){0, 1}, x, y, c);
+    return;
+  }
   for (; row < last; row++)
-    run_line(j, cut, p->plane[z], p->row[row], x + row * g->stride[1] * g->x.at[1], y + row * g->y.at[1], c ? c + row * cs->at[1] : NULL);
+    run_spans(j, cut, p->plane[z], p->row[row], x + row * g->stride[1] * g->x.at[1], y + row * g->y.at[1], c ? c + row * cs->at[1] : NULL);
 }
 
 typedef struct shared {

@@ -62,7 +62,7 @@ for cc in gcc clang; do
   compilers=$((compilers + 1))
   "$cc" -O3 "${avx2[@]}" -c "$tmp/spilled.c" -o "$tmp/spilled.o" || exit 1
   check "$tmp/spilled.o" > /dev/null && { echo "$cc: the spilled kernel was not caught"; exit 1; }
-  for file in "$root"/src/cpu/x86/{igemm,pgemm,dot}_*.c; do
+  for file in "$root"/src/cpu/x86/{igemm,pgemm,dot,strip}_*.c; do
     isa=${file##*_} isa=${isa%.c}
     case $isa in avx2) extra=("${avx2[@]}") ;; avx512*) extra=("${avx512[@]}") ;; *) continue ;; esac
     "$cc" "${flags[@]}" "${extra[@]}" -c "$file" -o "$tmp/k.o" || { failed=1; continue; }
