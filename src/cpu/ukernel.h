@@ -344,7 +344,7 @@ typedef struct hk_strip_args {
   int64_t x_next, y_next, c_next;
   int32_t pixels, vectors, lanes;
   int32_t scale_one; /* scale is one value */
-  int32_t over;      /* what follows a pixel of y is the tile's next one, so that whole vectors may be stored in order */
+  int32_t over;      /* a pixel of y, of NR/2 channels or more, ends where the next begins: whole vectors are stored in order */
   hk_dw_fuse fuse;
 } hk_strip_args;
 
