@@ -96,7 +96,12 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_strip *p)
   if (each < 0) return each;
   double cycles = (double)larger * each;
   if (p->cuts == 2) cycles += (double)(p->part_count - larger) * hk_strip_cycles(g, p->way, &p->cut[1], product);
-  if (d->kernel->isa == HK_ISA_AVX512) cycles *= 1.06; /* broadcasts that ride along serve dwc as well, over fewer tables */
+  /* Zen 4: with AVX-512 broadcasts ride along, which serves dwc as well; AVX2's tiles take 1 to 8 % longer (32 channels a group) */
+  if (t->isa >= HK_ISA_AVX512) cycles *= d->kernel->isa == HK_ISA_AVX512 ? 1.04 : 1.08;
+  /* many inputs of one tap: weights leave L1, and igemm's blocks of pixels serve them better (64 to 256 channels of 7 x 7 to 56 x 56) */
+  if (g->groups == 1 && g->taps == 1 && g->c >= 64) cycles *= 1.06;
+  /* more pixels than ways of L1, all of them in one set (512 channels of 28 x 28, stride 2: 357 us for 265) */
+  if (p->way == HK_STRIP_BY_PLANE && p->cut[0].most > 8 && g->x.at[2] * g->stride[2] * 4 % 4096 == 0) cycles *= 1.25;
   const double seconds = planes * cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 3e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
 }
