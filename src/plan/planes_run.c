@@ -31,18 +31,28 @@ typedef struct work {
   _Alignas(HK_ALIGN) float panel[HK_PLANES_PANEL];
 } work;
 
-static void find_strip(work *w, int64_t index) {
+/* The block of `columns` pixels from `first` on: one strip, or several of which the last may be short. */
+static void set_block(work *w, int64_t first, int64_t columns) {
   const hk_planes_own *o = w->j->o;
+  const hk_geom *g = &w->j->plan->task.geom;
+  const hk_epi *epi = &w->j->plan->task.epi;
+  const int64_t each = o->lanes * o->most;
+  w->width = w->b_step = columns > each ? hk_round_up(columns, each) : hk_round_up(columns, o->lanes);
+  w->vectors = hk_min64(o->most, w->width / o->lanes);
+  hk_block_make(&w->block, &w->grid, first, columns);
+  w->stores = o->fuse.all && hk_block_adjacent(&w->block, &g->y) && (!epi->e.residual || hk_block_adjacent(&w->block, &epi->c));
+}
+
+static hk_strip find_strip(work *w, int64_t index) {
+  const hk_planes_own *o = w->j->o;
+  const int64_t lanes = o->wide > 1 ? o->lanes * o->most : o->lanes, most = o->wide > 1 ? o->wide : o->most;
   for (int64_t i = 0;; i++) {
     w->grid = hk_grid_get(&w->j->plan->task.geom, i);
-    const int64_t strips = hk_strip_count(w->grid.pixels, o->lanes, o->most);
+    const int64_t strips = hk_strip_count(w->grid.pixels, lanes, most);
     if (index < strips) break;
     index -= strips;
   }
-  const hk_strip s = hk_strip_get(w->grid.pixels, o->lanes, o->most, index);
-  w->vectors = s.vectors;
-  w->width = s.vectors * o->lanes;
-  hk_block_make(&w->block, &w->grid, s.first, s.columns);
+  return hk_strip_get(w->grid.pixels, lanes, most, index);
 }
 
 /* Gathers reduction rows from *row on until the panel or the segments are full; *row ends where the next piece begins. */
@@ -107,6 +117,28 @@ static void run_packing(work *w, int64_t m0, uint32_t flags) {
   }
 }
 
+/* All strips that the panel holds. */
+static void run_panel(work *w) {
+  const hk_planes_own *o = w->j->o;
+  const hk_kernel *kernel = w->j->plan->decision.kernel;
+  const int64_t each = o->lanes * o->most, whole = w->width > each ? w->block.count / each : 0, at = whole * each;
+  hk_pgemm_args a = w->args;
+  if (whole) {
+    a.strips = whole;
+    a.columns = each;
+    kernel->fn(&a);
+    if (at == w->block.count) return;
+    a.strips = 1;
+    a.columns = w->block.count - at;
+    a.vectors = hk_ceil_div(a.columns, o->lanes);
+    a.y += at;
+    if (a.c) a.c += at;
+    for (int64_t t = 0; t < w->segments; t++) w->seg[t].b += at;
+  }
+  kernel->fn(&a);
+  for (int64_t t = 0; whole && t < w->segments; t++) w->seg[t].b -= at;
+}
+
 static void run_set(work *w, int64_t m0, bool single) {
   const job *j = w->j;
   const hk_geom *g = &j->plan->task.geom;
@@ -132,7 +164,7 @@ static void run_set(work *w, int64_t m0, bool single) {
     const uint32_t last = row < g->gk || !w->stores ? HK_IGEMM_SUSPEND : fuse->flags;
     w->args.segments = w->segments;
     w->args.flags = resume | last;
-    if (j->packed) j->plan->decision.kernel->fn(&w->args);
+    if (j->packed) run_panel(w);
     else run_packing(w, m0, w->args.flags);
     resume = HK_IGEMM_RESUME;
     if (row >= g->gk) break;
@@ -140,24 +172,33 @@ static void run_set(work *w, int64_t m0, bool single) {
   if (!w->stores) hk_block_store_planes(j->plan, j->call, &w->block, k, count, w->partial, w->width);
 }
 
+static void run_strip(work *w, int64_t split) {
+  const hk_planes_own *o = w->j->o;
+  const hk_geom *g = &w->j->plan->task.geom;
+  /* the whole reduction in one panel: gathered once for all sets */
+  const bool single = g->gk <= HK_PLANES_PANEL / w->width && g->taps <= SEGMENTS;
+  int64_t row = 0;
+  if (single) gather(w, &row);
+  for (int64_t s = split * o->bs; s < hk_min64(o->groups_m, (split + 1) * o->bs); s++) run_set(w, s * o->bm, single);
+}
+
 static void body(void *context, int64_t i) {
   work w;
   const job *j = w.j = context;
   const hk_planes_own *o = j->o;
-  const hk_geom *g = &j->plan->task.geom;
-  const int64_t split = i % o->splits, strip = i / o->splits % o->strips;
+  const int64_t split = i % o->splits, each = o->lanes * o->most;
   w.group = i / o->splits / o->strips;
-  w.x = (const float *)j->call->x + w.group * g->x.group;
-  find_strip(&w, strip);
-  const hk_epi *epi = &j->plan->task.epi;
-  w.stores = o->fuse.all && hk_block_adjacent(&w.block, &g->y) &&
-             (!epi->e.residual || hk_block_adjacent(&w.block, &epi->c));
-  /* the whole reduction in one panel: gathered once for all sets */
-  const bool single = g->gk <= HK_PLANES_PANEL / w.width && g->taps <= SEGMENTS;
-  int64_t row = 0;
-  w.b_step = w.width;
-  if (single) gather(&w, &row);
-  for (int64_t s = split * o->bs; s < hk_min64(o->groups_m, (split + 1) * o->bs); s++) run_set(&w, s * o->bm, single);
+  w.x = (const float *)j->call->x + w.group * j->plan->task.geom.x.group;
+  const hk_strip s = find_strip(&w, i / o->splits % o->strips);
+  set_block(&w, s.first, s.columns);
+  if (w.stores || s.columns <= each) {
+    run_strip(&w, split);
+    return;
+  }
+  for (int64_t at = 0; at < s.columns; at += each) { /* images end within: one strip after the other */
+    set_block(&w, s.first + at, hk_min64(each, s.columns - at));
+    run_strip(&w, split);
+  }
 }
 
 hk_status hk_planes_run(const hk_plan *plan, const hk_call *call) {
