@@ -11,7 +11,7 @@
 #define HK_TABLE_2 lines_
 #define HK_KIND_3 one_
 #define HK_TABLE_3 ones_
-typedef void (*tile_fn)(const hk_igemm_args *r, int64_t m0);
+typedef void (*tile_fn)(const hk_igemm_args *r, int64_t m0, int64_t tiles);
 /* What all tiles over even rows need; steps of x in bytes. */
 typedef struct line_at {
   const hk_igemm_args *r;
@@ -25,8 +25,12 @@ typedef void (*line_fn)(const line_at *at, const char *x, float *y, int64_t m0, 
 
 #include "tiles.tmpl.h"
 
-/* All rows of r->line: tiles of one row more than the others come first. */
-static void run_line(const hk_igemm_args *r, const line_fn *lines, const line_fn *ones, int64_t most) {
+/* How rows are cut: `more` tiles of one row more than the others, which come first. */
+typedef struct cut {
+  int64_t count, each, more;
+} cut;
+
+static void run_line(const hk_igemm_args *r, const line_fn *lines, const line_fn *ones, cut k) {
   const hk_igemm_line *l = r->line;
   line_at at = {.r = r, .f = r->f, .x_seg = l->x_seg, .seg = r->seg, .first = -r->channels * (int64_t)sizeof(float), .segments = r->segments,
                 .x_step = l->x_step * (int64_t)sizeof(float), .y_step = l->y_step, .last = r->columns - (r->vectors - 1) * HK_VW,
@@ -34,26 +38,23 @@ static void run_line(const hk_igemm_args *r, const line_fn *lines, const line_fn
   const float *x = l->x + r->x_at + r->channels;
   const bool one = r->segments == 1;
   if (one) at.f += r->seg[0] * r->vectors * HK_VW, x += l->x_seg[0];
-  const int64_t count = hk_ceil_div(r->count, most), each = r->count / hk_max64(count, 1), more = r->count - each * count;
-  const int64_t m1 = more * (each + 1);
+  const int64_t m1 = k.more * (k.each + 1);
   float *y = l->y + r->y_at;
-  if (more) (one ? ones : lines)[each](&at, (const char *)x, y, 0, more);
-  if (count > more) (one ? ones : lines)[each - 1](&at, (const char *)(x + m1 * l->x_step), y + m1 * l->y_step, m1, count - more);
+  if (k.more) (one ? ones : lines)[k.each](&at, (const char *)x, y, 0, k.more);
+  if (k.count > k.more) (one ? ones : lines)[k.each - 1](&at, (const char *)(x + m1 * l->x_step), y + m1 * l->y_step, m1, k.count - k.more);
 }
 
-/* Tiles of nearly equal size. */
 static void run(const hk_igemm_args *r, const tile_fn *tiles, const line_fn *lines, const line_fn *ones, int64_t most) {
+  cut k = {.count = hk_ceil_div(r->count, most)};
+  if (k.count <= 0) return;
+  k.each = r->count / k.count;
+  k.more = r->count - k.each * k.count;
   if (r->line) {
-    run_line(r, lines, ones, most);
+    run_line(r, lines, ones, k);
     return;
   }
-  int64_t left = r->count, m = 0;
-  for (int64_t n = hk_ceil_div(left, most); n > 0; n--) {
-    const int64_t rows = hk_ceil_div(left, n);
-    tiles[rows - 1](r, m);
-    m += rows;
-    left -= rows;
-  }
+  if (k.more) tiles[k.each](r, 0, k.more);
+  if (k.count > k.more) tiles[k.each - 1](r, k.more * (k.each + 1), k.count - k.more);
 }
 
 #define HK_ARGS hk_igemm_args
