@@ -319,7 +319,7 @@ typedef struct hk_dwc_args {
   int32_t chain;                     /* depthwise: all taps of the window are one chain of this many, inside x; else 0 */
   int32_t resume;                    /* sums go on from what y holds */
   int32_t back;                      /* depthwise, neither residual nor resume */
-  int32_t past;                      /* y is larger than the caches: whole vectors of aligned y go past them */
+  int32_t past;                      /* y is larger than the caches: whole lines of aligned y go past them */
   hk_dw_fuse fuse;
 } hk_dwc_args;
 

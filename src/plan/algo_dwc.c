@@ -344,10 +344,12 @@ static hk_status pack_all(hk_plan *plan, const hk_dwc *p) {
 
 /* A result that no cache could keep is not fetched before it is written; every vector of it must be a whole line.
  * Measured on Zen 4 with 32 MiB of L3, which other cores use too: 3 taps of 8 + 8 MiB take 294 us past the caches, 270 to 340
- * through them, and on a busy day 1170; 4 + 4 MiB take 147 against 108. Staged calls are too short to wait for such stores. */
-static bool goes_past(const hk_geom *g, const hk_dwc *p) {
+ * through them, and on a busy day 1170; 4 + 4 MiB take 147 against 108; with AVX2, by pairs of vectors, 4 taps of 16 + 16 MiB take
+ * 1520 us for 2810. Staged calls are too short to wait for such stores. */
+static bool goes_past(const hk_geom *g, const hk_dwc *p, const hk_kernel *kernel) {
   const int64_t line = HK_ALIGN / 4;
-  return p->fused && p->source == HK_DWC_DIRECT && !p->back && p->vw == line && p->y_lanes == line && too_large(g) && g->y.at[2] % line == 0 &&
+  const bool pairs = kernel->isa == HK_ISA_AVX2 && p->chain && p->blocks % (2 * p->shards) == 0; /* two vectors a line */
+  return p->fused && p->source == HK_DWC_DIRECT && !p->back && (p->vw == line || pairs) && p->y_lanes == p->vw && too_large(g) && g->y.at[2] % line == 0 &&
          g->y.at[1] % line == 0 && g->y.at[0] % line == 0 && g->y.outer % line == 0;
 }
 
@@ -360,7 +362,7 @@ static hk_status build(hk_plan *plan) {
   p->stage = hk_kernel_best(HK_FAMILY_STAGE, plan->decision.kernel->isa)->fn;
   p->fused = hk_dw_fuse_make(&plan->task, &p->fuse) && flat(&g->y, g->groups, g->k) &&
              (!plan->task.epi.e.residual || flat(&plan->task.epi.c, g->groups, g->k));
-  p->past = goes_past(g, p);
+  p->past = goes_past(g, p, plan->decision.kernel);
   if (!p->chains) p->chains = p->run_count;
   p->runs = hk_alloc_zero((size_t)p->run_count * sizeof *p->runs);
   p->of = hk_alloc_zero((size_t)p->run_count * sizeof *p->of);

@@ -19,6 +19,7 @@ static inline v_f32 v_set1(float a) { return a; }
 static inline v_f32 v_bcast(const float *p) { return *p; }
 static inline v_f32 v_load(const float *p) { return *p; }
 static inline void v_store(float *p, v_f32 v) { *p = v; }
+#define HK_PAST_BLOCKS 0 /* vectors of a line, which go past the caches together; 0: none do */
 static inline void v_store_past(float *p, v_f32 v) { *p = v; }
 static inline void v_settle(void) {}
 static inline v_mask v_tail(int64_t n) { return n > 0; }

@@ -84,7 +84,7 @@ HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, con
       acc[j] = fuse_vector(&a->fuse, acc[j], scale, bias, r);
     }
   }
-  if (lanes == HK_VW && a->past) {
+  if (HK_PAST_BLOCKS == 1 && lanes == HK_VW && a->past) {
     HK_UNROLL for (int j = 0; j < pixels; j++) v_store_past(y + j * a->y_step, acc[j]);
   } else if (lanes == HK_VW) {
     HK_UNROLL for (int j = 0; j < pixels; j++) v_store(y + j * a->y_step, acc[j]);

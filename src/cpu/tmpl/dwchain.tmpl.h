@@ -40,7 +40,7 @@ HK_INLINE void chain_store(const int kind, const hk_dwc_args *a, const chain_to 
     v = fuse_vector(&a->fuse, v, to->scale[0], to->bias[0], r);
   }
   if (kind == CHAIN_TAIL) v_store_n(y, v, to->lanes);
-  else if (kind == CHAIN_PAST || (kind == CHAIN_ANY && a->past)) v_store_past(y, v);
+  else if (HK_PAST_BLOCKS == 1 && (kind == CHAIN_PAST || (kind == CHAIN_ANY && a->past))) v_store_past(y, v);
   else v_store(y, v);
 }
 
@@ -68,6 +68,31 @@ HK_INLINE void chain_block(const int pixels, const int taps, const int together,
   }
 }
 
+#if HK_PAST_BLOCKS == 2
+/* Two blocks that are a line of y, written one after the other, so that whole lines go past the caches. Weights and inputs pass
+ * through one register each: the memory is slower than the loads. Registers: eight sums. */
+HK_INLINE void chain_pair(const int pixels, const int taps, const hk_dwc_args *a, const float *x, const float *f, float *y) {
+  for (int p = 0; p < pixels; p += 4, x += 4 * a->x_step) {
+    v_f32 acc[8];
+    const float *at = x;
+    HK_UNROLL for (int t = 0; t < taps; t++, at += a->x_step) {
+      HK_OPAQUE(at);
+      HK_UNROLL for (int b = 0; b < 2; b++) {
+        const v_f32 w = v_load(f + b * a->f_block + t * HK_VW);
+        HK_UNROLL for (int j = 0; j < 4; j++) {
+          const v_f32 v = v_load(at + j * a->x_step + b * HK_VW);
+          acc[2 * j + b] = t == 0 ? v_mul(w, v) : v_fma(w, v, acc[2 * j + b]);
+        }
+      }
+    }
+    HK_UNROLL for (int j = 0; j < 4; j++, y += a->y_step) {
+      v_store_past(y, acc[2 * j]);
+      v_store_past(y + HK_VW, acc[2 * j + 1]);
+    }
+  }
+}
+#endif
+
 /* Bias -0 leaves a sum as it is, even when that is -0. */
 HK_INLINE void chain_parameters(const int together, const hk_dwc_args *a, int64_t at, chain_to *to) {
   if (!a->fuse.flags) return;
@@ -84,6 +109,10 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
   const float *f = a->f;
   chain_to to = {.mask = v_tail(HK_VW), .lanes = HK_VW, .lo = v_set1(a->fuse.lo), .hi = v_set1(a->fuse.hi)};
   int64_t b = 0;
+#if HK_PAST_BLOCKS == 2
+  for (; kind == CHAIN_PAST && pixels % 4 == 0 && b + 2 <= whole; b += 2, f += 2 * a->f_block)
+    chain_pair(pixels, taps, a, x + b * HK_VW, f, y + b * HK_VW);
+#endif
   for (; together > 1 && b + together <= whole; b += together, f += together * a->f_block) {
     to.y = y + b * HK_VW;
     if (kind > CHAIN_PAST) chain_parameters(together, a, b * HK_VW, &to);

@@ -22,8 +22,9 @@ static inline v_f32 v_set1(float a) { return _mm256_set1_ps(a); }
 static inline v_f32 v_bcast(const float *p) { return _mm256_broadcast_ss(p); }
 static inline v_f32 v_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void v_store(float *p, v_f32 v) { _mm256_storeu_ps(p, v); }
-static inline void v_store_past(float *p, v_f32 v) { _mm256_storeu_ps(p, v); } /* half a line is no use past the caches */
-static inline void v_settle(void) {}
+#define HK_PAST_BLOCKS 2 /* vectors of a line, which go past the caches together; 0: none do */
+static inline void v_store_past(float *p, v_f32 v) { _mm256_stream_ps(p, v); } /* aligned; past the caches */
+static inline void v_settle(void) { _mm_sfence(); } /* after v_store_past */
 static inline v_mask v_tail(int64_t n) {
   static const int32_t lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
   const int64_t keep = n < 0 ? 0 : n > 8 ? 8 : n;

@@ -20,6 +20,7 @@ static inline v_f32 v_set1(float a) { return _mm512_set1_ps(a); }
 static inline v_f32 v_bcast(const float *p) { return _mm512_set1_ps(*p); }
 static inline v_f32 v_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void v_store(float *p, v_f32 v) { _mm512_storeu_ps(p, v); }
+#define HK_PAST_BLOCKS 1 /* vectors of a line, which go past the caches together; 0: none do */
 static inline void v_store_past(float *p, v_f32 v) { _mm512_stream_ps(p, v); } /* aligned; past the caches */
 static inline void v_settle(void) { _mm_sfence(); } /* after v_store_past */
 static inline v_mask v_tail(int64_t n) {
