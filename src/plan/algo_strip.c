@@ -50,9 +50,9 @@ static bool supported(const hk_task *t, hk_dw_fuse *fuse, char *why) {
 
 static int32_t registers(hk_isa isa) { return isa >= HK_ISA_AVX512 || isa == HK_ISA_NEON ? 32 : 16; }
 
-static int64_t part_count(const hk_strip *p, int32_t held) {
+static int64_t part_count(int64_t vectors, int32_t held) {
   const int64_t most = held >= 32 ? 4 : 3, best = held >= 32 ? 4 : 2;
-  return hk_max64(hk_ceil_div(p->vectors, most), p->vectors / best);
+  return hk_max64(hk_ceil_div(vectors, most), vectors / best);
 }
 
 static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *why) {
@@ -62,7 +62,7 @@ static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *wh
   *p = (hk_strip){.vw = hk_isa_lanes(d->kernel->isa)};
   if (!supported(t, &p->fuse, why)) return false;
   p->vectors = hk_ceil_div(g->k, p->vw);
-  p->part_count = part_count(p, held);
+  p->part_count = part_count(p->vectors, held);
   if (p->part_count > MOST_PARTS) return refuse(why, "a group has too many outputs");
   const int64_t each = p->vectors / p->part_count;
   p->cuts = p->vectors % p->part_count ? 2 : 1;
@@ -98,10 +98,10 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_strip *p)
   if (p->cuts == 2) cycles += (double)(p->part_count - larger) * hk_strip_cycles(g, p->way, &p->cut[1], product);
   /* Zen 4: with AVX-512 broadcasts ride along, which serves dwc as well; AVX2's tiles take 1 to 8 % longer (32 channels a group) */
   if (t->isa >= HK_ISA_AVX512) cycles *= d->kernel->isa == HK_ISA_AVX512 ? 1.04 : 1.08;
-  /* many inputs of one tap: weights leave L1, and igemm's blocks of pixels serve them better (64 to 256 channels of 7 x 7 to 56 x 56) */
-  if (g->groups == 1 && g->taps == 1 && g->c >= 64) cycles *= 1.06;
+  /* dense: igemm's blocks keep more in L1 (Zen 4, AVX2: 32-16 and 16-96 of 112 x 112, 1 x 1, 7 %; 64-64 of 224 x 224, 6 %) */
+  if (g->groups == 1) cycles *= g->taps == 1 ? 1.1 : g->c > 32 ? 1.05 : 1.0;
   /* more pixels than ways of L1, all of them in one set (512 channels of 28 x 28, stride 2: 357 us for 265) */
-  if (p->way == HK_STRIP_BY_PLANE && p->cut[0].most > 8 && g->x.at[2] * g->stride[2] * 4 % 4096 == 0) cycles *= 1.25;
+  if (p->way == HK_STRIP_BY_PLANE && p->vectors == 1 && p->cut[0].most > 8 && g->x.at[2] * g->stride[2] * 4 % 4096 == 0) cycles *= 1.25;
   const double seconds = planes * cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 3e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
 }
@@ -129,9 +129,10 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   hk_decision plane = *d;
   d->knob[HK_STRIP_CUT] = HK_STRIP_BY_ROWS;
   d->knob[HK_STRIP_BAND] = choose_band(g);
-  d->knob[HK_STRIP_SHARDS] = hk_min64(t->threads, g->groups);
+  const int64_t blocks = g->groups * part_count(hk_ceil_div(g->k, hk_isa_lanes(d->kernel->isa)), registers(d->kernel->isa));
+  d->knob[HK_STRIP_SHARDS] = hk_min64(t->threads, blocks);
   d->knob[HK_STRIP_PARTS] = 1;
-  if (t->threads > 1 && g->groups < 4 * t->threads) {
+  if (t->threads > 1 && blocks < 4 * t->threads) {
     const int64_t want = hk_ceil_div(4 * t->threads, d->knob[HK_STRIP_SHARDS]);
     d->knob[HK_STRIP_BAND] = hk_max64(1, hk_min64(d->knob[HK_STRIP_BAND], g->n * g->out[0] * g->out[1] / want));
     d->knob[HK_STRIP_PARTS] = hk_min64(want, g->n * g->out[0] * hk_ceil_div(g->out[1], d->knob[HK_STRIP_BAND]));
