@@ -3,7 +3,7 @@
  * A block is VW lanes: as many whole groups as fit, or, where all channels fit several times, the channels of `unit`
  * neighbouring pixels, or, where a group has two or four times as many outputs, a part of one: 1 << share of them. A tile is up to MR units of one output row; its blocks follow each other in one call.
  *   DIRECT  vectors of x itself; taps outside x are skipped tile by tile
- *   STAGED  what a stretch of tiles reads, one block wide, is copied, padded, into a buffer on the stack: for windows
+ *   STAGED  what a stretch of tiles reads, `wide` blocks wide, is copied, padded, into a buffer on the stack: for windows
  *           and groups that read each element often, from places a power of two apart */
 #ifndef HK_PLAN_DWC_H
 #define HK_PLAN_DWC_H
@@ -35,7 +35,7 @@ typedef struct hk_dwc {
   int64_t units, tiles;               /* of one output row; the last unit may be short */
   int64_t shards, parts;
   int64_t run_count, chains;          /* chains: runs of a pass over y, so that the rows they read stay near */
-  int64_t stretch, cols_staged;       /* STAGED: tiles copied together, and the pixels they read of a window row */
+  int64_t stretch, cols_staged, wide; /* STAGED: tiles copied together, the pixels they read of a window row, and blocks of a pixel */
   int64_t f_block;                    /* weights of a block */
   int64_t inner_first, inner_last;    /* units all of whose taps lie inside x along the row */
   int32_t chain;                      /* see hk_dwc_args */

@@ -197,37 +197,41 @@ static void run_row(job *j, const spot *s, int64_t tile, int64_t last) {
 
 /* ---- staged */
 
-/* Copies the pixels of one window row that a stretch from output q on reads, one block wide, padded with zeros. */
-static void stage_row(const job *j, const float *x, bool in, int64_t q, int64_t lanes, float *buffer) {
+/* Copies the pixels of one window row that a stretch from output q on reads, some blocks wide, padded with zeros. */
+static void stage_row(const job *j, const float *x, bool in, bool ahead, int64_t q, int64_t lanes, float *buffer) {
   const hk_geom *g = j->g;
   const hk_dwc *p = j->p;
   const int64_t first = q * g->stride[2] - g->lo[2], cols = p->cols_staged;
   const int64_t from = in ? hk_max64(0, hk_min64(cols, -first)) : cols;
   const int64_t to = in ? hk_max64(from, hk_min64(cols, g->in[2] - first)) : cols;
-  if (from) memset(buffer, 0, (size_t)(from * p->vw) * sizeof *buffer);
+  const int64_t row = p->vw * p->wide;
+  if (from) memset(buffer, 0, (size_t)(from * row) * sizeof *buffer);
   if (from < to) {
-    const hk_stage_args a = {.x = x + (first + from) * g->x.at[2], .buffer = buffer + from * p->vw, .rows = to - from,
-                             .cols = lanes, .x_row = g->x.at[2], .x_step = 1, .spread = 1, .phases = 1, .row = p->vw};
+    const hk_stage_args a = {.x = x + (first + from) * g->x.at[2], .buffer = buffer + from * row, .rows = to - from,
+                             .cols = lanes, .x_row = g->x.at[2], .x_step = 1, .spread = 1, .phases = 1, .row = row};
     p->stage(&a);
+    /* the next blocks lie on the same pages, where nothing foresees that they will be read */
+    if (ahead)
+      for (int64_t i = 0; i < a.rows; i++) __builtin_prefetch(a.x + i * a.x_row + row, 0, 2);
   }
-  if (to < cols) memset(buffer + to * p->vw, 0, (size_t)((cols - to) * p->vw) * sizeof *buffer);
+  if (to < cols) memset(buffer + to * row, 0, (size_t)((cols - to) * row) * sizeof *buffer);
 }
 
 static void stage(const job *j, const spot *s, int64_t block, int64_t q, int64_t lanes, float *buffer) {
   const hk_geom *g = j->g;
   const float *x = (const float *)(const void *)j->call->x + s->n * g->x.outer + block * j->p->block_groups * g->c;
+  const bool ahead = !j->p->inputs && j->p->vw * j->p->wide * 4 == HK_ALIGN && block + 2 * j->p->wide <= j->to;
   for (int64_t a = 0; a < g->win[0]; a++) {
-    for (int64_t r = 0; r < g->win[1]; r++, buffer += j->p->cols_staged * j->p->vw) {
+    for (int64_t r = 0; r < g->win[1]; r++, buffer += j->p->cols_staged * j->p->vw * j->p->wide) {
       const int64_t depth = s->z * g->stride[0] + a * g->dil[0] - g->lo[0];
       const int64_t row = s->p * g->stride[1] + r * g->dil[1] - g->lo[1];
       const bool in = depth >= 0 && depth < g->in[0] && row >= 0 && row < g->in[1];
-      stage_row(j, x + depth * g->x.at[0] + row * g->x.at[1], in, q, lanes, buffer);
+      stage_row(j, x + depth * g->x.at[0] + row * g->x.at[1], in, ahead, q, lanes, buffer);
     }
   }
 }
 
 static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
-  const hk_geom *g = j->g;
   const hk_dwc *p = j->p;
   _Alignas(HK_ALIGN) float buffer[HK_DWC_STAGE];
   hk_dwc_args *a = &j->a;
@@ -237,14 +241,14 @@ static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
   if (p->x_lanes < p->vw || j->to == p->blocks) memset(buffer, 0, sizeof buffer);
   for (; tile < last; tile += p->stretch) {
     const int64_t q = tile * p->tile, end = hk_min64(hk_min64(tile + p->stretch, last) * p->tile, p->units);
-    for (int64_t block = j->from; block < j->to; block++) {
-      set_blocks(j, block, block + 1);
-      stage(j, s, block, q, a->last_x_lanes, buffer);
+    for (int64_t block = j->from; block < j->to; block += p->wide) {
+      set_blocks(j, block, hk_min64(block + p->wide, j->to));
+      stage(j, s, block, q, (a->blocks - 1) * p->vw + a->last_x_lanes, buffer);
       a->last_x_lanes = (int32_t)p->vw; /* the buffer has all lanes */
       a->f = j->f + (block - j->from + j->f_first) * p->f_block;
       for (int64_t at = q; at < end; at += p->tile) {
         a->pixels = (int32_t)hk_min64(p->tile, end - at);
-        a->x = buffer + (at - q) * g->stride[2] * p->vw;
+        a->x = buffer + (at - q) * a->x_step;
         emit(j, s, at, a->pixels, block);
       }
     }
@@ -303,7 +307,7 @@ static void share_args(job *j) {
   a->resume = 0;
   a->index = p->index;
   a->run_count = p->run_count;
-  a->x_step = p->source == HK_DWC_STAGED ? p->vw * g->stride[2] : p->unit * g->stride[2] * g->x.at[2];
+  a->x_step = p->source == HK_DWC_STAGED ? p->vw * p->wide * g->stride[2] : p->unit * g->stride[2] * g->x.at[2];
   a->y_step = p->unit * g->y.at[2];
   a->c_step = p->unit * j->plan->task.epi.c.at[2];
   a->x_next = p->tile * a->x_step;
