@@ -21,7 +21,7 @@ typedef struct hk_planes_own {
   int64_t grids, strips, wide;   /* of the gathering loop; strips gathered at once */
   int64_t chunks;                /* flat: jobs an image is cut into */
   int64_t cuts, each, more;      /* flat: strips of an image, their vectors, how many have one more */
-  bool ahead;                    /* flat: an image is larger than L2 */
+  bool ahead;                    /* flat: hk_planes_ahead */
   bool keeps;                    /* flat: strips are copied next to each other as they are read */
   const hk_kernel *rest;         /* flat: for the last pixels, with vectors half as long; else NULL */
 } hk_planes_own;
@@ -45,6 +45,8 @@ bool hk_planes_flat(const hk_task *t, int64_t lanes, int64_t most);
 int64_t hk_planes_chunks(const hk_task *t, int64_t lanes, int64_t most);
 /* The kernel for the last pixels of an image, with vectors half as long; NULL: none is needed. */
 const hk_kernel *hk_planes_rest(const hk_geom *g, const hk_kernel *kernel);
+/* True when an image's x and y do not fit L2: strips are asked for ahead of their use. */
+bool hk_planes_ahead(const hk_geom *g);
 /* How a flat plan cuts an image: chunks, strips and what they are made of. */
 void hk_planes_cut(const hk_task *t, const hk_kernel *kernel, hk_planes_own *o);
 void hk_planes_run_flat(const hk_plan *plan, const hk_call *call, const float *packed);

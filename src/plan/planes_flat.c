@@ -59,10 +59,12 @@ const hk_kernel *hk_planes_rest(const hk_geom *g, const hk_kernel *kernel) {
   return rest && rest->mr == kernel->mr ? rest : NULL; /* the weights are packed by tiles of that many channels */
 }
 
+bool hk_planes_ahead(const hk_geom *g) { return g->pixels * (g->c + g->k) * (int64_t)sizeof(float) > hk_cost_l2(); }
+
 void hk_planes_cut(const hk_task *t, const hk_kernel *kernel, hk_planes_own *o) {
   const hk_geom *g = &t->geom;
   o->chunks = hk_planes_chunks(t, o->lanes, o->most);
-  o->ahead = g->pixels * (g->c + g->k) * (int64_t)sizeof(float) > hk_cost_l2();
+  o->ahead = hk_planes_ahead(g);
   /* Copies cost vectors of 32 bytes nothing, and the channels of a strip lie a page apart: Zen 4, 256-128_56 91 to 95 % of the peak, 384-64_14 92 to 97.
    * Stores of 64 bytes hold the products up: 64-64_56 99 to 97. */
   o->keeps = o->lanes == 8 && g->c * kernel->nr <= HK_PLANES_PANEL && g->k > 2 * kernel->mr;
