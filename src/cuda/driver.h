@@ -62,6 +62,7 @@ typedef struct hk_cu_config {
   ENTRY(kernel_set, "cuKernelSetAttribute", (int attribute, int value, hk_cu_kernel kernel, hk_cu_dev device))        \
   ENTRY(kernel_function, "cuKernelGetFunction", (void **function, hk_cu_kernel kernel))                               \
   ENTRY(launch, "cuLaunchKernelEx", (const hk_cu_config *config, void *function, void **params, void **extra))        \
+  ENTRY(max_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int *blocks, void *function, int threads, size_t shared_bytes)) \
   ENTRY(max_clusters, "cuOccupancyMaxActiveClusters", (int *clusters, void *function, const hk_cu_config *config))    \
   ENTRY(map_im2col, "cuTensorMapEncodeIm2col",                                                                        \
         (void *map, int type, unsigned rank, void *base, const uint64_t *dims, const uint64_t *strides,               \
@@ -95,6 +96,8 @@ hk_status hk_cu_check(hk_cu_result result, const char *doing);
 
 /* module.c: kernels of the embedded fatbins by name; loaded once. shared_bytes: dynamic shared memory it may use. */
 hk_status hk_cu_kernel_find(const char *image, const char *name, int shared_bytes, hk_cu_kernel *kernel);
+/* Whether so many blocks fill the device or nearly so. */
+hk_status hk_cu_kernel_fills(hk_cu_kernel kernel, int64_t blocks, int threads, int shared_bytes, bool *fills);
 /* One launch of threads x 1 x 1 blocks in clusters of `cluster` along x. */
 hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
                            void *params);

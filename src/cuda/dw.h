@@ -68,6 +68,7 @@ bool hk_cu_dw_pairs(const hk_strides *s, int v);
  * is the raw filters. */
 typedef struct hk_cu_dw_state {
   hk_cu_dw_tiling tiling;
+  bool chained;             /* launched while the kernel before it ends */
   hk_cu_kernel kernel, pack;
 } hk_cu_dw_state;
 hk_status hk_cu_dw_build(hk_cu_dw_state *s, const hk_geom *g, const hk_epi *e);

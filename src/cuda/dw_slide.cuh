@@ -5,8 +5,8 @@
  * set p mod J. What turns from row to row is the place in the table of weights, not the registers: set j takes tap row
  * (m - j mod J)*stride + sub at step m, and the table holds its rows twice over, so that one moving pointer reaches all sets and
  * the loop needs no unrolling; the next row waits in registers. 3x3 has little to do while it waits for memory: it is unrolled by J, keeps its
- * weights in registers and more rows under way: two in registers (stride 2, 16-bit) or, with stride 1, HK_SLIDE_AHEAD in shared memory of
- * each thread's own, [row][column][thread].
+ * weights in registers and more rows under way: four in registers (stride 2, 16-bit; f32 two) or, with stride 1, J in shared memory of
+ * each thread's own, [row][column][thread]. Its blocks are large, so that they hold all channels of a pixel and few processors are left with one more than others.
  * Table in shared memory: f32 pair [channel pair][2J*stride tap rows][size], the pitch of a channel pair odd.
  * Columns outside x stay zero in registers; rows outside x are skipped.
  * Kernels without an epilogue stand apart: the activations' code would cost them registers.
@@ -29,16 +29,16 @@ typedef struct slide_place {
   char *to;                          /* of the output row to be stored next */
   hk_cu_i64 from_row, to_row;        /* bytes from row to row */
   int from_step, to_step;            /* bytes from column to column */
-  int i1, ahead, last1;              /* input row to be added next, to be read next; the last one that the strip reads */
+  int i1, ahead, end1;               /* input row to be added next, to be read next; behind the last one of x that the strip reads */
   int col0, width;                   /* first column, columns of x */
   int whole, live;                   /* all columns lie in x; outputs that lie in y */
   int n, k, p1, q0;                  /* image, first channel, output row to be stored next, first output column */
-  hk_cu_u32 slot, slots;             /* 3x3 with stride 1, shared memory: this thread's place in the row to be added next, in row 0 */
+  hk_cu_u32 slots;                   /* 3x3 with stride 1, shared memory: this thread's place in row 0 */
 } slide_place;
 
 HK_DEV constexpr int slide_sets(slide_tile t) { return (t.size + t.stride - 1) / t.stride; }
 HK_DEV constexpr int slide_columns(slide_tile t) { return (t.tq - 1) * t.stride + t.size; }
-HK_DEV constexpr int slide_buffers(slide_tile t) { return t.size == 3 && t.stride == 2 && TYPE != HK_CU_F32 ? 2 : 1; }
+HK_DEV constexpr int slide_buffers(slide_tile t) { return t.size != 3 || t.stride != 2 ? 1 : TYPE == HK_CU_F32 ? 2 : 4; }
 HK_DEV constexpr int slide_pitch(slide_tile t) { return (2 * slide_sets(t) * t.stride * t.size) | 1; }
 
 /* In place: a column that is not read keeps what it holds. */
@@ -48,8 +48,8 @@ HK_DEV void slide_read(const char *p, uint2 *u) {
 }
 
 /* The next input row, where it lies in x. */
-HK_DEV void slide_load(const hk_cu_dw *P, slide_tile t, slide_place *at, uint2 *raw) {
-  if ((unsigned)at->ahead < (unsigned)P->g.in[1] && at->ahead <= at->last1) {
+HK_DEV void slide_load(slide_tile t, slide_place *at, uint2 *raw) {
+  if ((unsigned)at->ahead < (unsigned)at->end1) {
     if (at->whole) {
 #pragma unroll
       for (int c = 0; c < slide_columns(t); ++c) slide_read(at->from + (hk_cu_i64)c * at->from_step, raw + c);
@@ -63,22 +63,27 @@ HK_DEV void slide_load(const hk_cu_dw *P, slide_tile t, slide_place *at, uint2 *
   ++at->ahead;
 }
 
-/* The same for 3x3 with stride 1, into the slot of the row just added; columns outside x become zeros. One group of copies a row. */
-HK_DEV void slide_fetch(const hk_cu_dw *P, slide_tile t, slide_place *at) {
-  if ((unsigned)at->ahead < (unsigned)P->g.in[1] && at->ahead <= at->last1) {
+HK_DEV void slide_copy(const char *from, hk_cu_u32 to, int in) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(PAIR_BYTES), "r"(in ? PAIR_BYTES : 0) : "memory");
+}
+
+/* The same for 3x3 with stride 1, into slot `turn`, that of the row just added; columns outside x become zeros. One group of copies a row. */
+HK_DEV void slide_fetch(slide_tile t, slide_place *at, const int turn) {
+  const int pitch = HK_SLIDE_THREADS_3 * PAIR_BYTES;
+  const hk_cu_u32 to = at->slots + turn * slide_columns(t) * pitch;
+  if ((unsigned)at->ahead < (unsigned)at->end1) {
+    if (at->whole) {
 #pragma unroll
-    for (int c = 0; c < slide_columns(t); ++c) {
-      const char *from = at->from + (hk_cu_i64)c * at->from_step;
-      const int in = at->whole || (unsigned)(at->col0 + c) < (unsigned)at->width ? PAIR_BYTES : 0;
-      asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at->slot + c * (HK_SLIDE_THREADS * PAIR_BYTES)), "l"(from), "n"(PAIR_BYTES),
-                   "r"(in) : "memory");
+      for (int c = 0; c < slide_columns(t); ++c) slide_copy(at->from + (hk_cu_i64)c * at->from_step, to + c * pitch, 1);
+    } else {
+#pragma unroll
+      for (int c = 0; c < slide_columns(t); ++c)
+        slide_copy(at->from + (hk_cu_i64)c * at->from_step, to + c * pitch, (unsigned)(at->col0 + c) < (unsigned)at->width);
     }
   }
   asm volatile("cp.async.commit_group;" ::: "memory");
   at->from += at->from_row;
   ++at->ahead;
-  at->slot += slide_columns(t) * (HK_SLIDE_THREADS * PAIR_BYTES);
-  if (at->slot >= at->slots + HK_SLIDE_AHEAD * slide_columns(t) * (HK_SLIDE_THREADS * PAIR_BYTES)) at->slot = at->slots;
 }
 
 HK_DEV void slide_unpack(uint2 u, float *v) {
@@ -131,15 +136,22 @@ HK_DEV void slide_finish(const hk_cu_dw *P, slide_tile t, const slide_place *at,
   }
 }
 
+HK_DEV void slide_put(const slide_place *at, int i, const float *v) {
+  char *to = at->to + (hk_cu_i64)i * at->to_step;
+  if (TYPE == HK_CU_F32) *(float2 *)to = make_float2(v[2 * i], v[2 * i + 1]);
+  else *(hk_cu_u32 *)to = dw_pack_pair(TYPE, v[2 * i], v[2 * i + 1]);
+}
+
 HK_DEV void slide_store(const hk_cu_dw *P, slide_tile t, slide_place *at, float *v) {
   if (!t.plain) slide_finish(P, t, at, v);
+  if (at->live >= t.tq) {
 #pragma unroll
-  for (int i = 0; i < t.tq; ++i)
-    if (i < at->live) {
-      char *to = at->to + (hk_cu_i64)i * at->to_step;
-      if (TYPE == HK_CU_F32) *(float2 *)to = make_float2(v[2 * i], v[2 * i + 1]);
-      else *(hk_cu_u32 *)to = dw_pack_pair(TYPE, v[2 * i], v[2 * i + 1]);
-    }
+    for (int i = 0; i < t.tq; ++i) slide_put(at, i, v);
+  } else {
+#pragma unroll
+    for (int i = 0; i < t.tq - 1; ++i)
+      if (i < at->live) slide_put(at, i, v);
+  }
   at->to += at->to_row;
   ++at->p1;
 }
@@ -152,47 +164,47 @@ HK_DEV int slide_next(const hk_cu_dw *P, slide_tile t, slide_place *at, uint2 *r
     slide_unpack(raw[c], v[c]);
     asm volatile("" : "+f"(v[c][0]), "+f"(v[c][1])); /* now: later the row would have to be copied */
   }
-  slide_load(P, t, at, raw);
+  slide_load(t, at, raw);
   return in;
 }
 
-/* The same for 3x3 with stride 1: the oldest of the rows under way. */
-HK_DEV int slide_next_fetched(const hk_cu_dw *P, slide_tile t, slide_place *at, float (*v)[2]) {
-  const int in = (unsigned)at->i1++ < (unsigned)P->g.in[1];
-  asm volatile("cp.async.wait_group %0;" ::"n"(HK_SLIDE_AHEAD - 1) : "memory");
+/* The same for 3x3 with stride 1: the oldest of the J rows under way, in slot `turn`. */
+HK_DEV int slide_next_fetched(const hk_cu_dw *P, slide_tile t, slide_place *at, const int turn, float (*v)[2]) {
+  const int in = (unsigned)at->i1++ < (unsigned)P->g.in[1], pitch = HK_SLIDE_THREADS_3 * PAIR_BYTES;
+  asm volatile("cp.async.wait_group 2;" ::: "memory");
 #pragma unroll
   for (int c = 0; c < slide_columns(t); ++c) {
     uint2 u = make_uint2(0, 0);
-    const hk_cu_u32 from = at->slot + c * (HK_SLIDE_THREADS * PAIR_BYTES);
+    const hk_cu_u32 from = at->slots + (turn * slide_columns(t) + c) * pitch;
     if (TYPE == HK_CU_F32) asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(u.x), "=r"(u.y) : "r"(from) : "memory");
     else asm volatile("ld.shared.u32 %0, [%1];" : "=r"(u.x) : "r"(from) : "memory");
     slide_unpack(u, v[c]);
   }
 #pragma unroll
   for (int c = 0; c < slide_columns(t); ++c) asm volatile("" : "+f"(v[c][0]), "+f"(v[c][1]));
-  slide_fetch(P, t, at);
+  slide_fetch(t, at, turn);
   return in;
 }
 
 /* Step m of rows + J - 1 reads input rows m*stride.., then output row m - (J-1) is whole. ring = m mod J, a constant; all sets take part: a
  * set's first tap row replaces what an earlier step left in it. w: weights [size][size]. */
-HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, const int ring, const float2 *w,
+HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, int rows, const int ring, const float2 *w,
                              uint2 (*raw)[COLUMNS_MOST], float (*acc)[TQ_MOST][2]) {
   const int sets = slide_sets(t);
 #pragma unroll
   for (int sub = 0; sub < t.stride; ++sub) {
     float v[COLUMNS_MOST][2];
-    if (t.stride == 1 ? slide_next_fetched(P, t, at, v) : slide_next(P, t, at, raw[sub % slide_buffers(t)], v)) {
+    if (t.stride == 1 ? slide_next_fetched(P, t, at, ring, v) : slide_next(P, t, at, raw[(ring * 2 + sub) % slide_buffers(t)], v)) {
 #pragma unroll
       for (int a = 0; a < sets; ++a)
         if (a * t.stride + sub < t.size)
           slide_add(t, v, w + (a * t.stride + sub) * t.size, !a && !sub, acc[(ring - a + sets) % sets]);
-    } else if (!sub) {
+    } else if (!sub) { /* rarely: else zeros would be made for every row before it is known */
 #pragma unroll
-      for (int i = 0; i < t.tq; ++i) acc[ring][i][0] = acc[ring][i][1] = 0.0f;
+      for (int i = 0; i < t.tq; ++i) asm volatile("mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000;" : "=f"(acc[ring][i][0]), "=f"(acc[ring][i][1]));
     }
   }
-  if (m >= sets - 1) slide_store(P, t, at, &acc[(ring + 1) % sets][0][0]);
+  if ((unsigned)(m - (sets - 1)) < (unsigned)rows) slide_store(P, t, at, &acc[(ring + 1) % sets][0][0]);
 }
 
 /* The same with ring a variable. Rows of the strip's neighbours are left out: live has a bit a set. */
@@ -257,7 +269,8 @@ HK_DEV int slide_begin(const hk_cu_dw *P, slide_tile t, int group, slide_place *
   at->whole = at->col0 >= 0 && at->col0 + slide_columns(t) <= at->width;
   at->live = (int)g->out[2] - at->q0;
   at->i1 = at->ahead = at->p1 * t.stride - (int)g->lo[1];
-  at->last1 = at->i1 + (rows - 1) * t.stride + t.size - 1;
+  const int end = at->i1 + (rows - 1) * t.stride + t.size;
+  at->end1 = end < 0 ? 0 : end < (int)g->in[1] ? end : (int)g->in[1];
   at->from_step = (int)g->x.at[2] * bytes, at->to_step = (int)g->y.at[2] * bytes;
   at->from_row = g->x.at[1] * bytes, at->to_row = g->y.at[1] * bytes;
   at->from = (const char *)P->x + (at->n * g->x.outer + at->k + at->i1 * g->x.at[1] + at->col0 * g->x.at[2]) * bytes;
@@ -275,19 +288,19 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
   const int rows = slide_begin(P, t, live ? group : 0, &at);
   /* for all lanes of a warp: else it would read each row both ways */
   at.whole = __all_sync(__activemask(), at.whole || !live);
-  uint2 raw[2][COLUMNS_MOST];
+  uint2 raw[4][COLUMNS_MOST];
   /* the first rows are under way while the table is made */
-  if (!live) at.last1 = at.ahead - 1;
+  if (!live) at.end1 = 0;
   if (fetched) {
-    at.slot = at.slots = dw_shared(table) + (P->weights_at + threadIdx.x) * PAIR_BYTES;
+    at.slots = dw_shared(table) + (P->weights_at + threadIdx.x) * PAIR_BYTES;
 #pragma unroll 1
-    for (int i = 0; i < HK_SLIDE_AHEAD; ++i) slide_fetch(P, t, &at);
+    for (int i = 0; i < slide_sets(t); ++i) slide_fetch(t, &at, i);
   } else {
 #pragma unroll
     for (int i = 0; i < slide_buffers(t); ++i) {
 #pragma unroll
       for (int c = 0; c < slide_columns(t); ++c) raw[i][c] = make_uint2(0, 0);
-      slide_load(P, t, &at, raw[i]);
+      slide_load(t, &at, raw[i]);
     }
   }
   slide_table(P, t, k0, table);
@@ -308,7 +321,7 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
     for (int m = 0; m < steps; m += slide_sets(t)) {
 #pragma unroll
       for (int ring = 0; ring < slide_sets(t); ++ring)
-        if (m + ring < steps) slide_step_fixed(P, t, &at, m + ring, ring, w, raw, acc);
+        slide_step_fixed(P, t, &at, m + ring, rows, ring, w, raw, acc);
     }
   } else {
     int ring = 0;
@@ -321,7 +334,7 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
 }
 
 #define KERNEL(name, size, stride, tq, plain, blocks)                                                                \
-  extern "C" __global__ void __launch_bounds__(HK_SLIDE_THREADS, blocks) name(const __grid_constant__ hk_cu_dw P) { \
+  extern "C" __global__ void __launch_bounds__(size > 3 ? HK_SLIDE_THREADS : stride == 1 ? HK_SLIDE_THREADS_3 : HK_SLIDE_THREADS_3S2, blocks) name(const __grid_constant__ hk_cu_dw P) { \
     extern __shared__ float2 raw[];                                                                                  \
     dw_begin();                                                                                                     \
     slide_body(&P, {size, stride, tq, plain}, raw);                                                                  \
@@ -329,4 +342,4 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
 /* hk_dw_slide_<type>_<size>[s2], and the same with an epilogue: .._epi. dw_tiles_slide.c knows tq and blocks. */
 #define PAIR(name, size, stride, tq, blocks)  \
   KERNEL(name, size, stride, tq, 1, blocks)   \
-  KERNEL(name##_epi, size, stride, tq, 0, 2)
+  KERNEL(name##_epi, size, stride, tq, 0, (size == 3 ? 1 : 2))

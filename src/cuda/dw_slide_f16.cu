@@ -2,9 +2,9 @@
 #define TYPE HK_CU_F16
 #define TYPE_BYTES 2
 #include "dw_slide.cuh"
-PAIR(hk_dw_slide_f16_3, 3, 1, 7, 5)
+PAIR(hk_dw_slide_f16_3, 3, 1, 7, 2)
 PAIR(hk_dw_slide_f16_5, 5, 1, 7, 3)
 PAIR(hk_dw_slide_f16_7, 7, 1, 7, 3)
-PAIR(hk_dw_slide_f16_3s2, 3, 2, 4, 5)
+PAIR(hk_dw_slide_f16_3s2, 3, 2, 4, 1)
 PAIR(hk_dw_slide_f16_5s2, 5, 2, 7, 3)
 PAIR(hk_dw_slide_f16_7s2, 7, 2, 7, 3)

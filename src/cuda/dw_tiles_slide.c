@@ -19,8 +19,8 @@ typedef struct slide_kernel {
    {"hk_dw_" form "_bf16_" tag, "hk_dw_" form "_bf16_" tag "_epi"}}
 #define KERNEL(tag, size, stride, columns32, blocks32, columns16, blocks16, plane_blocks) \
   {NAMES("slide", tag), NAMES("plane", tag), size, stride, {columns32, blocks32}, {columns16, blocks16}, plane_blocks}
-static const slide_kernel kernels[] = {KERNEL("3", 3, 1, 7, 5, 7, 5, 4),   KERNEL("5", 5, 1, 7, 3, 7, 3, 3),
-                                       KERNEL("7", 7, 1, 4, 3, 7, 3, 2),   KERNEL("3s2", 3, 2, 4, 5, 4, 5, 4),
+static const slide_kernel kernels[] = {KERNEL("3", 3, 1, 7, 2, 7, 2, 4),   KERNEL("5", 5, 1, 7, 3, 7, 3, 3),
+                                       KERNEL("7", 7, 1, 4, 3, 7, 3, 2),   KERNEL("3s2", 3, 2, 4, 1, 4, 1, 4),
                                        KERNEL("5s2", 5, 2, 4, 3, 7, 3, 3), KERNEL("7s2", 7, 2, 4, 3, 7, 3, 2)};
 
 static int type_index(hk_type t) { return t == HK_F32 ? 0 : t == HK_F16 ? 1 : 2; }
@@ -33,13 +33,22 @@ static const slide_kernel *find(const hk_geom *g) {
   return NULL;
 }
 
-/* Pairs of channels a block: least idle threads, whole 32-byte sectors, long runs rather than short ones. */
-static int lanes_of(int64_t pairs) {
+/* Groups a block beside each other. 3x3 with stride 2: whole rows of them or a fraction, where that leaves more than half of the threads. */
+static int teams_of(const slide_kernel *k, int64_t columns, int lanes, int threads) {
+  const int most = threads / lanes;
+  for (int teams = most; k->size == 3 && k->stride == 2 && 2 * teams > most; teams--)
+    if (columns % teams == 0) return teams;
+  return most;
+}
+
+/* Pairs of channels a block: least idle threads, whole 32-byte sectors, long runs rather than short ones (3x3: the longest, else up to 64). */
+static int lanes_of(const slide_kernel *k, int64_t pairs, int64_t columns, int threads) {
   int best = 0;
   double least = 0;
-  for (int lanes = 64; lanes >= 8; lanes -= 8) {
-    const double used = (double)pairs / (double)(hk_ceil_div(pairs, lanes) * lanes) * (HK_SLIDE_THREADS / lanes * lanes) / HK_SLIDE_THREADS;
-    const double cost = (1 + 0.02 * (lanes > 32 ? lanes / 32 : 0) + (lanes < 16 ? 0.1 : 0)) / used;
+  for (int lanes = k->size == 3 ? 96 : 64; lanes >= 8; lanes -= 8) {
+    const int working = lanes * teams_of(k, columns, lanes, threads);
+    const double idle = (double)(hk_ceil_div(pairs, lanes) * lanes) / (double)pairs * (k->size == 3 ? (working + 31) / 32 * 32 : threads) / working;
+    const double cost = (k->size == 3 ? 1 + 2.0 / lanes : 1 + 0.02 * (lanes > 32 ? lanes / 32 : 0) + (lanes < 16 ? 0.1 : 0)) * idle;
     if (!best || cost < least) best = lanes, least = cost;
   }
   return best;
@@ -63,14 +72,15 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
       (e->e.residual && !hk_cu_dw_pairs(&e->c, 2)))
     REFUSE("takes pairs of neighbouring channels, aligned, of one type");
   if (hk_max64(g->x.at[2], g->y.at[2]) > 1 << 26) REFUSE("pixels lie more than 2^26 elements apart");
-  const int tq = g->x_type == HK_F32 ? k->f32.columns : k->half.columns, resident = e->any ? 2 : g->x_type == HK_F32 ? k->f32.blocks : k->half.blocks;
+  const int tq = g->x_type == HK_F32 ? k->f32.columns : k->half.columns, resident = e->any ? (k->size == 3 ? 1 : 2) : g->x_type == HK_F32 ? k->f32.blocks : k->half.blocks;
+  const int threads = k->size > 3 ? HK_SLIDE_THREADS : k->stride == 1 ? HK_SLIDE_THREADS_3 : HK_SLIDE_THREADS_3S2;
   const int64_t pairs = g->groups / 2, columns = hk_ceil_div(g->out[2], tq);
-  p->lanes = lanes_of(pairs);
-  p->teams = HK_SLIDE_THREADS / p->lanes;
-  p->channel_blocks = (int)hk_ceil_div(pairs, p->lanes);
-  p->row_groups = (int)columns;
   int rows = knobs.rows;
   if (rows < 0 || rows > 1 << 20) REFUSE("rows = %d is out of range", rows);
+  p->lanes = lanes_of(k, pairs, columns, threads);
+  p->teams = teams_of(k, columns, p->lanes, threads);
+  p->channel_blocks = (int)hk_ceil_div(pairs, p->lanes);
+  p->row_groups = (int)columns;
   for (int strips = 1; !knobs.rows && strips <= 64 && strips <= g->out[1]; strips++) {
     const int each = (int)hk_ceil_div(g->out[1], strips);
     if (!rows || strip_cost(g, p, resident, each) < strip_cost(g, p, resident, rows)) rows = each;
@@ -92,11 +102,11 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   const int pair_bytes = 2 * (int)hk_type_bytes(g->x_type), table = ((2 * sets * k->stride * k->size) | 1) * p->lanes * 8;
   p->weights_at = (table + pair_bytes - 1) / pair_bytes;
   t->shared_bytes = table;
-  if (k->size == 3 && k->stride == 1) t->shared_bytes = (p->weights_at + HK_SLIDE_AHEAD * ((tq - 1) * k->stride + k->size) * HK_SLIDE_THREADS) * pair_bytes;
+  if (k->size == 3 && k->stride == 1) t->shared_bytes = (p->weights_at + sets * (tq - 1 + k->size) * HK_SLIDE_THREADS_3) * pair_bytes;
   t->blocks = hk_ceil_div(groups, p->teams) * p->channel_blocks;
   t->knobs = (hk_cu_dw_knobs){0, 0, rows};
   /* instructions of a row of a warp: 2*tq*size^2 FMA, 5 a column read, 100; rows that the strip only reads take part of that */
-  const double warps = (double)t->blocks * HK_SLIDE_THREADS / 32;
+  const double warps = (double)t->blocks * (double)hk_ceil_div(t->threads, 32);
   const double row = 2.0 * tq * k->size * k->size + 5.0 * ((tq - 1) * k->stride + k->size) * k->stride + 100;
   t->seconds = hk_cu_dw_seconds(g, 1.25 * warps * (rows + 0.6 * (k->size - k->stride)) * row / 4, 1.15);
   return true;

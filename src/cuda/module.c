@@ -63,6 +63,17 @@ hk_status hk_cu_kernel_find(const char *name_of_image, const char *name, int sha
   return s ? s : hk_cu_kernel_prepare(*kernel, shared_bytes);
 }
 
+hk_status hk_cu_kernel_fills(hk_cu_kernel kernel, int64_t blocks, int threads, int shared_bytes, bool *fills) {
+  hk_cu_device here;
+  void *function;
+  int held = 0;
+  hk_status s = hk_cu_here(&here);
+  if (!s) s = hk_cu_check(hk_cu()->kernel_function(&function, kernel), "loading a kernel");
+  if (!s) s = hk_cu_check(hk_cu()->max_blocks(&held, function, threads, (size_t)shared_bytes), "asking how many blocks a processor holds");
+  *fills = !s && 10 * blocks >= 9 * (int64_t)held * here.processors;
+  return s;
+}
+
 static hk_status launch(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream, void *params,
                         bool chained) {
   enum { CLUSTER_DIMENSION = 4, PROGRAMMATIC_SERIALIZATION = 6 };

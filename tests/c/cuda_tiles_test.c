@@ -24,7 +24,8 @@ static bool known_image(const char *name) {
 }
 
 static void check_limits(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
-  const int most = strstr(t->kernel, "slide") ? HK_SLIDE_THREADS : strstr(t->kernel, "octet") ? HK_OCTET_THREADS : 256;
+  const int slide = g->win[1] > 3 ? HK_SLIDE_THREADS : g->stride[1] == 1 ? HK_SLIDE_THREADS_3 : HK_SLIDE_THREADS_3S2;
+  const int most = strstr(t->kernel, "slide") ? slide : strstr(t->kernel, "octet") ? HK_OCTET_THREADS : 256;
   CHECK(known_image(t->image) && !strncmp(t->kernel, "hk_", 3), "%s: %s in %s", text, t->kernel, t->image);
   CHECK(t->threads >= 1 && t->threads <= most, "%s: %s: %d threads", text, t->kernel, t->threads);
   CHECK(t->shared_bytes >= 0 && t->shared_bytes <= 227 * 1024, "%s: %s: %d bytes of shared memory", text, t->kernel, t->shared_bytes);
