@@ -70,8 +70,9 @@ HK_INLINE void chain_block(const int pixels, const int taps, const int together,
 
 #if HK_PAST_BLOCKS == 2
 /* Two blocks that are a line of y, written one after the other, so that whole lines go past the caches. Weights and inputs pass
- * through one register each: the memory is slower than the loads. Registers: eight sums. */
-HK_INLINE void chain_pair(const int pixels, const int taps, const hk_dwc_args *a, const float *x, const float *f, float *y) {
+ * through one register each: the memory is slower than the loads. Registers: eight sums. Pixels a page apart, where lines leave
+ * L1 before their second half is written, gain by it too: 4 taps of 1024 channels x 1024 take 199 us for 235. */
+HK_INLINE void chain_pair(const int pixels, const int taps, const int kind, const hk_dwc_args *a, const float *x, const float *f, float *y) {
   for (int p = 0; p < pixels; p += 4, x += 4 * a->x_step) {
     v_f32 acc[8];
     const float *at = x;
@@ -86,8 +87,10 @@ HK_INLINE void chain_pair(const int pixels, const int taps, const hk_dwc_args *a
       }
     }
     HK_UNROLL for (int j = 0; j < 4; j++, y += a->y_step) {
-      v_store_past(y, acc[2 * j]);
-      v_store_past(y + HK_VW, acc[2 * j + 1]);
+      HK_UNROLL for (int b = 0; b < 2; b++) {
+        if (kind == CHAIN_PAST) v_store_past(y + b * HK_VW, acc[2 * j + b]);
+        else v_store(y + b * HK_VW, acc[2 * j + b]);
+      }
     }
   }
 }
@@ -110,8 +113,9 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
   chain_to to = {.mask = v_tail(HK_VW), .lanes = HK_VW, .lo = v_set1(a->fuse.lo), .hi = v_set1(a->fuse.hi)};
   int64_t b = 0;
 #if HK_PAST_BLOCKS == 2
-  for (; kind == CHAIN_PAST && pixels % 4 == 0 && b + 2 <= whole; b += 2, f += 2 * a->f_block)
-    chain_pair(pixels, taps, a, x + b * HK_VW, f, y + b * HK_VW);
+  const bool pairs = kind == CHAIN_PAST ? pixels % 4 == 0 : kind == CHAIN_PLAIN && pixels == 4 && taps == 4;
+  for (; pairs && b + 2 <= whole; b += 2, f += 2 * a->f_block)
+    chain_pair(pixels, taps, kind, a, x + b * HK_VW, f, y + b * HK_VW);
 #endif
   for (; together > 1 && b + together <= whole; b += together, f += together * a->f_block) {
     to.y = y + b * HK_VW;
