@@ -34,7 +34,7 @@ static bool look(const hk_task *t, const hk_algo *algo, sight *s, char *why) {
   s->x_bytes = 0;
   s->joined = joined > 1;
   s->relaid = algo == &hk_algo_wgmma_relaid;
-  s->gathered = s->relaid && hk_cu_gather_takes(&s->from);
+  s->gathered = s->relaid && !s->joined && hk_cu_gather_takes(&s->from);
   if (!s->relaid) return hk_cu_map_make(&s->g, &map, why);
   if (s->gathered) {
     s->g = hk_cu_gather_geom(&s->from);

@@ -101,6 +101,9 @@ static const gpu_case general[] = {
     {"1d_n3_c1_i200_k40_w10_s12_p3:0_bf16:bf16:f32_last", "none", 0, 0, 0},
     {"3d_n2_c3_i8x9x12_k24_w2x2x4_s2x3x4_f32_first", "none", 0, HK_MATH_TF32 | HK_MATH_SPLIT_F32, 0},
     {"2d_n2_c5_i20x20_k40_w10_s10_f8e4m3:f8e4m3:f32_last", "none", 0, 0, 0},
+    /* the same of groups: joined, they are not laid out so */
+    {"2d_n1_c14_i7x3_k16_w2x1_s2_p3:0x1:3_d1x2_g2_f16_first", "bias", 0, 0, 0},
+    {"2d_n2_c32_i8x12_k32_w2x2_s2_g2_bf16_last", "none", 0, 0, 1},
     /* x channels-first and y channels-last, and the other way round */
     {"2d_n2_c64_i9x8_k64_w3x3_p1_bf16_xs=0.4608.4608.72.8.1_fs=0.0.576.9.3.1_ys=0.64.4608.1.512.64", "bias", 0, 0, 0},
     {"2d_n2_c64_i9x8_k64_w3x3_p1_bf16_xs=0.64.4608.1.512.64_fs=0.0.576.9.3.1_ys=0.4608.4608.72.8.1", "bias", 0, 0, 0},
