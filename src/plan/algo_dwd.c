@@ -76,14 +76,9 @@ static hk_status build(hk_plan *plan) {
 
 /* ---- run */
 
-typedef struct shared {
-  const hk_plan *plan;
-  const hk_call *call;
-} shared;
-
 /* One output row of one output channel. */
 typedef struct site {
-  const shared *h;
+  const hk_shared *h;
   int64_t n, group, k, z, p; /* k in its group */
 } site;
 
@@ -131,7 +126,7 @@ static void run_row(const site *s) {
 }
 
 static void body(void *context, int64_t i) {
-  const shared *h = context;
+  const hk_shared *h = context;
   const hk_geom *g = &h->plan->task.geom;
   const int64_t *knob = h->plan->decision.knob;
   int64_t from, to, first, last;
@@ -146,7 +141,7 @@ static void body(void *context, int64_t i) {
 }
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
-  shared h = {plan, call};
+  hk_shared h = {plan, call};
   hk_plan_parallel(plan, plan->decision.knob[SHARDS] * plan->decision.knob[PARTS], body, &h);
   return HK_OK;
 }

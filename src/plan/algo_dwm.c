@@ -123,13 +123,8 @@ static hk_status build(hk_plan *plan) {
 
 /* ---- run */
 
-typedef struct shared {
-  const hk_plan *plan;
-  const hk_call *call;
-} shared;
-
 /* One strip of one band of one plane; what does not depend on it is set. */
-static void march(const shared *h, hk_dwm_args *a, int64_t n, int64_t z, int64_t band, int64_t strip, int64_t channel) {
+static void march(const hk_shared *h, hk_dwm_args *a, int64_t n, int64_t z, int64_t band, int64_t strip, int64_t channel) {
   const hk_geom *g = &h->plan->task.geom;
   const hk_strides *cs = &h->plan->task.epi.c;
   const dwm *m = h->plan->own;
@@ -151,7 +146,7 @@ static void march(const shared *h, hk_dwm_args *a, int64_t n, int64_t z, int64_t
 }
 
 static void body(void *context, int64_t i) {
-  const shared *h = context;
+  const hk_shared *h = context;
   const hk_geom *g = &h->plan->task.geom;
   const hk_epilogue *e = &h->plan->task.epi.e;
   const dwm *m = h->plan->own;
@@ -175,7 +170,7 @@ static void body(void *context, int64_t i) {
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const dwm *m = plan->own;
-  shared h = {plan, call};
+  hk_shared h = {plan, call};
   hk_plan_parallel(plan, m->shards * m->parts, body, &h);
   return HK_OK;
 }

@@ -34,6 +34,7 @@ static bool look(const hk_task *t, const hk_algo *algo, sight *s, char *why) {
   s->x_bytes = 0;
   s->joined = joined > 1;
   s->relaid = algo == &hk_algo_wgmma_relaid;
+  /* filters laid out window by window know nothing of joined groups */
   s->gathered = s->relaid && !s->joined && hk_cu_gather_takes(&s->from);
   if (!s->relaid) return hk_cu_map_make(&s->g, &map, why);
   if (s->gathered) {

@@ -325,13 +325,8 @@ static void share_args(job *j) {
   a->fuse = p->fuse;
 }
 
-typedef struct shared {
-  const hk_plan *plan;
-  const hk_call *call;
-} shared;
-
 static void body(void *context, int64_t i) {
-  const shared *h = context;
+  const hk_shared *h = context;
   const hk_geom *g = &h->plan->task.geom;
   const hk_dwc *p = h->plan->own;
   const hk_epilogue *e = &h->plan->task.epi.e;
@@ -418,7 +413,7 @@ hk_status hk_dwc_run(const hk_plan *plan, const hk_call *call) {
     run_at_once(plan, call);
     return HK_OK;
   }
-  shared h = {plan, call};
+  hk_shared h = {plan, call};
   hk_plan_parallel(plan, p->shards * p->parts, body, &h);
   return HK_OK;
 }

@@ -255,13 +255,8 @@ static void run_masked(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {
   }
 }
 
-typedef struct shared {
-  const hk_plan *plan;
-  const hk_call *call;
-} shared;
-
 static void body(void *context, int64_t i) {
-  const shared *h = context;
+  const hk_shared *h = context;
   const hk_dwp *d = h->plan->own;
   const hk_geom *g = &h->plan->task.geom;
   int64_t from, to, index, last;
@@ -280,7 +275,7 @@ static void body(void *context, int64_t i) {
 
 hk_status hk_dwp_run(const hk_plan *plan, const hk_call *call) {
   const hk_dwp *p = plan->own;
-  shared h = {plan, call};
+  hk_shared h = {plan, call};
   hk_plan_parallel(plan, p->shards * p->parts, body, &h);
   return HK_OK;
 }

@@ -97,13 +97,8 @@ static void store(const job *j, const item *t, int half) {
   j->plan->decision.kernel->fn(&a);
 }
 
-typedef struct shared {
-  const hk_plan *plan;
-  const hk_call *call;
-} shared;
-
 static void body(void *context, int64_t slot) {
-  const shared *h = context;
+  const hk_shared *h = context;
   const hk_fft *p = h->plan->own;
   int64_t i, last;
   hk_piece(p->items, slot, p->slots, &i, &last);
@@ -123,7 +118,7 @@ static void body(void *context, int64_t slot) {
 
 hk_status hk_fft_run(const hk_plan *plan, const hk_call *call) {
   const hk_fft *p = plan->own;
-  shared h = {plan, call};
+  hk_shared h = {plan, call};
   hk_plan_parallel(plan, p->slots, body, &h);
   return HK_OK;
 }

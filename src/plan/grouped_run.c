@@ -183,13 +183,8 @@ static void run_staged(const job *j, int64_t index, int64_t from, int64_t to) {
   }
 }
 
-typedef struct shared {
-  const hk_plan *plan;
-  const hk_call *call;
-} shared;
-
 static void body(void *context, int64_t i) {
-  const shared *h = context;
+  const hk_shared *h = context;
   const hk_grouped *p = h->plan->own;
   const hk_geom *g = &p->geom;
   int64_t from, to, index, last;
@@ -232,7 +227,7 @@ hk_status hk_grouped_run(const hk_plan *plan, const hk_call *call) {
     run_at_once(plan, call);
     return HK_OK;
   }
-  shared h = {plan, call};
+  hk_shared h = {plan, call};
   hk_plan_parallel(plan, p->shards * p->parts, body, &h);
   return HK_OK;
 }

@@ -113,6 +113,12 @@ struct hk_plan {
   double error_factor;
 };
 
+/* What the pieces of one call share: the context of a parallel loop. */
+typedef struct hk_shared {
+  const hk_plan *plan;
+  const hk_call *call;
+} hk_shared;
+
 /* registry.c: NULL-ended */
 extern const hk_algo *const hk_algos[];
 

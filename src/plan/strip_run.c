@@ -85,13 +85,8 @@ static void run_block(job *j, int64_t block, int64_t n, int64_t z, int64_t row, 
     run_spans(j, cut, p->plane[z], p->row[row], x + row * g->stride[1] * g->x.at[1], y + row * g->y.at[1], c ? c + row * cs->at[1] : NULL);
 }
 
-typedef struct shared {
-  const hk_plan *plan;
-  const hk_call *call;
-} shared;
-
 static void body(void *context, int64_t i) {
-  const shared *h = context;
+  const hk_shared *h = context;
   const hk_geom *g = &h->plan->task.geom;
   const hk_strip *p = h->plan->own;
   int64_t from, to, item, last;
@@ -111,14 +106,14 @@ static void body(void *context, int64_t i) {
 
 hk_status hk_strip_run(const hk_plan *plan, const hk_call *call) {
   const hk_strip *p = plan->own;
-  shared h = {plan, call};
+  hk_shared h = {plan, call};
   hk_plan_parallel(plan, p->shards * p->parts, body, &h);
   return HK_OK;
 }
 
 hk_status hk_strip_run_xy(const hk_plan *plan, const char *x, char *y) {
   const hk_call call = {.x = x, .y = y, .scale = plan->packed->scale, .bias = plan->packed->bias};
-  shared h = {plan, &call};
+  hk_shared h = {plan, &call};
   body(&h, 0);
   return HK_OK;
 }

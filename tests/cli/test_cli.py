@@ -276,10 +276,13 @@ def test_bench_json_and_table():
 
 PEER = r"""
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "cli/peer.h"
 static int state;
 static void *make(const hk_peer_job *job, char *why) {
+  const char *held[] = {getenv("HANKEL_PEER_ISA"), getenv("ONEDNN_MAX_CPU_ISA"), getenv("OPENBLAS_CORETYPE")};
+  if (held[0]) { snprintf(why, 200, "held to %s %s %s", held[0], held[1], held[2]); return NULL; }
   if (job->problem->c != 4) { strcpy(why, "four channels only"); return NULL; }
   return &state;
 }
@@ -307,6 +310,9 @@ def test_bench_peer(tmp_path):
     code, out, err = hankel("bench", SMALL.replace("c4", "c3"), "--peer", tmp_path / "hankel_peer_toy.so", "--csv",
                             "--rounds", 3)
     assert code == 0 and "four channels only" in err and out.splitlines()[1].endswith(",,,")
+    for core, more in ("Haswell", {}), ("Zen", {"OPENBLAS_CORETYPE": "Zen"}):  # what the caller set stands
+        _, _, err = hankel("bench", SMALL, "--peer", "toy", "--rounds", 3, "--isa", "avx2", env={"HANKEL_PEERS": str(tmp_path), **more})
+        assert f"held to avx2 AVX2 {core}" in err
 
 
 # ---- demo

@@ -162,27 +162,21 @@ HK_INLINE int row_columns(int left) {
   return left < 15 ? best[left] : 12;
 }
 
-static __attribute__((noinline)) void row_near_1(const hk_dwm_args *a, int n, int32_t q, int64_t from, int64_t to, int64_t p) {
-  switch (n) {
-    case 1: row_blocks(1, 1, a, q, from, to, p); return;
-    case 2: row_blocks(2, 1, a, q, from, to, p); return;
-    case 3: row_blocks(3, 1, a, q, from, to, p); return;
-    case 4: row_blocks(4, 1, a, q, from, to, p); return;
-    case 6: row_blocks(6, 1, a, q, from, to, p); return;
-    default: row_blocks(12, 1, a, q, from, to, p); return;
+/* Text, not one more inlined function: through that gcc keeps sums on the stack. */
+#define ROW_NEAR(STRIDE)                                                                                                                      \
+  static __attribute__((noinline)) void row_near_##STRIDE(const hk_dwm_args *a, int n, int32_t q, int64_t from, int64_t to, int64_t p) {      \
+    switch (n) {                                                                                                                              \
+      case 1: row_blocks(1, STRIDE, a, q, from, to, p); return;                                                                               \
+      case 2: row_blocks(2, STRIDE, a, q, from, to, p); return;                                                                               \
+      case 3: row_blocks(3, STRIDE, a, q, from, to, p); return;                                                                               \
+      case 4: row_blocks(4, STRIDE, a, q, from, to, p); return;                                                                               \
+      case 6: row_blocks(6, STRIDE, a, q, from, to, p); return;                                                                               \
+      default: row_blocks(12, STRIDE, a, q, from, to, p); return;                                                                             \
+    }                                                                                                                                         \
   }
-}
-
-static __attribute__((noinline)) void row_near_2(const hk_dwm_args *a, int n, int32_t q, int64_t from, int64_t to, int64_t p) {
-  switch (n) {
-    case 1: row_blocks(1, 2, a, q, from, to, p); return;
-    case 2: row_blocks(2, 2, a, q, from, to, p); return;
-    case 3: row_blocks(3, 2, a, q, from, to, p); return;
-    case 4: row_blocks(4, 2, a, q, from, to, p); return;
-    case 6: row_blocks(6, 2, a, q, from, to, p); return;
-    default: row_blocks(12, 2, a, q, from, to, p); return;
-  }
-}
+ROW_NEAR(1)
+ROW_NEAR(2)
+#undef ROW_NEAR
 
 /* The blocks of a strip from one on, with part of the lanes or any padding. */
 HK_INLINE void row_some(const int stride, const hk_dwm_args *a, int64_t from) {

@@ -1,30 +1,8 @@
-  /* The end of an igemm tile: what becomes of its sums acc. Before it: flags, r, and HK_C(m), where row m of the residual lies. */
+  /* The end of an igemm tile: what becomes of its sums acc, whose columns are channels. Before it: flags, r, and HK_C(m), where row m of the residual lies. */
   if (flags & HK_IGEMM_AFFINE) {
     HK_UNROLL for (int v = 0; v < HK_NV; v++) {
       const v_f32 scale = v_load(r->scale + v * HK_VW), bias = v_load(r->bias + v * HK_VW);
       HK_UNROLL for (int m = 0; m < HK_MR; m++) acc[m][v] = v_fma(acc[m][v], scale, bias);
     }
   }
-  const int64_t last = r->columns - (HK_NV - 1) * HK_VW;
-  if (flags & HK_IGEMM_BEFORE) {
-    const v_f32 beta = v_set1(r->beta);
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      const float *c = HK_C(m);
-      HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
-      acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
-    }
-  }
-  if (flags & HK_IGEMM_CLAMP) {
-    const v_f32 lo = v_set1(r->lo), hi = v_set1(r->hi);
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_min(hi, v_max(lo, acc[m][v]));
-    }
-  }
-  if (flags & HK_IGEMM_AFTER) {
-    const v_f32 beta = v_set1(r->beta);
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      const float *c = HK_C(m);
-      HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
-      acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
-    }
-  }
+#include "finish_sums.tmpl.h"

@@ -41,15 +41,6 @@ static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const line_at *at, const char *x
 #include "igemm_finish.tmpl.h"
 #undef HK_C
     }
-    if (__builtin_expect(at->last != HK_VW, 0)) {
-      HK_UNROLL for (int m = 0; m < HK_MR; m++, y += y_step) {
-        HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) v_store(y + v * HK_VW, acc[m][v]);
-        v_store_n(y + (HK_NV - 1) * HK_VW, acc[m][HK_NV - 1], at->last);
-      }
-    } else {
-      HK_UNROLL for (int m = 0; m < HK_MR; m++, y += y_step) {
-        HK_UNROLL for (int v = 0; v < HK_NV; v++) v_store(y + v * HK_VW, acc[m][v]);
-      }
-    }
+#include "store_rows.tmpl.h"
   }
 }

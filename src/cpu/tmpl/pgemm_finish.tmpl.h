@@ -1,4 +1,4 @@
-  /* The end of a pgemm tile: what becomes of its sums acc. Before it: flags, r, m0 and pixel. */
+  /* The end of a pgemm tile: what becomes of its sums acc, whose rows are channels. Before it: flags, r, m0 and pixel. */
   if (flags & HK_IGEMM_AFFINE) {
     const float *scales = r->scale + m0, *biases = r->bias + m0;
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
@@ -6,26 +6,6 @@
       HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(acc[m][v], scale, bias);
     }
   }
-  const int64_t last = r->columns - (HK_NV - 1) * HK_VW;
-  if (flags & HK_IGEMM_BEFORE) {
-    const v_f32 beta = v_set1(r->beta);
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      const float *c = r->c + (m0 + m) * r->c_step + pixel;
-      HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
-      acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
-    }
-  }
-  if (flags & HK_IGEMM_CLAMP) {
-    const v_f32 lo = v_set1(r->lo), hi = v_set1(r->hi);
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_min(hi, v_max(lo, acc[m][v]));
-    }
-  }
-  if (flags & HK_IGEMM_AFTER) {
-    const v_f32 beta = v_set1(r->beta);
-    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      const float *c = r->c + (m0 + m) * r->c_step + pixel;
-      HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) acc[m][v] = v_fma(beta, v_load(c + v * HK_VW), acc[m][v]);
-      acc[m][HK_NV - 1] = v_fma(beta, v_load_n(c + (HK_NV - 1) * HK_VW, last), acc[m][HK_NV - 1]);
-    }
-  }
+#define HK_C(m) (r->c + (m0 + (m)) * r->c_step + pixel)
+#include "finish_sums.tmpl.h"
+#undef HK_C
