@@ -327,7 +327,11 @@ typedef struct hk_dwc_args {
  * j < NR = vectors * VW, a tap only where bit m of its mask is set: elsewhere `zeros`, of which there are `inputs`, are read in
  * its place. Then the epilogue, with scale[j] and bias[j]; stores the first `lanes` channels of pixel m at y + y_at[m],
  * (vectors-1)*VW < lanes <= NR; the residual lies at c + c_at[m]. The same for `tiles` tiles, each x_next, y_next, c_next further
- * on. */
+ * on.
+ * A kernel of one vector (NR of its row is VW) goes by pairs of inputs: outputs 2*h and 2*h + 1 of each four have vector h of
+ * each two, and lane 2*l + e of it weighs input i + e for output 4*(l/2) + 2*h + l%2: f[tap[t].f + (i/2*2 + h)*VW + 2*l + e]; the
+ * partner of a last odd input weighs 0. */
+#define HK_STRIP_PAIR_ROWS 6
 /* most pixels of a tile; AVX2 runs best two vectors wide, and three serve an odd number of vectors without a lone one */
 #define HK_STRIP_ROWS(registers, vectors) ((registers) >= 32 ? ((vectors) <= 2 ? 12 : (vectors) == 3 ? 8 : 6) : (vectors) == 1 ? 10 : (vectors) == 2 ? 6 : (vectors) == 3 ? 4 : 0)
 #define HK_STRIP_MOST 12
@@ -342,6 +346,7 @@ typedef struct hk_strip_args {
   const int64_t *x_at, *y_at, *c_at;
   int64_t tap_count, inputs, tiles;
   int64_t x_next, y_next, c_next;
+  int64_t x_step;    /* x_at[m] is m*x_step, y_at[m] likewise a multiple, and all masks are full; 0: not so */
   int32_t pixels, vectors, lanes;
   int32_t scale_one; /* scale is one value */
   int32_t over;      /* a pixel of y, of NR/2 channels or more, ends where the next begins: whole vectors are stored in order */

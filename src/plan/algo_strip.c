@@ -55,23 +55,29 @@ static int64_t part_count(int64_t vectors, int32_t held) {
   return hk_max64(hk_ceil_div(vectors, most), vectors / best);
 }
 
+static int64_t tap_weights(const hk_geom *g, const hk_strip *p, const hk_strip_cut *cut) {
+  return cut->paired ? hk_round_up(g->c, 2) * p->vw : cut->vectors * p->vw * g->c;
+}
+
 static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *why) {
   const hk_geom *g = &t->geom;
   const int64_t *knob = d->knob;
   const int32_t held = registers(d->kernel->isa);
   *p = (hk_strip){.vw = hk_isa_lanes(d->kernel->isa)};
+  const bool paired = d->kernel->nr == p->vw && p->vw > 1;
   if (!supported(t, &p->fuse, why)) return false;
   p->vectors = hk_ceil_div(g->k, p->vw);
+  if (paired && p->vectors > 1) return refuse(why, "pairs of inputs are for one vector of outputs");
   p->part_count = part_count(p->vectors, held);
   if (p->part_count > MOST_PARTS) return refuse(why, "a group has too many outputs");
   const int64_t each = p->vectors / p->part_count;
   p->cuts = p->vectors % p->part_count ? 2 : 1;
   for (int i = 0; i < p->cuts; i++) {
     const int64_t vectors = each + (p->cuts == 2 && i == 0);
-    p->cut[i] = (hk_strip_cut){.vectors = vectors, .most = HK_STRIP_ROWS(held, vectors)};
+    p->cut[i] = (hk_strip_cut){.vectors = vectors, .most = paired ? HK_STRIP_PAIR_ROWS : HK_STRIP_ROWS(held, vectors), .paired = paired};
   }
   p->blocks = p->part_count * g->groups;
-  p->f_group = p->vectors * p->vw * g->gk;
+  p->f_group = paired ? g->taps * tap_weights(g, p, p->cut) : p->vectors * p->vw * g->gk;
   if (p->f_group > INT32_MAX) return refuse(why, "a group has too many weights");
   p->way = knob[HK_STRIP_CUT];
   p->band = knob[HK_STRIP_BAND];
@@ -97,13 +103,15 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_strip *p)
   double cycles = (double)larger * each;
   if (p->cuts == 2) cycles += (double)(p->part_count - larger) * hk_strip_cycles(g, p->way, &p->cut[1], product);
   /* Zen 4: with AVX-512 broadcasts ride along, which serves dwc as well; AVX2's tiles take 1 to 8 % longer (32 channels a group) */
-  if (t->isa >= HK_ISA_AVX512) cycles *= d->kernel->isa == HK_ISA_AVX512 ? 1.04 : 1.08;
+  if (t->isa >= HK_ISA_AVX512 && !p->cut[0].paired) cycles *= d->kernel->isa == HK_ISA_AVX512 ? 1.04 : 1.08;
   /* what a tap takes hides behind products of 512 bits (16 channels of 512 and 4096 frames, dilated: 4 % ahead of dwc) */
   if (p->vw == 16 && g->k % 16 == 0 && g->out[1] == 1) cycles *= 0.93;
   /* dense: igemm's blocks keep more in L1 (Zen 4, AVX2: 32-16 and 16-96 of 112 x 112, 1 x 1, 7 %; 64-64 of 224 x 224, 6 %) */
   if (g->groups == 1) cycles *= g->taps == 1 ? 1.1 : g->c > 32 ? 1.05 : 1.0;
   /* more pixels than ways of L1, all of them in one set (512 channels of 28 x 28, stride 2: 357 us for 265) */
   if (p->way == HK_STRIP_BY_PLANE && p->vectors == 1 && p->cut[0].most > 8 && g->x.at[2] * g->stride[2] * 4 % 4096 == 0) cycles *= 1.25;
+  /* groups that share lines, pixels that share sets of L1 (256 channels of 56 x 56, 32 groups, stride 2: 386 us for 300) */
+  if (p->cut[0].paired && g->groups > 1 && g->x.at[2] * 4 % 1024 == 0) cycles *= 1.25;
   const double seconds = planes * cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 3e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
 }
@@ -199,6 +207,18 @@ static void pack(const hk_geom *g, const hk_strip *p, const float *f, float *to)
     }
 }
 
+/* Lane by lane what hk_strip_args says of pairs. */
+static void pack_pairs(const hk_geom *g, const hk_strip *p, const float *f, float *to) {
+  for (int64_t group = 0; group < g->groups; group++)
+    for (int64_t t = 0; t < g->taps; t++)
+      for (int64_t c = 0; c < g->c; c += 2)
+        for (int64_t l = 0; l < 2 * p->vw; l++) {
+          const int64_t input = c + l % 2, pair = l % p->vw / 2, output = pair / 2 * 4 + l / p->vw * 2 + pair % 2;
+          const bool exists = input < g->c && output < g->k;
+          *to++ = exists ? f[group * g->f.group + output * g->f.outer + input * g->f.channel + hk_dw_tap(g, t)] : 0.0f;
+        }
+}
+
 static void destroy(hk_plan *plan) {
   hk_strip *p = plan->own;
   if (p) {
@@ -221,7 +241,7 @@ static hk_status pack_all(hk_plan *plan, const hk_strip *p) {
   w->f_bytes = bytes;
   w->f = hk_alloc(bytes);
   if (!w->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", bytes);
-  pack(&plan->task.geom, p, plan->raw_f, w->f);
+  (p->cut[0].paired ? pack_pairs : pack)(&plan->task.geom, p, plan->raw_f, w->f);
   return HK_OK;
 }
 
@@ -234,7 +254,7 @@ static hk_status build(hk_plan *plan) {
   if (!layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "strip: %s", why);
   bool made = make_parts(g, p) && (p->plane = make_ranges(g, 0)) && (p->row = make_ranges(g, 1)) &&
               (p->zeros = hk_alloc_zero((size_t)g->c * sizeof(float)));
-  for (int i = 0; i < p->cuts && made; i++) made = hk_strip_cut_make(&plan->task, p->way, &p->cut[i], p->cut[i].vectors * p->vw * g->c);
+  for (int i = 0; i < p->cuts && made; i++) made = hk_strip_cut_make(&plan->task, p->way, &p->cut[i], tap_weights(g, p, &p->cut[i]));
   if (!made) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   const bool known = (!e->bias || plan->packed->bias) && (!e->scale || plan->packed->scale);
   if (p->shards * p->parts == 1 && !e->residual && known) plan->short_way.run_xy = hk_strip_run_xy;

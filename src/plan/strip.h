@@ -7,7 +7,7 @@
  *           [window plane][window row][those needed], and an output row takes the window rows that lie inside x
  *   PLANE   a whole output plane, for small ones: pixels that find the same taps inside x, wherever they lie, so that taps in
  *           the padding cost nothing and tiles are full. Taps lie [window plane][those needed]
- * Weights: [group][part][tap][input][vectors * VW]. */
+ * Weights: [group][part][tap][input][vectors * VW]; by pairs [group][tap][pair][2 * VW], see hk_strip_args. */
 #ifndef HK_PLAN_STRIP_H
 #define HK_PLAN_STRIP_H
 #include "plan/dw.h"
@@ -19,6 +19,7 @@ enum { HK_STRIP_BY_ROWS, HK_STRIP_BY_PLANE };
 /* Tiles that differ by where they lie. */
 typedef struct hk_strip_span {
   int64_t x, y, c, tiles;                      /* the first, from the first output of the row or plane */
+  int64_t x_step;                              /* see hk_strip_args */
   int32_t pixels, kept;                        /* of a tile; taps of a window row, or of a window plane */
   const hk_strip_tap *taps;
   int64_t x_at[HK_STRIP_MOST], y_at[HK_STRIP_MOST], c_at[HK_STRIP_MOST]; /* see hk_strip_args */
@@ -27,6 +28,7 @@ typedef struct hk_strip_span {
 /* An output row or plane cut into spans for one size of parts. */
 typedef struct hk_strip_cut {
   int64_t vectors, most, count; /* most: pixels of a tile */
+  bool paired;                  /* by pairs of inputs, of which two sums a pixel are made */
   hk_strip_span *span;
   hk_strip_tap *taps;
 } hk_strip_cut;

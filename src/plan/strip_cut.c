@@ -43,11 +43,13 @@ static int64_t tiles_of(const hk_strip_cut *c, int64_t pixels) { return hk_ceil_
 
 /* Products, or the loads that feed them, or the latency of few sums; then what a tap, a tile's end and a call take (Zen 4). */
 static double tile_cycles(const hk_geom *g, const hk_strip_cut *c, double pixels, double taps, double product) {
-  const double vectors = (double)c->vectors, sums = pixels * vectors, feed = (c->vectors == 1 ? 0.68 : 0.55) * (pixels + vectors);
+  const int64_t wide = c->paired ? 2 : c->vectors, steps = c->paired ? hk_ceil_div(g->c, 2) : g->c;
+  const double vectors = (double)wide, sums = pixels * vectors, feed = (wide == 1 ? 0.68 : 0.55) * (pixels + vectors);
   double step = 1.02 * sums * product;
   if (step < feed) step = feed;
   if (step < 4.2) step = 4.2;
-  return taps * ((double)g->c * step + 2.0 + 0.8 * pixels) + sums + 8.0;
+  if (c->paired) return taps * ((double)steps * step + 2.0) + 9.0;
+  return taps * ((double)steps * step + 2.0 + 0.8 * pixels) + sums + 8.0;
 }
 
 static double row_cycles(const hk_geom *g, const hk_strip_cut *c, double product) {
@@ -146,6 +148,15 @@ static bool same_taps(const hk_strip_tap *a, const hk_strip_tap *b, int64_t coun
   return true;
 }
 
+/* The step of x from pixel to pixel, where all steps of x and of y are alike and all taps lie inside; else 0. */
+static int64_t even_step(const hk_strip_span *s, int64_t taps) {
+  for (int64_t t = 0; t < taps; t++)
+    if (s->taps[t].mask != (1u << s->pixels) - 1) return 0;
+  for (int64_t m = 2; m < s->pixels; m++)
+    if (s->x_at[m] != m * s->x_at[1] || s->y_at[m] != m * s->y_at[1]) return 0;
+  return s->pixels > 1 ? s->x_at[1] : 1;
+}
+
 /* `tiles` tiles, the first of these pixels; they join the span before where only their place differs. */
 static void add_span(cutter *k, const place *at, int64_t count, int64_t tiles) {
   const hk_geom *g = &k->task->geom;
@@ -166,6 +177,7 @@ static void add_span(cutter *k, const place *at, int64_t count, int64_t tiles) {
     s->y_at[m] = (at[m].p - at->p) * g->y.at[1] + (at[m].q - at->q) * g->y.at[2];
     s->c_at[m] = (at[m].p - at->p) * c->at[1] + (at[m].q - at->q) * c->at[2];
   }
+  s->x_step = even_step(s, kept);
   k->taps += kept;
   k->cut->count++;
 }

@@ -49,6 +49,7 @@ static void run_spans(job *j, const hk_strip_cut *cut, hk_strip_range planes, hk
     a->y_at = s->y_at;
     a->c_at = s->c_at;
     a->tiles = s->tiles;
+    a->x_step = s->x_step;
     a->pixels = s->pixels;
     a->x_next = s->pixels * g->stride[2] * g->x.at[2];
     a->y_next = s->pixels * g->y.at[2];

@@ -1,12 +1,20 @@
-/* strip for one ISA: all tiles of 1 to 4 vectors that its registers hold; see hk_strip_args. Define HK_NAME, include a
- * vocabulary, then this. */
+/* strip for one ISA: all tiles of 1 to 4 vectors that its registers hold, or, with HK_PAIRS, tiles of one vector by pairs of
+ * inputs; see hk_strip_args. Define HK_NAME, include a vocabulary (with HK_PAIRS: one with v_bcast_pair and v_add_pairs), then
+ * this. */
 #include "unroll.tmpl.h"
 #include "dwfuse.tmpl.h"
 
+#ifdef HK_PAIRS
+#define HK_ROWS_1 HK_STRIP_PAIR_ROWS
+#define HK_ROWS_2 0
+#define HK_ROWS_3 0
+#define HK_ROWS_4 0
+#else
 #define HK_ROWS_1 HK_STRIP_ROWS(HK_VREGS, 1)
 #define HK_ROWS_2 HK_STRIP_ROWS(HK_VREGS, 2)
 #define HK_ROWS_3 HK_STRIP_ROWS(HK_VREGS, 3)
 #define HK_ROWS_4 HK_STRIP_ROWS(HK_VREGS, 4)
+#endif
 #define HK_TILE "strip_tile.tmpl.h"
 typedef void (*tile_fn)(const hk_strip_args *a);
 

@@ -1,15 +1,28 @@
 /* Tiles of strip: HK_MR pixels x HK_NV vectors of output channels, `tiles` of them one after another.
- * Registers: HK_MR*HK_NV sums, HK_NV of f, one broadcast of x; HK_MR pointers to pixels. */
+ * Registers: HK_MR*HK_NV sums, HK_NV of f, one broadcast of x; HK_MR pointers to pixels. By pairs: 2*HK_MR sums and two of f; a
+ * broadcast of two inputs serves two products, where one of one input would take as many loads as products. */
+#ifdef HK_PAIRS
+#include "strip_line.tmpl.h"
+#endif
 static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_strip_args *a) {
-  enum { NR = HK_NV * HK_VW };
+#ifdef HK_PAIRS
+  if (a->x_step && a->lanes == HK_VW) {
+    HK_PASTE4(line_, HK_MR, x, HK_NV)(a);
+    return;
+  }
+  enum { SUMS = 2, STEP = 2 };
+#else
+  enum { SUMS = HK_NV, STEP = 1 };
+#endif
+  enum { NR = SUMS * HK_VW };
   const int64_t inputs = a->inputs, *x_at = a->x_at, *y_at = a->y_at, last = a->lanes - (HK_NV - 1) * HK_VW;
   const hk_strip_tap *taps = a->taps, *end = taps + a->tap_count;
   const float *from = a->x, *c = a->c, *zeros = a->zeros;
   float *y = a->y;
   for (int64_t tile = a->tiles; tile > 0; tile--, from += a->x_next, y += a->y_next) {
-    v_f32 acc[HK_MR][HK_NV];
+    v_f32 acc[HK_MR][SUMS];
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_zero();
+      HK_UNROLL for (int v = 0; v < SUMS; v++) acc[m][v] = v_zero();
     }
     HK_ROLLED for (const hk_strip_tap *t = taps; t < end; t++) {
       const float *x[HK_MR], *f = a->f + t->f;
@@ -18,20 +31,36 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_strip_args *a) {
       if (mask != (1u << HK_MR) - 1) {
         HK_UNROLL for (int m = 0; m < HK_MR; m++) x[m] = mask >> m & 1 ? x[m] : zeros;
       }
-      HK_ROLLED for (int64_t i = 0; i < inputs; i++, f += NR) {
-        v_f32 b[HK_NV];
-        HK_UNROLL for (int v = 0; v < HK_NV; v++) {
+      HK_ROLLED for (int64_t i = 0; i + STEP <= inputs; i += STEP, f += NR) {
+        v_f32 b[SUMS];
+        HK_UNROLL for (int v = 0; v < SUMS; v++) {
           b[v] = v_load(f + v * HK_VW);
 #if HK_MR > 1
           HK_PIN(b[v]);
 #endif
         }
         HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+#ifdef HK_PAIRS
+          v_f32 s = v_bcast_pair(x[m] + i);
+          HK_PIN(s);
+#else
           const v_f32 s = v_bcast(x[m] + i);
-          HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(s, b[v], acc[m][v]);
+#endif
+          HK_UNROLL for (int v = 0; v < SUMS; v++) acc[m][v] = v_fma(s, b[v], acc[m][v]);
         }
       }
+#ifdef HK_PAIRS
+      if (inputs % 2) {
+        HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+          const v_f32 s = v_bcast_half_pair(x[m] + inputs - 1);
+          HK_UNROLL for (int v = 0; v < SUMS; v++) acc[m][v] = v_fma(s, v_load(f + v * HK_VW), acc[m][v]);
+        }
+      }
+#endif
     }
+#ifdef HK_PAIRS
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) acc[m][0] = v_add_pairs(acc[m][0], acc[m][1]);
+#endif
     if (a->fuse.flags) {
       const v_mask mask = v_tail(last);
       HK_UNROLL for (int v = 0; v < HK_NV; v++) {

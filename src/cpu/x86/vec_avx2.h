@@ -86,6 +86,12 @@ static inline v_i32 v_load_i32(const int32_t *p) { return _mm256_loadu_si256((co
 /* lane i of the result is lane index[i] of a; indices lie within the vector */
 static inline v_f32 v_permute(v_f32 a, v_i32 index) { return _mm256_permutevar8x32_ps(a, index); }
 #include "vec_turn8.h"
+/* p[0], p[1], p[0], p[1], ...; and p[0], 0, p[0], 0, ... */
+typedef double __attribute__((may_alias, aligned(4))) v_pair;
+static inline v_f32 v_bcast_pair(const float *p) { return _mm256_castpd_ps(_mm256_set1_pd(*(const v_pair *)(const void *)p)); }
+static inline v_f32 v_bcast_half_pair(const float *p) { return _mm256_castpd_ps(_mm256_broadcastsd_pd(_mm_castps_pd(_mm_load_ss(p)))); }
+/* the sums of neighbours: two of a, two of b, two of a, two of b */
+static inline v_f32 v_add_pairs(v_f32 a, v_f32 b) { return _mm256_hadd_ps(a, b); }
 /* vectors as two halves of 4 lanes */
 #define HK_HALVES 1
 static inline v_f32 v_load_halves(const float *low, const float *high) {
