@@ -326,8 +326,8 @@ typedef struct hk_dwc_args {
 /* strip: sum[m][j] = over taps t and i < inputs of x[tap[t].x + x_at[m] + i] * f[tap[t].f + i*NR + j] for `pixels` pixels m and
  * j < NR = vectors * VW, a tap only where bit m of its mask is set: elsewhere `zeros`, of which there are `inputs`, are read in
  * its place. Then the epilogue, with scale[j] and bias[j]; stores the first `lanes` channels of pixel m at y + y_at[m],
- * (vectors-1)*VW < lanes <= NR; the residual lies at c + c_at[m]. The same for `tiles` tiles, each x_next, y_next, c_next further
- * on.
+ * (vectors-1)*VW < lanes <= NR; the residual lies at c + c_at[m]. The same for `tiles` tiles, each x_next, y_next, c_next, f_next
+ * and, for scale and bias, channel_next further on: pixels (the last two are 0) or groups.
  * A kernel of one vector (NR of its row is VW) goes by pairs of inputs: outputs 2*h and 2*h + 1 of each four have vector h of
  * each two, and lane 2*l + e of it weighs input i + e for output 4*(l/2) + 2*h + l%2: f[tap[t].f + (i/2*2 + h)*VW + 2*l + e]; the
  * partner of a last odd input weighs 0. */
@@ -345,7 +345,7 @@ typedef struct hk_strip_args {
   const hk_strip_tap *taps;
   const int64_t *x_at, *y_at, *c_at;
   int64_t tap_count, inputs, tiles;
-  int64_t x_next, y_next, c_next;
+  int64_t x_next, y_next, c_next, f_next, channel_next;
   int64_t x_step;    /* x_at[m] is m*x_step, y_at[m] likewise a multiple, and all masks are full; 0: not so */
   int32_t pixels, vectors, lanes;
   int32_t scale_one; /* scale is one value */

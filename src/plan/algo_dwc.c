@@ -173,14 +173,15 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   /* pixels that crowd a few sets of L1: a vector of half a line visits them twice */
   const bool crowd = p->vw < 16 && p->inputs && crowded(g, p);
   const double feed = !p->inputs ? product * (0.2 + loads)
-                      : p->unit == 1 && p->block_groups == 1 ? (crowd ? 0.9 : 0.12 + (g->c < 8 ? 0.65 : 0.4) * loads)
+                      : p->unit == 1 && p->block_groups == 1 ? (crowd ? 0.9 : 0.12 + (g->c < 8 ? 0.65 : 0.5) * loads)
                                                              : product * (0.3 + (crowd ? 2.25 : 1.5) * loads);
   double tap = feed > 1.02 * product ? feed : 1.02 * product;
-  /* grouped, tiles whose taps leave the row: with AVX2 each pixel of a tap asks whether it counts (16 groups of 6 and 8 channels of
-   * 14 x 14, where all tiles do: 2.2 times the products; AVX-512, whose products take twice as long, does not notice) */
+  /* grouped, tiles whose taps leave the row: each pixel of a tap asks whether it counts (16 groups of 6 and 8 channels of 14 x 14,
+   * where all tiles do: 2.2 times the products of 8 lanes; 1.3 times those of 16, which take twice as long) */
   const int64_t ends = (g->lo[2] > 0) + ((g->out[2] - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] - g->lo[2] >= g->in[2]);
-  const double edges = p->inputs && d->kernel->isa == HK_ISA_AVX2 ? (double)hk_min64(ends, p->tiles) / (double)p->tiles : 0;
+  const double edges = p->inputs && p->vw == 8 ? (double)hk_min64(ends, p->tiles) / (double)p->tiles : 0;
   if (tap < product * (1.0 + 1.2 * edges)) tap = product * (1.0 + 1.2 * edges);
+  if (p->inputs && p->vw == 16 && ends >= p->tiles) tap *= p->block_groups > 1 ? 1.3 : 1.12;
   if (p->source == HK_DWC_DIRECT && p->tile > 4 && !(p->chain && p->tile == 6) && aliases(g) && loads < 0.7) tap *= p->inputs ? 1.25 : 1.6; /* a chain's pixels crowd out each other */
   /* few accumulators do not hide the latency of four cycles */
   const double latency = 4.0 / per_tile;

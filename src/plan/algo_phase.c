@@ -89,7 +89,8 @@ static bool ask(const hk_task *t, hk_decision *d, bool free_knobs, char *why) {
     seconds += in.predicted_s;
   }
   for (int i = 0; i < HK_KNOBS; i++) d->knob[i] = in.knob[i];
-  d->predicted_s = seconds;
+  /* grouped rows of a phase begin and end more often than the sum says (2 groups of 4 channels, 100 frames, 5 taps 16 apart: 0.82 us for 0.74) */
+  d->predicted_s = t->geom.c > 1 ? 1.12 * seconds : seconds;
   d->workspace_bytes = 0;
   return true;
 }

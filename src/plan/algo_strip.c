@@ -70,13 +70,16 @@ static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *wh
   if (paired && p->vectors > 1) return refuse(why, "pairs of inputs are for one vector of outputs");
   p->part_count = part_count(p->vectors, held);
   if (p->part_count > MOST_PARTS) return refuse(why, "a group has too many outputs");
+  p->together = knob[HK_STRIP_GROUPS];
+  if (p->together < 1 || p->together > g->groups) return refuse(why, "a knob is out of range");
   const int64_t each = p->vectors / p->part_count;
   p->cuts = p->vectors % p->part_count ? 2 : 1;
   for (int i = 0; i < p->cuts; i++) {
     const int64_t vectors = each + (p->cuts == 2 && i == 0);
-    p->cut[i] = (hk_strip_cut){.vectors = vectors, .most = paired ? HK_STRIP_PAIR_ROWS : HK_STRIP_ROWS(held, vectors), .paired = paired};
+    p->cut[i] = (hk_strip_cut){.vectors = vectors, .paired = paired, .most = paired ? HK_STRIP_PAIR_ROWS : HK_STRIP_ROWS(held, vectors)};
+    if (p->together > 1) p->cut[i].call = 25.0 / (double)p->together;
   }
-  p->blocks = p->part_count * g->groups;
+  p->blocks = p->part_count * hk_ceil_div(g->groups, p->together);
   p->f_group = paired ? g->taps * tap_weights(g, p, p->cut) : p->vectors * p->vw * g->gk;
   if (p->f_group > INT32_MAX) return refuse(why, "a group has too many weights");
   p->way = knob[HK_STRIP_CUT];
@@ -103,15 +106,14 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_strip *p)
   double cycles = (double)larger * each;
   if (p->cuts == 2) cycles += (double)(p->part_count - larger) * hk_strip_cycles(g, p->way, &p->cut[1], product);
   /* Zen 4: with AVX-512 broadcasts ride along, which serves dwc as well; AVX2's tiles take 1 to 8 % longer (32 channels a group) */
-  if (t->isa >= HK_ISA_AVX512 && !p->cut[0].paired) cycles *= d->kernel->isa == HK_ISA_AVX512 ? 1.04 : 1.08;
+  if (t->isa >= HK_ISA_AVX512 && !p->cut[0].paired) cycles *= d->kernel->isa == HK_ISA_AVX512 || p->together > 1 ? 1.04 : 1.08;
   /* what a tap takes hides behind products of 512 bits (16 channels of 512 and 4096 frames, dilated: 4 % ahead of dwc) */
   if (p->vw == 16 && g->k % 16 == 0 && g->out[1] == 1) cycles *= 0.93;
   /* dense: igemm's blocks keep more in L1 (Zen 4, AVX2: 32-16 and 16-96 of 112 x 112, 1 x 1, 7 %; 64-64 of 224 x 224, 6 %) */
   if (g->groups == 1) cycles *= g->taps == 1 ? 1.1 : g->c > 32 ? 1.05 : 1.0;
   /* more pixels than ways of L1, all of them in one set (512 channels of 28 x 28, stride 2: 357 us for 265) */
-  if (p->way == HK_STRIP_BY_PLANE && p->vectors == 1 && p->cut[0].most > 8 && g->x.at[2] * g->stride[2] * 4 % 4096 == 0) cycles *= 1.25;
-  /* groups that share lines, pixels that share sets of L1 (256 channels of 56 x 56, 32 groups, stride 2: 386 us for 300) */
-  if (p->cut[0].paired && g->groups > 1 && g->x.at[2] * 4 % 1024 == 0) cycles *= 1.25;
+  if (p->way == HK_STRIP_BY_PLANE && g->x.at[2] * g->stride[2] * 4 % 4096 == 0) cycles *= p->vectors == 1 && p->cut[0].most > 8 ? 1.25 : g->stride[2] > 1 ? 1.06 : 1.0;
+  if (p->together > 1) cycles *= p->cut[0].paired ? 0.95 : 0.9;
   const double seconds = planes * cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 3e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
 }
@@ -132,6 +134,14 @@ static int64_t choose_band(const hk_geom *g) {
   return hk_ceil_div(g->out[1], hk_ceil_div(g->out[1], band));
 }
 
+/* Groups that go tile by tile use whole lines of x and y once, wherever pixels lie; their weights come from L2. Few do not pay
+ * for a call a tile. */
+static int64_t choose_groups(const hk_geom *g, int64_t shards) {
+  if (g->groups < 4) return 1;
+  const int64_t weights = 4 * g->gk * hk_round_up(g->k, 16);
+  return hk_max64(1, hk_min64(hk_ceil_div(g->groups, shards), hk_cost_l2() / 2 / weights));
+}
+
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
@@ -141,6 +151,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   d->knob[HK_STRIP_BAND] = choose_band(g);
   const int64_t blocks = g->groups * part_count(hk_ceil_div(g->k, hk_isa_lanes(d->kernel->isa)), registers(d->kernel->isa));
   d->knob[HK_STRIP_SHARDS] = hk_min64(t->threads, blocks);
+  d->knob[HK_STRIP_GROUPS] = plane.knob[HK_STRIP_GROUPS] = blocks == g->groups ? choose_groups(g, d->knob[HK_STRIP_SHARDS]) : 1;
   d->knob[HK_STRIP_PARTS] = 1;
   if (t->threads > 1 && blocks < 4 * t->threads) {
     const int64_t want = hk_ceil_div(4 * t->threads, d->knob[HK_STRIP_SHARDS]);
@@ -157,18 +168,23 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   return rows || d->knob[HK_STRIP_CUT] == HK_STRIP_BY_PLANE;
 }
 
-/* Smaller bands, the other way. */
+/* The other way, smaller bands, a group after the other: those of them that there are. */
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
   char why[HK_REASON];
-  const int64_t rows = t->geom.out[1];
-  *d = *base;
-  if (index == 0) {
-    d->knob[HK_STRIP_CUT] = !base->knob[HK_STRIP_CUT];
-    d->knob[HK_STRIP_BAND] = d->knob[HK_STRIP_CUT] ? rows : choose_band(&t->geom);
-    return check(t, d, why) || vary(t, base, 1, d);
+  for (int i = 0; i < 3; i++) {
+    *d = *base;
+    int64_t *knob = d->knob;
+    if (i == 0) {
+      knob[HK_STRIP_CUT] = !knob[HK_STRIP_CUT];
+      knob[HK_STRIP_BAND] = knob[HK_STRIP_CUT] ? t->geom.out[1] : choose_band(&t->geom);
+    } else {
+      const int which = i == 1 ? HK_STRIP_BAND : HK_STRIP_GROUPS;
+      if (knob[which] == 1) continue;
+      knob[which] = i == 1 ? hk_max64(1, knob[which] / 4) : 1;
+    }
+    if (check(t, d, why) && index-- == 0) return true;
   }
-  d->knob[HK_STRIP_BAND] = hk_max64(1, base->knob[HK_STRIP_BAND] / 4);
-  return index == 1 && d->knob[HK_STRIP_BAND] < base->knob[HK_STRIP_BAND] && check(t, d, why);
+  return false;
 }
 
 /* ---- build */
@@ -262,5 +278,5 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_strip = {
-    .name = "strip", .knobs = {"cut", "band", "shards", "parts"}, .family = HK_FAMILY_STRIP, .device = HK_CPU,
+    .name = "strip", .knobs = {"cut", "band", "groups", "shards", "parts"}, .family = HK_FAMILY_STRIP, .device = HK_CPU,
     .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_strip_run, .destroy = destroy};

@@ -12,7 +12,7 @@
 #define HK_PLAN_STRIP_H
 #include "plan/dw.h"
 
-enum { HK_STRIP_CUT, HK_STRIP_BAND, HK_STRIP_SHARDS, HK_STRIP_PARTS };
+enum { HK_STRIP_CUT, HK_STRIP_BAND, HK_STRIP_GROUPS, HK_STRIP_SHARDS, HK_STRIP_PARTS };
 enum { HK_STRIP_BY_ROWS, HK_STRIP_BY_PLANE };
 #define HK_STRIP_TAPS 512 /* most of a window */
 
@@ -28,6 +28,7 @@ typedef struct hk_strip_span {
 /* An output row or plane cut into spans for one size of parts. */
 typedef struct hk_strip_cut {
   int64_t vectors, most, count; /* most: pixels of a tile */
+  double call;                  /* cycles of a tile's share of a call, where groups go together */
   bool paired;                  /* by pairs of inputs, of which two sums a pixel are made */
   hk_strip_span *span;
   hk_strip_tap *taps;
@@ -44,8 +45,8 @@ typedef struct hk_strip_range {
 } hk_strip_range;
 
 typedef struct hk_strip {
-  int64_t vw, vectors, part_count, blocks, f_group; /* blocks: parts of all groups */
-  int64_t way, band, bands, shards, parts;          /* rows of a band; bands of an output plane */
+  int64_t vw, vectors, part_count, blocks, f_group; /* blocks: parts of all groups, or so many groups together */
+  int64_t way, band, bands, together, shards, parts; /* rows of a band; bands of an output plane; groups that go tile by tile */
   hk_dw_fuse fuse;
   int32_t cuts;
   hk_strip_cut cut[2];

@@ -48,8 +48,8 @@ static double tile_cycles(const hk_geom *g, const hk_strip_cut *c, double pixels
   double step = 1.02 * sums * product;
   if (step < feed) step = feed;
   if (step < 4.2) step = 4.2;
-  if (c->paired) return taps * ((double)steps * step + 2.0) + 9.0;
-  return taps * ((double)steps * step + 2.0 + 0.8 * pixels) + sums + 8.0;
+  if (c->paired) return taps * ((double)steps * step + (steps > 2 ? 2.0 : 3.5)) + 9.0 + c->call;
+  return taps * ((double)steps * step + 2.0 + 0.8 * pixels) + sums + 8.0 + c->call;
 }
 
 static double row_cycles(const hk_geom *g, const hk_strip_cut *c, double product) {
@@ -65,7 +65,7 @@ static double row_cycles(const hk_geom *g, const hk_strip_cut *c, double product
   }
   const int64_t tiles = tiles_of(c, g->out[2]), tile = hk_ceil_div(g->out[2], tiles), left = g->out[2] - (tiles - 1) * tile;
   const double taps = share * (double)g->taps;
-  return rows * ((double)(tiles - 1) * tile_cycles(g, c, (double)tile, taps, product) + tile_cycles(g, c, (double)left, taps, product) + 60.0);
+  return rows * ((double)(tiles - 1) * tile_cycles(g, c, (double)tile, taps, product) + tile_cycles(g, c, (double)left, taps, product) + (c->paired ? 85.0 : 60.0));
 }
 
 typedef struct plane_class {

@@ -18,6 +18,13 @@ static void share_args(job *j) {
   a->over = j->p->way == HK_STRIP_BY_ROWS && g->groups == 1 && j->p->part_count == 1 && g->y.at[2] == g->k && j->p->vectors * j->p->vw <= 2 * g->k;
   a->scale_one = j->plan->task.epi.e.scale == 1;
   a->fuse = j->p->fuse;
+  a->f_next = a->channel_next = 0;
+  if (j->p->together == 1) return;
+  a->x_next = g->x.group;
+  a->y_next = g->y.group;
+  a->c_next = j->plan->task.epi.c.group;
+  a->f_next = j->p->f_group;
+  a->channel_next = g->k;
 }
 
 /* Taps of a span that an output row takes; rows of several window planes that lie apart are put together in `room`. high: window
@@ -48,27 +55,36 @@ static void run_spans(job *j, const hk_strip_cut *cut, hk_strip_range planes, hk
     a->x_at = s->x_at;
     a->y_at = s->y_at;
     a->c_at = s->c_at;
-    a->tiles = s->tiles;
     a->x_step = s->x_step;
     a->pixels = s->pixels;
-    a->x_next = s->pixels * g->stride[2] * g->x.at[2];
-    a->y_next = s->pixels * g->y.at[2];
-    a->c_next = s->pixels * j->plan->task.epi.c.at[2];
+    const int64_t x_tile = s->pixels * g->stride[2] * g->x.at[2], y_tile = s->pixels * g->y.at[2], c_tile = s->pixels * j->plan->task.epi.c.at[2];
+    if (j->p->together > 1) {
+      for (int64_t tile = 0; tile < s->tiles; tile++, a->x += x_tile, a->y += y_tile) {
+        j->plan->decision.kernel->fn(a);
+        if (c) a->c += c_tile;
+      }
+      continue;
+    }
+    a->tiles = s->tiles;
+    a->x_next = x_tile;
+    a->y_next = y_tile;
+    a->c_next = c_tile;
     j->plan->decision.kernel->fn(a);
   }
 }
 
-/* Rows [row, last) of an output plane, one part of one group. */
+/* Rows [row, last) of an output plane, one part of one group, or several whole groups. */
 static void run_block(job *j, int64_t block, int64_t n, int64_t z, int64_t row, int64_t last) {
   const hk_geom *g = &j->plan->task.geom;
   const hk_strip *p = j->p;
   const hk_epilogue *e = &j->plan->task.epi.e;
   const hk_strides *cs = &j->plan->task.epi.c;
-  const int64_t group = block / p->part_count;
-  const hk_strip_part *part = &p->part[block - group * p->part_count];
+  const int64_t group = block / p->part_count * p->together;
+  const hk_strip_part *part = &p->part[block % p->part_count];
   const hk_strip_cut *cut = &p->cut[part->cut];
   hk_strip_args *a = &j->a;
   a->f = (const float *)j->plan->packed->f + group * p->f_group + part->f;
+  a->tiles = hk_min64(p->together, g->groups - group);
   a->vectors = (int32_t)cut->vectors;
   a->lanes = (int32_t)part->lanes;
   if (e->bias) a->bias = (const float *)j->call->bias + group * g->k + part->first;

@@ -17,15 +17,16 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_strip_args *a) {
   enum { NR = SUMS * HK_VW };
   const int64_t inputs = a->inputs, *x_at = a->x_at, *y_at = a->y_at, last = a->lanes - (HK_NV - 1) * HK_VW;
   const hk_strip_tap *taps = a->taps, *end = taps + a->tap_count;
-  const float *from = a->x, *c = a->c, *zeros = a->zeros;
+  const float *from = a->x, *weights = a->f, *c = a->c, *zeros = a->zeros;
   float *y = a->y;
-  for (int64_t tile = a->tiles; tile > 0; tile--, from += a->x_next, y += a->y_next) {
+  int64_t channel = 0;
+  for (int64_t tile = a->tiles; tile > 0; tile--, from += a->x_next, y += a->y_next, weights += a->f_next) {
     v_f32 acc[HK_MR][SUMS];
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
       HK_UNROLL for (int v = 0; v < SUMS; v++) acc[m][v] = v_zero();
     }
     HK_ROLLED for (const hk_strip_tap *t = taps; t < end; t++) {
-      const float *x[HK_MR], *f = a->f + t->f;
+      const float *x[HK_MR], *f = weights + t->f;
       const uint32_t mask = t->mask;
       HK_UNROLL for (int m = 0; m < HK_MR; m++) x[m] = from + t->x + x_at[m];
       if (mask != (1u << HK_MR) - 1) {
@@ -64,11 +65,11 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_strip_args *a) {
     if (a->fuse.flags) {
       const v_mask mask = v_tail(last);
       HK_UNROLL for (int v = 0; v < HK_NV; v++) {
-        const int at = v * HK_VW;
+        const int64_t at = v * HK_VW, of = channel + at;
         const bool whole = v < HK_NV - 1;
         v_f32 scale = v_set1(1.0f), bias = v_zero();
-        if (a->scale) scale = a->scale_one ? v_bcast(a->scale) : whole ? v_load(a->scale + at) : v_load_m(a->scale + at, mask);
-        if (a->bias) bias = whole ? v_load(a->bias + at) : v_load_m(a->bias + at, mask);
+        if (a->scale) scale = a->scale_one ? v_bcast(a->scale) : whole ? v_load(a->scale + of) : v_load_m(a->scale + of, mask);
+        if (a->bias) bias = whole ? v_load(a->bias + of) : v_load_m(a->bias + of, mask);
         HK_UNROLL for (int m = 0; m < HK_MR; m++) {
           v_f32 r = v_zero();
           if (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER)) r = whole ? v_load(c + a->c_at[m] + at) : v_load_m(c + a->c_at[m] + at, mask);
@@ -76,6 +77,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_strip_args *a) {
         }
       }
       if (c) c += a->c_next;
+      channel += a->channel_next;
     }
     if (last == HK_VW) {
       HK_UNROLL for (int m = 0; m < HK_MR; m++) {
