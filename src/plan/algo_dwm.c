@@ -17,7 +17,7 @@ typedef struct dwm {
   hk_dw_fuse fuse;
 } dwm;
 
-/* With few registers a kernel goes row by row, by tiles of its own; see ../cpu/tmpl/dwmrow.tmpl.h. */
+/* With few registers a kernel goes by pairs of rows, by tiles of its own; see ../cpu/tmpl/dwmpair.tmpl.h. */
 static bool row_wise(const hk_kernel *k) { return k->mr > 12; }
 
 static bool flat(const hk_strides *s, int64_t groups) { return s->group == 1 || groups == 1; }
@@ -60,11 +60,11 @@ static double predict(const hk_task *t, const hk_decision *d, const dwm *m) {
   const hk_geom *g = &t->geom;
   const double product = 2.0 * (double)m->vw / (hk_cost_peak(d->kernel->isa) / CYCLES), stride = (double)g->stride[1];
   const double marched = (double)hk_min64(m->rows * g->stride[1] + SIDE - g->stride[1], g->in[1]) / (double)m->rows / stride;
-  /* row by row, loads and what surrounds them take longer than the products */
-  const double few = row_wise(d->kernel) ? 1.05 : m->columns < 3 && g->stride[1] == 2 ? 1.3 : 1.0;
+  const double begins = row_wise(d->kernel) ? 10.0 : 35.0;
+  const double few = row_wise(d->kernel) ? 0.9 : m->columns < 3 && g->stride[1] == 2 ? 1.3 : 1.0;
   const double one = product * (few * SIDE * SIDE * marched + 0.5 * stride) + 0.2;
   const double marches = (double)(g->n * g->out[0] * m->bands * m->strips) * (double)m->blocks;
-  const double cycles = marches * ((double)(m->rows * m->columns) * one + 35.0 + 1.5 * (double)m->rows);
+  const double cycles = marches * ((double)(m->rows * m->columns) * one + begins + 1.5 * (double)m->rows);
   return 4e-8 + hk_cost_spread(0.85 * cycles / CYCLES + 0.25 * hk_cost_move(g->bytes, g->bytes), m->shards * m->parts, t->threads);
 }
 
@@ -79,11 +79,16 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
+/* Most columns of a strip. Row-wise all of them, so that x is read as it lies, while the rows of a pair stay in a part of L2. */
+static int64_t widest(const hk_geom *g, const hk_kernel *k) {
+  const int64_t column = (g->stride[1] + SIDE) * g->stride[2] * g->groups * (int64_t)sizeof(float);
+  return row_wise(k) ? hk_max64(16, hk_min64(k->mr, hk_cost_l2() / 4 / column)) : k->mr;
+}
+
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   if (!supported(t, why)) return false;
-  const int64_t mr = d->kernel->mr, blocks = hk_ceil_div(g->groups, d->kernel->nr);
-  const int64_t most = row_wise(d->kernel) ? mr / g->stride[2] : mr; /* three rows of its columns of x stay in L1 */
+  const int64_t blocks = hk_ceil_div(g->groups, d->kernel->nr), most = widest(g, d->kernel);
   d->knob[COLUMNS] = hk_ceil_div(g->out[2], hk_ceil_div(g->out[2], most));
   d->knob[ROWS] = g->out[1];
   d->knob[SHARDS] = hk_min64(t->threads, blocks);

@@ -1,15 +1,9 @@
-/* dwm with 16 registers: goes down a strip of columns row by row, a group of blocks at a time. The three rows that an output
- * row sees are in L1 when the next two read them again, and a cache line is fetched once for all vectors of it. A sum takes
+/* dwm with 16 registers, an output row by itself: odd ones, rows in wide padding, and blocks with part of the lanes. A sum takes
  * nine products one after another, four cycles each, and the processor hardly looks beyond the sums at hand: so a tile has
- * twelve of them, of several blocks where it has few columns (Zen 4: 4.5 cycles a vector, the FMA peak; 6.2 by eight sums).
- * Registers: twelve sums, 3 weights, one input. Included by dwm.tmpl.h. */
+ * twelve of them, of several blocks where it has few columns. Registers: twelve sums, 3 weights, one input. Included by
+ * dwm.tmpl.h. */
 
-enum {
-  ROW_SUMS = 12,
-  ROW_GROUP = HK_VW > 1 ? 96 / HK_VW : ROW_SUMS,       /* blocks that go down a narrow strip together */
-  ROW_GROUP_WIDE = HK_VW > 1 ? 32 / HK_VW : ROW_SUMS,  /* and a wide one */
-  ROW_NARROW = 14,
-};
+enum { ROW_SUMS = 12 };
 
 #ifdef __clang__
 #define ROW_LOOP _Pragma("clang loop unroll(disable)")
@@ -178,6 +172,15 @@ ROW_NEAR(1)
 ROW_NEAR(2)
 #undef ROW_NEAR
 
+/* Output row p of a strip that row_add would take, of blocks from..to-1. */
+HK_INLINE void row_strip(const hk_dwm_args *a, int64_t p, int64_t from, int64_t to) {
+  for (int32_t q = 0, n; q < a->columns; q += n) {
+    n = row_columns(a->columns - q);
+    if (a->stride == 1) row_near_1(a, n, q, from, to, p);
+    else row_near_2(a, n, q, from, to, p);
+  }
+}
+
 /* The blocks of a strip from one on, with part of the lanes or any padding. */
 HK_INLINE void row_some(const int stride, const hk_dwm_args *a, int64_t from) {
   for (; from < a->blocks; from++) {
@@ -190,23 +193,4 @@ HK_INLINE void row_some(const int stride, const hk_dwm_args *a, int64_t from) {
       }
     }
   }
-}
-
-void HK_NAME(const void *args) {
-  const hk_dwm_args *a = args;
-  const bool near = a->col_first <= 1 && a->col_last >= (a->columns - 1) * a->stride + DWM_WINDOW - 1;
-  const int64_t whole = !near ? 0 : a->last_lanes == HK_VW ? a->blocks : a->blocks - 1;
-  const int64_t group = a->columns <= ROW_NARROW ? ROW_GROUP : ROW_GROUP_WIDE;
-  for (int64_t from = 0; from < whole; from += group) {
-    const int64_t to = from + group < whole ? from + group : whole;
-    for (int64_t p = 0; p < a->rows; p++) {
-      for (int32_t q = 0, n; q < a->columns; q += n) {
-        n = row_columns(a->columns - q);
-        if (a->stride == 1) row_near_1(a, n, q, from, to, p);
-        else row_near_2(a, n, q, from, to, p);
-      }
-    }
-  }
-  if (a->stride == 1) row_some(1, a, whole);
-  else row_some(2, a, whole);
 }

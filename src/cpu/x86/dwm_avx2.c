@@ -1,6 +1,6 @@
 /* dwm kernels for avx2; see ../tmpl/dwm.tmpl.h */
 #include "vec_avx2.h"
 
-#define MR 28
-#define HK_NAME hk_dwm_f32_28x8_avx2
+#define MR 128
+#define HK_NAME hk_dwm_f32_128x8_avx2
 #include "../tmpl/dwm.tmpl.h"
