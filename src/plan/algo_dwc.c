@@ -99,12 +99,19 @@ static int32_t moved_back(const hk_task *t, const hk_dwc *p, const hk_kernel *ke
 /* Neighbouring pixels lie a multiple of 4 KiB apart: they share one set of L1, which holds eight of them. */
 static bool aliases(const hk_geom *g) { return g->x.at[2] * g->stride[2] * 4 % 4096 == 0; }
 
-/* Where every pixel has a page of its own, a depthwise copy has a whole cache line of it, unless that leaves too short a stretch:
- * with AVX2 31 taps of 1024 channels x 1024 take 930 us for 1150. Closer pixels lose by it: 512 channels x 4096, 3300 for 2450. */
+/* A result that no cache could keep goes past them; see goes_past. */
+static bool too_large(const hk_geom *g) { return g->bytes > 0.45 * (double)hk_cost_l3(); }
+
+/* Blocks of a depthwise copy. What the caches hold is copied up to four lines of a pixel at once, as long as several windows fit the
+ * buffer: Zen 4, 1024 pixels, 31 taps, 1024 channels take 752 us for 793, with AVX2 793 for 869 and 512 channels 377 for 502. Memory
+ * does not like it (4096 pixels, AVX-512: 5000 us for 3700): there a pixel with a page of its own gives one line, closer ones a vector. */
 static int64_t staged_wide(const hk_geom *g, const hk_dwc *p) {
-  const int64_t line = HK_ALIGN / 4, wide = line / p->vw;
-  const bool room = p->cols_staged * g->win[0] * g->win[1] * 2 * line <= STRETCH;
-  return p->source == HK_DWC_STAGED && !p->inputs && p->block_groups == p->vw && wide > 1 && p->blocks >= wide && aliases(g) && room ? wide : 1;
+  const int64_t vectors = HK_ALIGN / 4 / p->vw, pixels = p->cols_staged * g->win[0] * g->win[1];
+  if (p->source != HK_DWC_STAGED || p->inputs || p->block_groups != p->vw) return 1;
+  int64_t lines = too_large(g) ? 1 : 4;
+  while (lines > 1 && (5 * pixels * lines * (HK_ALIGN / 4) > 2 * HK_DWC_STAGE || p->blocks < lines * vectors)) lines /= 2;
+  if (lines > 1) return lines * vectors;
+  return aliases(g) && p->blocks >= vectors && pixels * 2 * (HK_ALIGN / 4) <= STRETCH ? vectors : 1;
 }
 
 bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why) {
@@ -143,7 +150,8 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   if (p->source == HK_DWC_STAGED && (p->unit > 1 || p->share || p->x_lanes > p->vw || rows > room || p->cols_staged > room / rows))
     return refuse(why, "source=1 needs a window that fits the buffer, unit=1");
   /* more tiles while the buffer stays in L1 */
-  const int64_t spare = STRETCH / (p->vw * p->wide) / rows - p->cols_staged;
+  const int64_t stretch = p->vw * p->wide > HK_ALIGN / 4 ? HK_DWC_STAGE - 2 * p->vw * p->wide : STRETCH;
+  const int64_t spare = stretch / (p->vw * p->wide) / rows - p->cols_staged;
   p->stretch = p->source == HK_DWC_STAGED ? 1 + (spare > 0 ? spare / (p->tile * g->stride[2]) : 0) : 1;
   p->stretch = hk_min64(p->stretch, p->tiles);
   p->cols_staged += (p->stretch - 1) * p->tile * g->stride[2];
@@ -214,9 +222,6 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   d->workspace_bytes = 0;
   return true;
 }
-
-/* A result that no cache could keep goes past them; see goes_past. */
-static bool too_large(const hk_geom *g) { return g->bytes > 0.45 * (double)hk_cost_l3(); }
 
 /* The kernel knows chains of 4, 6 and 8 pixels. Measured on Zen 4: 8 pixels that lie 4 KiB apart crowd out each other, unless
  * those of y keep out of the way; six are stored together. */
