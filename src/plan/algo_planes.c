@@ -110,9 +110,10 @@ static double predict(const hk_task *t, const hk_decision *d) {
   if (!flat) cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
   if (step > 2) cycles *= 2.5; /* pixels apart: measured 2.2 to 3 times the count above (bench/results/cost-audit-2026-11-15.txt) */
   /* the weights are read again for every strip */
-  const double strips = vectors / (double)(d->kernel->nr / lanes);
+  const int64_t of_group = hk_ceil_div(hk_ceil_div(g->gm, hk_grid_count(g)), d->kernel->nr);
+  const double strips = (double)(g->groups * hk_grid_count(g) * of_group);
   /* setting a strip up; each tap of it is a list of pieces to gather (3 channels of 224 x 224: 70 ns a tap) */
-  cycles += flat ? 1e-8 * strips : (1e-7 + 5e-8 * (double)g->taps) * strips / (double)wide_strips(t, d);
+  cycles += flat ? 1e-8 * strips : (1e-7 + 5e-8 * (double)g->taps) * strips / (double)hk_min64(of_group, wide_strips(t, d));
   cycles += 0.2 * hk_cost_move((double)packed_bytes(g) / (double)g->groups * strips, (double)packed_bytes(g));
   const int64_t jobs = (int64_t)hk_max64(1, (int64_t)(vectors / (double)(d->kernel->nr / lanes))) *
                        hk_ceil_div(sets, d->knob[HK_PLANES_BS]);

@@ -9,7 +9,7 @@
 #include "plan/igemm.h"
 #include "plan/winograd.h"
 
-extern const hk_algo hk_algo_igemm, hk_algo_dot, hk_algo_winograd2, hk_algo_winograd4;
+extern const hk_algo hk_algo_igemm, hk_algo_dot, hk_algo_strip, hk_algo_winograd2, hk_algo_winograd4;
 
 static bool adjacent(const hk_strides *s, const int64_t size[3]) {
   int64_t step = 1;
@@ -69,8 +69,9 @@ static void account(const hk_task *t, hk_decision *d) {
   const hk_geom *g = &t->geom;
   const double bytes = (double)(x_bytes(g) + rounded(g->groups * g->k * g->gm));
   d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN) + turned_bytes(t, d->algo->inner);
-  /* about half a cycle an element turned (Zen 4, 128 channels of 28 x 28), and its bytes */
-  d->predicted_s += 5e-7 + (bytes / 4 * 0.5 / 3e9 + 0.2 * hk_cost_move(2 * bytes, 2 * bytes)) / (double)t->threads;
+  /* about half a cycle an element turned (Zen 4, 128 channels of 28 x 28), and its bytes; both ways around strip 256 channels of
+   * 28 x 28 took 40 us */
+  d->predicted_s += 2e-7 + (bytes / 4 * (d->algo->inner == &hk_algo_strip ? 0.3 : 0.5) / 3e9 + 0.2 * hk_cost_move(2 * bytes, 2 * bytes)) / (double)t->threads;
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
@@ -128,14 +129,14 @@ typedef struct job {
   const float *from;
   float *to;
   bool back;
-  int64_t chunks, pixels, channels;
+  int64_t chunks, pixels, channels, groups; /* groups a step of their channels apart are turned as one */
 } job;
 
 static void turn_piece(void *context, int64_t i) {
   const job *j = context;
   const hk_geom *g = j->g;
-  const int64_t chunk = i % j->chunks, group = i / j->chunks % g->groups, n = i / j->chunks / g->groups;
-  const int64_t m = chunk * CHUNK, count = hk_min64(CHUNK, j->pixels - m), all = step_of(j->channels * g->groups);
+  const int64_t chunk = i % j->chunks, group = i / j->chunks % j->groups, n = i / j->chunks / j->groups;
+  const int64_t m = chunk * CHUNK, count = hk_min64(CHUNK, j->pixels - m), all = step_of(j->channels * j->groups);
   const int64_t flat = (n * j->pixels + m) * all + group * j->channels;
   const hk_strides *s = j->back ? &g->y : &g->x;
   const int64_t plane = n * s->outer + group * s->group + m;
@@ -146,10 +147,15 @@ static void turn_piece(void *context, int64_t i) {
 
 static void turn_all(const hk_plan *plan, bool back, const float *from, float *to) {
   const hk_geom *g = &plan->task.geom;
-  job j = {.g = g, .turn = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa), .from = from, .to = to, .back = back, .channels = back ? g->k : g->c};
+  job j = {.g = g, .turn = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa), .from = from, .to = to, .back = back, .channels = back ? g->k : g->c, .groups = g->groups};
+  const hk_strides *s = back ? &g->y : &g->x;
+  if (s->group == j.channels * s->channel) {
+    j.channels *= j.groups;
+    j.groups = 1;
+  }
   j.pixels = back ? g->pixels : g->in[0] * g->in[1] * g->in[2];
   j.chunks = hk_ceil_div(j.pixels, CHUNK);
-  hk_plan_parallel(plan, j.chunks * g->groups * g->n, turn_piece, &j);
+  hk_plan_parallel(plan, j.chunks * j.groups * g->n, turn_piece, &j);
 }
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
@@ -173,5 +179,6 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
                                          .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy}
 RELAY(igemm, IGEMM, 0, true);
 RELAY(dot, DOT, 0, true);
+RELAY(strip, STRIP, 0, false);
 RELAY(winograd2, IGEMM, HK_WINOGRAD2_ERROR, false);
 RELAY(winograd4, IGEMM, HK_WINOGRAD4_ERROR, false);

@@ -113,7 +113,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_strip *p)
   if (g->groups == 1) cycles *= g->taps == 1 ? 1.1 : g->c > 32 ? 1.05 : 1.0;
   /* more pixels than ways of L1, all of them in one set (512 channels of 28 x 28, stride 2: 357 us for 265) */
   if (p->way == HK_STRIP_BY_PLANE && g->x.at[2] * g->stride[2] * 4 % 4096 == 0) cycles *= p->vectors == 1 && p->cut[0].most > 8 ? 1.25 : g->stride[2] > 1 ? 1.06 : 1.0;
-  if (p->together > 1) cycles *= p->cut[0].paired ? 0.95 : 0.9;
+  if (p->together > 1) cycles *= 0.9;
   const double seconds = planes * cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 3e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
 }

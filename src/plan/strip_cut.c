@@ -48,7 +48,7 @@ static double tile_cycles(const hk_geom *g, const hk_strip_cut *c, double pixels
   double step = 1.02 * sums * product;
   if (step < feed) step = feed;
   if (step < 4.2) step = 4.2;
-  if (c->paired) return taps * ((double)steps * step + (steps > 2 ? 2.0 : 3.5)) + 9.0 + c->call;
+  if (c->paired) return taps * ((double)steps * step + (steps > 2 ? 2.0 : 3.5)) + 9.0 + (g->k % 8 ? 2.5 * pixels : 0.0) + c->call;
   return taps * ((double)steps * step + 2.0 + 0.8 * pixels) + sums + 8.0 + c->call;
 }
 
