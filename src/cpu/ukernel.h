@@ -375,10 +375,13 @@ typedef struct hk_dwm_args {
  *           f[b % phases][i][l]; bias [b % phases][l]
  *   PLANES  y[(g*outputs + k)*y_step + t] of positions t < count, x[(g*inputs + i)*x_step + t]; f [g][k][i]; bias
  *           [g*outputs + k]
- *   SQUARES as PLANES, outputs = inputs <= HK_POINT_SQUARE, not fused */
-enum { HK_POINT_LINES, HK_POINT_WOVEN, HK_POINT_PLANES, HK_POINT_SQUARES };
+ *   SQUARES as PLANES, outputs = inputs <= HK_POINT_SQUARE, not fused
+ *   ROUNDS  as WOVEN, where the outputs = inputs <= HK_POINT_ROUND of `block` groups fill a vector and a pixel, x_step floats in x and
+ *           in y, is whole vectors: pixels p < count, a vector of all of them after the other; f [vector][i][VW]; bias as it is */
+enum { HK_POINT_LINES, HK_POINT_WOVEN, HK_POINT_PLANES, HK_POINT_SQUARES, HK_POINT_ROUNDS };
 enum { HK_POINT_PHASES = 4, HK_POINT_WOVEN_INPUTS = 8 };
 #define HK_POINT_WEIGHTS(registers) ((registers) >= 32 ? 12 : 6) /* WOVEN: most phases * inputs */
+#define HK_POINT_ROUND(registers) ((registers) >= 32 ? 8 : 4)
 #define HK_POINT_SQUARE(registers) ((registers) >= 32 ? 4 : 3)
 typedef struct hk_point_shape {
   int32_t way, fused, inputs, outputs, phases, block;

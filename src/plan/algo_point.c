@@ -79,8 +79,15 @@ static bool block_fits(const hk_geom *g, const hk_kernel *k, int64_t block) {
          phases * g->c <= HK_POINT_WEIGHTS(registers(k));
 }
 
-/* The largest block whose weights fit the registers; 0: there is none. */
+/* Whole vectors of groups make up a pixel: see HK_POINT_ROUNDS. */
+static bool rounds_fit(const hk_geom *g, const hk_kernel *k, int64_t block) {
+  return g->c == g->k && block * g->c == k->nr && g->groups % block == 0 && g->c <= HK_POINT_ROUND(registers(k));
+}
+
+/* The largest block whose weights fit the registers, or one for rounds; 0: there is none. */
 static int64_t widest_block(const hk_geom *g, const hk_kernel *k) {
+  const int64_t whole = k->nr / hk_max64(1, g->c);
+  if (whole > 0 && !block_fits(g, k, whole) && rounds_fit(g, k, whole)) return whole;
   for (int64_t block = k->nr / hk_max64(1, hk_max64(g->c, g->k)); block > 0; block--)
     if (block_fits(g, k, block)) return block;
   return 0;
@@ -105,16 +112,24 @@ static bool lay_lines(const hk_geom *g, const hk_kernel *k, own *o) {
 static bool lay_woven(const hk_geom *g, const hk_kernel *k, int64_t block, own *o) {
   int64_t x_step, y_step;
   const bool one = g->gm == 1;
-  if (!lines_lie(g, &x_step, &y_step) || !block_fits(g, k, block)) return false;
+  if (!lines_lie(g, &x_step, &y_step)) return false;
+  const bool dense = one || (x_step == g->c * g->groups && y_step == g->k * g->groups);
   o->shape.block = (int32_t)block;
+  o->images = 1;
+  if (!block_fits(g, k, block)) {
+    o->shape.way = HK_POINT_ROUNDS;
+    o->shape.x_step = o->x_unit = o->y_unit = g->c * g->groups;
+    o->count = g->gm;
+    o->unit = 1;
+    return dense && block > 0 && rounds_fit(g, k, block);
+  }
   o->shape.phases = (int32_t)phases_of(g, block);
   o->shape.ahead = (int32_t)hk_ceil_div(k->nr, hk_min64(g->c, g->k));
-  o->images = 1;
   o->count = g->gm * g->groups;
   o->unit = block * o->shape.phases;
   o->x_unit = o->unit * g->c;
   o->y_unit = o->unit * g->k;
-  return one || (x_step == g->c * g->groups && y_step == g->k * g->groups);
+  return dense;
 }
 
 static bool lay_planes(const hk_geom *g, const hk_kernel *k, own *o) {
@@ -154,10 +169,20 @@ static double predict(const hk_task *t, const hk_decision *d, const own *o) {
   double cycles;
   switch (d->knob[WAY]) {
     case HK_POINT_LINES: cycles = groups * (5.0 + inputs + count * (inputs * product + 0.6)); break;
-    case HK_POINT_WOVEN: cycles = 20.0 + count / (double)o->shape.block * (inputs * 1.45 * product + 1.0); break;
+    case HK_POINT_WOVEN:
+      if (o->shape.way == HK_POINT_ROUNDS) {
+        const double rounds = groups / (double)o->shape.block;
+        cycles = rounds * (10.0 + 2.0 * inputs + count * (inputs * 1.45 * product + 2.0));
+        break;
+      }
+      cycles = 20.0 + count / (double)o->shape.block * (inputs * 1.45 * product + 1.0);
+      break;
     /* rows by half vectors where whole ones could be: 12 to 18 % (2 groups of 8 to 16 channels of 14 x 14) */
     default: cycles = (vw <= 8 && d->kernel->isa == HK_ISA_AVX512 ? 1.12 : 1.0) * calls * groups * (double)hk_ceil_div(o->count, d->kernel->nr) * (1.0 + outputs * (inputs * product + 0.2));
   }
+  /* rows a multiple of 4 KiB apart share a set of L1, to whose lines half vectors come back (AVX2, 2 groups of 8 channels of 1024: 6 us for 3.6) */
+  const int64_t off = o->shape.x_step * 4 & 4095;
+  if (d->knob[WAY] == HK_POINT_PLANES && vw <= 8 && g->c + g->k > 8 && (off < 64 || off > 4032)) cycles *= 1.7;
   return 1.5e-8 + hk_cost_spread(cycles / 3.7e9 + 0.3 * hk_cost_move(g->bytes, g->bytes), o->parts, t->threads);
 }
 
@@ -202,13 +227,13 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 
 static void pack(const hk_geom *g, const own *o, int64_t vw, const float *f, float *to) {
   const hk_point_shape *h = &o->shape;
-  const int64_t rows = h->way == HK_POINT_WOVEN ? h->phases : g->groups;
-  if (h->way >= HK_POINT_PLANES) {
+  const int64_t rows = h->way == HK_POINT_WOVEN ? h->phases : h->way == HK_POINT_ROUNDS ? g->groups / h->block : g->groups;
+  if (h->way == HK_POINT_PLANES || h->way == HK_POINT_SQUARES) {
     for (int64_t k = 0; k < g->groups * g->k; k++)
       for (int64_t i = 0; i < g->c; i++) *to++ = f[k / g->k * g->f.group + k % g->k * g->f.outer + i * g->f.channel];
     return;
   }
-  const int64_t block = h->way == HK_POINT_WOVEN ? h->block : 1;
+  const int64_t block = h->way == HK_POINT_LINES ? 1 : h->block;
   for (int64_t r = 0; r < rows; r++)
     for (int64_t i = 0; i < g->c; i++)
       for (int64_t l = 0; l < vw; l++)
@@ -216,8 +241,12 @@ static void pack(const hk_geom *g, const own *o, int64_t vw, const float *f, flo
 }
 
 static int64_t packed_floats(const hk_geom *g, const own *o, int64_t vw) {
-  if (o->shape.way >= HK_POINT_PLANES) return g->groups * g->k * g->c;
-  return (o->shape.way == HK_POINT_WOVEN ? o->shape.phases : g->groups) * g->c * vw;
+  switch (o->shape.way) {
+    case HK_POINT_LINES: return g->groups * g->c * vw;
+    case HK_POINT_WOVEN: return o->shape.phases * g->c * vw;
+    case HK_POINT_ROUNDS: return g->groups / o->shape.block * g->c * vw;
+    default: return g->groups * g->k * g->c;
+  }
 }
 
 static void repeat_bias(const hk_geom *g, const hk_point_shape *h, int64_t vw, const float *bias, float *to) {
@@ -242,8 +271,9 @@ static void destroy(hk_plan *plan) {
 static hk_status build_woven(hk_plan *plan, own *o, int64_t vw) {
   const hk_geom *g = &plan->task.geom;
   o->index = hk_alloc((size_t)(g->c * vw) * sizeof *o->index);
-  o->bias = plan->packed->bias ? hk_alloc((size_t)(o->shape.phases * vw) * sizeof *o->bias) : NULL;
-  if (!o->index || (plan->packed->bias && !o->bias)) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  const bool repeats = plan->packed->bias && o->shape.way == HK_POINT_WOVEN;
+  o->bias = repeats ? hk_alloc((size_t)(o->shape.phases * vw) * sizeof *o->bias) : NULL;
+  if (!o->index || (repeats && !o->bias)) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   make_index(g, &o->shape, vw, o->index);
   if (o->bias) repeat_bias(g, &o->shape, vw, plan->packed->bias, o->bias);
   o->shape.index = o->index;
@@ -312,7 +342,7 @@ static hk_status build(hk_plan *plan) {
     pack(g, o, vw, plan->raw_f, w->f);
   }
   o->shape.f = w->f;
-  const hk_status s = o->shape.way == HK_POINT_WOVEN ? build_woven(plan, o, vw) : HK_OK;
+  const hk_status s = o->shape.way == HK_POINT_WOVEN || o->shape.way == HK_POINT_ROUNDS ? build_woven(plan, o, vw) : HK_OK;
   if (plan->task.epi.e.bias) o->known_bias = o->bias ? o->bias : w->bias;
   if (o->parts == 1 && o->images == 1) plan->short_way.run_xy = run_xy;
   return s;

@@ -70,8 +70,9 @@ static void account(const hk_task *t, hk_decision *d) {
   const double bytes = (double)(x_bytes(g) + rounded(g->groups * g->k * g->gm));
   d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN) + turned_bytes(t, d->algo->inner);
   /* about half a cycle an element turned (Zen 4, 128 channels of 28 x 28), and its bytes; both ways around strip 256 channels of
-   * 28 x 28 took 40 us */
-  d->predicted_s += 2e-7 + (bytes / 4 * (d->algo->inner == &hk_algo_strip ? 0.3 : 0.5) / 3e9 + 0.2 * hk_cost_move(2 * bytes, 2 * bytes)) / (double)t->threads;
+   * 28 x 28 took 40 us, of 56 x 56, which no L2 holds, 150 to 200 */
+  const double each = d->algo->inner != &hk_algo_strip ? 0.5 : bytes > 3.0 * (double)hk_cost_l2() ? 0.6 : 0.3;
+  d->predicted_s += 2e-7 + (bytes / 4 * each / 3e9 + 0.2 * hk_cost_move(2 * bytes, 2 * bytes)) / (double)t->threads;
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {

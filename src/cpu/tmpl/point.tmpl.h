@@ -1,4 +1,4 @@
-/* point: windows of one tap over few channels a group, in four ways; see hk_point_args.
+/* point: windows of one tap over few channels a group, in five ways; see hk_point_args.
  *
  * Define MR (most inputs) and HK_NAME, include a vocabulary, then this. What stays in registers is known whole at compile time:
  * the weights of a group (LINES), of all phases and the lane numbers (WOVEN), a vector of each input (PLANES), that and the
@@ -114,6 +114,29 @@ HK_INLINE void woven(const int inputs, const bool fused, const hk_point_args *a)
   }
 }
 
+/* ---- ROUNDS */
+
+HK_INLINE void rounds(const int inputs, const bool fused, const hk_point_args *a) {
+  if (inputs > HK_POINT_ROUND(HK_VREGS)) return; /* no plan asks for it */
+  const hk_point_shape h = *a->shape;
+  woven_set s;
+  HK_UNROLL for (int i = 0; i < inputs; i++) s.index[i] = v_load_i32(h.index + i * HK_VW);
+  for (int64_t at = 0; at < h.x_step; at += HK_VW) {
+    const float *x = a->x + at, *f = h.f + at * inputs;
+    float *y = a->y + at;
+    HK_UNROLL for (int i = 0; i < inputs; i++) {
+      s.w[i] = v_load(f + i * HK_VW);
+      HK_HOLD(s.w[i]);
+    }
+    s.to[0] = (point_to){v_set1(h.lo), v_set1(h.hi), fused && a->bias ? v_load(a->bias + at) : v_zero()};
+    int64_t left = a->count;
+    for (; left >= POINT_TURNS; left -= POINT_TURNS) {
+      HK_UNROLL for (int t = 0; t < POINT_TURNS; t++, x += h.x_step, y += h.x_step) v_store(y, woven_block(inputs, false, fused, &s, 0, v_load(x)));
+    }
+    HK_ROLLED for (; left > 0; left--, x += h.x_step, y += h.x_step) v_store(y, woven_block(inputs, false, fused, &s, 0, v_load(x)));
+  }
+}
+
 /* ---- PLANES */
 
 /* One vector of positions of a group; whole: it has all its lanes. */
@@ -194,7 +217,9 @@ HK_INLINE void squares(const int size, const hk_point_args *a) {
   static __attribute__((noinline)) void planes_fused_##n(const hk_point_args *a) { planes(n, true, a); }
 #define POINT_WOVEN(n)                                                                                      \
   static __attribute__((noinline)) void woven_##n(const hk_point_args *a) { woven(n, false, a); }           \
-  static __attribute__((noinline)) void woven_fused_##n(const hk_point_args *a) { woven(n, true, a); }
+  static __attribute__((noinline)) void woven_fused_##n(const hk_point_args *a) { woven(n, true, a); }       \
+  static __attribute__((noinline)) void rounds_##n(const hk_point_args *a) { rounds(n, false, a); }         \
+  static __attribute__((noinline)) void rounds_fused_##n(const hk_point_args *a) { rounds(n, true, a); }
 #define POINT_SQUARES(n) static __attribute__((noinline)) void squares_##n(const hk_point_args *a) { squares(n, a); }
 POINT_SQUARES(1) POINT_SQUARES(2) POINT_SQUARES(3) POINT_SQUARES(4)
 POINT_INPUTS(1) POINT_INPUTS(2) POINT_INPUTS(3) POINT_INPUTS(4) POINT_INPUTS(5) POINT_INPUTS(6) POINT_INPUTS(7) POINT_INPUTS(8)
@@ -220,7 +245,9 @@ void HK_NAME(const void *args) {
       [HK_POINT_WOVEN * 2] = {woven_1, woven_2, woven_3, woven_4, woven_5, woven_6, woven_7, woven_8},
       [HK_POINT_WOVEN * 2 + 1] = {woven_fused_1, woven_fused_2, woven_fused_3, woven_fused_4, woven_fused_5, woven_fused_6, woven_fused_7, woven_fused_8},
       [HK_POINT_PLANES * 2] = POINT_ALL(planes_), [HK_POINT_PLANES * 2 + 1] = POINT_ALL(planes_fused_),
-      [HK_POINT_SQUARES * 2] = {squares_1, squares_2, squares_3, squares_4}};
+      [HK_POINT_SQUARES * 2] = {squares_1, squares_2, squares_3, squares_4},
+      [HK_POINT_ROUNDS * 2] = {rounds_1, rounds_2, rounds_3, rounds_4, rounds_5, rounds_6, rounds_7, rounds_8},
+      [HK_POINT_ROUNDS * 2 + 1] = {rounds_fused_1, rounds_fused_2, rounds_fused_3, rounds_fused_4, rounds_fused_5, rounds_fused_6, rounds_fused_7, rounds_fused_8}};
   const hk_point_args *a = args;
   table[a->shape->way * 2 + a->shape->fused][a->shape->inputs - 1](a);
 }
