@@ -90,6 +90,7 @@ static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *wh
     return refuse(why, "a knob is out of range");
   if (p->way == HK_STRIP_BY_PLANE && p->band < g->out[1]) return refuse(why, "cut=1 has one band");
   p->bands = hk_ceil_div(g->out[1], p->band);
+  p->pieces = p->way == HK_STRIP_BY_ROWS ? hk_ceil_div(p->parts, g->n * g->out[0] * p->bands) : 1;
   return true;
 }
 
@@ -156,7 +157,8 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   if (t->threads > 1 && blocks < 4 * t->threads) {
     const int64_t want = hk_ceil_div(4 * t->threads, d->knob[HK_STRIP_SHARDS]);
     d->knob[HK_STRIP_BAND] = hk_max64(1, hk_min64(d->knob[HK_STRIP_BAND], g->n * g->out[0] * g->out[1] / want));
-    d->knob[HK_STRIP_PARTS] = hk_min64(want, g->n * g->out[0] * hk_ceil_div(g->out[1], d->knob[HK_STRIP_BAND]));
+    const int64_t bands = g->n * g->out[0] * hk_ceil_div(g->out[1], d->knob[HK_STRIP_BAND]);
+    d->knob[HK_STRIP_PARTS] = hk_min64(want, bands * hk_max64(1, g->out[2] / 64));
   }
   const int64_t planes = g->n * g->out[0];
   plane.knob[HK_STRIP_CUT] = HK_STRIP_BY_PLANE;

@@ -47,6 +47,7 @@ typedef struct hk_strip_range {
 typedef struct hk_strip {
   int64_t vw, vectors, part_count, blocks, f_group; /* blocks: parts of all groups, or so many groups together */
   int64_t way, band, bands, together, shards, parts; /* rows of a band; bands of an output plane; groups that go tile by tile */
+  int64_t pieces;                                   /* of a row, where there are more parts than rows */
   hk_dw_fuse fuse;
   int32_t cuts;
   hk_strip_cut cut[2];

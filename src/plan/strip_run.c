@@ -6,6 +6,7 @@ typedef struct job {
   const hk_plan *plan;
   const hk_call *call;
   const hk_strip *p;
+  int64_t piece;   /* of a row */
   hk_strip_args a; /* what all calls share */
 } job;
 
@@ -41,31 +42,35 @@ static const hk_strip_tap *choose_taps(int64_t high, const hk_strip_span *s, hk_
   return room;
 }
 
-/* One output row or plane of a part; x at the first tap of its first output, y and c at the part's channels. */
+/* One output row, or the job's piece of it, or one plane of a part; x at the first tap of its first output, y and c at the part's
+ * channels. */
 static void run_spans(job *j, const hk_strip_cut *cut, hk_strip_range planes, hk_strip_range rows, const float *x, float *y, const float *c) {
   const hk_geom *g = &j->plan->task.geom;
   const int64_t high = j->p->way == HK_STRIP_BY_ROWS ? g->win[1] : 1;
   hk_strip_args *a = &j->a;
   hk_strip_tap room[HK_STRIP_TAPS];
   for (const hk_strip_span *s = cut->span; s < cut->span + cut->count; s++) {
+    const int64_t x_tile = s->pixels * g->stride[2] * g->x.at[2], y_tile = s->pixels * g->y.at[2], c_tile = s->pixels * j->plan->task.epi.c.at[2];
+    int64_t first, last;
+    hk_piece(s->tiles, j->piece, j->p->pieces, &first, &last);
+    if (first == last) continue;
     a->taps = choose_taps(high, s, planes, rows, room, &a->tap_count);
-    a->x = x + s->x;
-    a->y = y + s->y;
-    if (c) a->c = c + s->c;
+    a->x = x + s->x + first * x_tile;
+    a->y = y + s->y + first * y_tile;
+    if (c) a->c = c + s->c + first * c_tile;
     a->x_at = s->x_at;
     a->y_at = s->y_at;
     a->c_at = s->c_at;
     a->x_step = s->x_step;
     a->pixels = s->pixels;
-    const int64_t x_tile = s->pixels * g->stride[2] * g->x.at[2], y_tile = s->pixels * g->y.at[2], c_tile = s->pixels * j->plan->task.epi.c.at[2];
     if (j->p->together > 1) {
-      for (int64_t tile = 0; tile < s->tiles; tile++, a->x += x_tile, a->y += y_tile) {
+      for (; first < last; first++, a->x += x_tile, a->y += y_tile) {
         j->plan->decision.kernel->fn(a);
         if (c) a->c += c_tile;
       }
       continue;
     }
-    a->tiles = s->tiles;
+    a->tiles = last - first;
     a->x_next = x_tile;
     a->y_next = y_tile;
     a->c_next = c_tile;
@@ -108,14 +113,15 @@ static void body(void *context, int64_t i) {
   const hk_strip *p = h->plan->own;
   int64_t from, to, item, last;
   hk_piece(p->blocks, i / p->parts, p->shards, &from, &to);
-  hk_piece(g->n * g->out[0] * p->bands, i % p->parts, p->parts, &item, &last);
+  hk_piece(g->n * g->out[0] * p->bands * p->pieces, i % p->parts, p->parts, &item, &last);
   job j;
   j.plan = h->plan;
   j.call = h->call;
   j.p = p;
   share_args(&j);
   for (; item < last; item++) {
-    const int64_t plane = item / p->bands, row = (item - plane * p->bands) * p->band, n = plane / g->out[0];
+    const int64_t band = item / p->pieces, plane = band / p->bands, row = (band - plane * p->bands) * p->band, n = plane / g->out[0];
+    j.piece = item - band * p->pieces;
     for (int64_t block = from; block < to; block++)
       run_block(&j, block, n, plane - n * g->out[0], row, hk_min64(row + p->band, g->out[1]));
   }
