@@ -353,7 +353,8 @@ typedef struct hk_strip_args {
   hk_dw_fuse fuse;
 } hk_strip_args;
 
-/* dwm: `rows` output rows of `columns` columns of each of `blocks` blocks of lanes, by windows of 3 x 3; f [block][9][VW].
+/* dwm: `rows` output rows of `columns` columns of each of `blocks` blocks of lanes, by windows of 3 x 3, or
+ * where MR is over 12 (16 registers) 5 x 5 and 7 x 7; f [block][tap][VW].
  * Rows of x count from the first that the first output row sees; only row_first..row_last-1 of them, and columns
  * col_first..col_last-1 of the strip's window, lie inside x and are read. All blocks are whole but the last. At most MR columns. */
 typedef struct hk_dwm_args {
@@ -361,7 +362,7 @@ typedef struct hk_dwm_args {
   float *y;
   int64_t blocks, rows, row_first, row_last;
   int64_t x_row, x_col, y_row, y_col, c_row, c_col;
-  int32_t stride, columns, col_first, col_last, last_lanes;
+  int32_t window, stride, columns, col_first, col_last, last_lanes;
   int32_t scale_one; /* scale is one value */
   hk_dw_fuse fuse;
 } hk_dwm_args;

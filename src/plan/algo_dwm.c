@@ -1,4 +1,4 @@
-/* Depthwise convolution by windows of 3 x 3, stride 1 or 2 in both dimensions, lanes over channels (channels-last), that
+/* Depthwise convolution by windows of 3 x 3, with AVX2 also 5 x 5 and 7 x 7, stride 1 or 2 in both dimensions, lanes over channels (channels-last), that
  * marches down strips of columns with its sums in registers; see ../cpu/tmpl/dwm.tmpl.h. With dilation d every d-th row (column) of
  * y sees every d-th of x: each such phase is a problem without dilation. f32 data, epilogues that kernels fuse, weights at
  * creation, no workspace. Refuses dilation with a stride, multipliers, other windows, gates and state: dwc takes them. */
@@ -8,7 +8,7 @@
 #include "plan/dw.h"
 
 #define CYCLES 3e9 /* of the cost model */
-#define SIDE 3
+#define SIDE 3 /* of the window; 5 and 7 too where kernels go by pairs of rows */
 
 enum { COLUMNS, ROWS, SHARDS, PARTS };
 
@@ -24,13 +24,14 @@ static bool row_wise(const hk_kernel *k) { return k->mr > 12; }
 
 static bool flat(const hk_strides *s, int64_t groups) { return s->group == 1 || groups == 1; }
 
-static bool supported(const hk_task *t, char *why) {
+static bool supported(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
   const char *no = NULL;
   if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "needs f32 x and f";
   else if (g->c != 1 || g->k != 1 || g->batch_grouped) no = "is for one input and one output channel a group";
-  else if (g->win[0] != 1 || g->win[1] != SIDE || g->win[2] != SIDE) no = "the window is not 3 x 3";
+  else if (g->win[0] != 1 || g->win[1] != g->win[2] || (g->win[2] != SIDE && g->win[2] != 5 && g->win[2] != 7)) no = "the window is not 3 x 3, 5 x 5 or 7 x 7";
+  else if (g->win[2] != SIDE && !row_wise(k)) no = "this kernel's window is 3 x 3";
   else if (g->stride[1] != g->stride[2] || g->stride[1] > 2) no = "the stride is not 1 or 2";
   else if (g->stride[1] != 1 && (g->dil[1] != 1 || g->dil[2] != 1)) no = "there is dilation and a stride";
   else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is input dilation";
@@ -69,12 +70,12 @@ static int64_t marches(const hk_geom *g, const dwm *m) {
 /* The part of the products along an axis whose x lies inside; kernels skip the others. */
 static double inside(const hk_geom *g, int axis) {
   int64_t n = 0;
-  for (int64_t t = 0; t < SIDE; t++) {
+  for (int64_t t = 0; t < g->win[axis]; t++) {
     const int64_t at = g->lo[axis] - t * g->dil[axis], s = g->stride[axis]; /* output q sees x[q*s - at] */
     const int64_t first = at > 0 ? hk_ceil_div(at, s) : 0, past = hk_min64(g->out[axis], at + g->in[axis] > 0 ? hk_ceil_div(at + g->in[axis], s) : 0);
     n += hk_max64(0, past - first);
   }
-  return (double)n / (double)(SIDE * g->out[axis]);
+  return (double)n / (double)(g->win[axis] * g->out[axis]);
 }
 
 /* Products and what a strip costs to begin; the constants as measured on Zen 4. */
@@ -82,13 +83,17 @@ static double predict(const hk_task *t, const hk_decision *d, const dwm *m) {
   const hk_geom *g = &t->geom;
   const double product = 2.0 * (double)m->vw / (hk_cost_peak(d->kernel->isa) / CYCLES), stride = (double)g->stride[1];
   const int64_t in = hk_ceil_div(g->in[1], g->dil[1]);
-  const double marched = (double)hk_min64(m->rows * g->stride[1] + SIDE - g->stride[1], in) / (double)m->rows / stride;
+  const double marched = (double)hk_min64(m->rows * g->stride[1] + g->win[1] - g->stride[1], in) / (double)m->rows / stride;
   const bool half = row_wise(d->kernel); /* of the registers: fewer sums at a time, more loads */
-  const double begins = half ? 15.0 : 35.0;
-  const double few = half && m->columns < 3 ? 1.5 : g->stride[1] == 2 && (half || m->columns < 3) ? 1.3 : half ? 1.15 : 1.0;
-  const double one = product * (few * SIDE * SIDE * (half ? inside(g, 1) : marched) * inside(g, 2) + 0.5 * stride) + 0.2;
-  const int64_t blocks = m->blocks + (half && g->groups % m->vw ? 2 : 0); /* masks take three times as long */
-  const double cycles = (double)(marches(g, m) * blocks) * ((double)(m->rows * m->columns) * one + begins + 1.5 * (double)m->rows);
+  const double begins = half ? 4.0 + 40.0 / (double)m->blocks : 35.0;
+  const double few = half && (m->columns < 3 || m->rows < 2) ? 1.5 : g->stride[1] == 2 && (half || m->columns < 3) ? 1.3 : half ? 1.15 : 1.0;
+  /* Wider windows ask for each column whether it lies inside; with twice the registers dwc is better than its estimate, but for dilation. */
+  const bool wide = g->win[2] != SIDE;
+  const double other = wide && t->isa > d->kernel->isa && g->dil[1] * g->dil[2] == 1 ? 1.7 : 1.0;
+  const double taps = (double)(g->win[1] * g->win[2]) * (half ? inside(g, 1) : marched) * (wide ? 1.0 : inside(g, 2));
+  const double one = product * (few * other * taps + 0.5 * stride) + 0.2;
+  const double blocks = (double)m->blocks + (half && g->groups % m->vw ? 1.0 : 0.0); /* masks take longer */
+  const double cycles = (double)marches(g, m) * blocks * ((double)(m->rows * m->columns) * one + begins + 1.5 * (double)m->rows);
   return 4e-8 + hk_cost_spread(0.85 * cycles / CYCLES + 0.25 * hk_cost_move(g->bytes, g->bytes), m->shards * m->parts, t->threads);
 }
 
@@ -105,13 +110,13 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
 
 /* Most columns of a strip. Row-wise all of them, so that x is read as it lies, while the rows of a pair stay in a part of L2. */
 static int64_t widest(const hk_geom *g, const hk_kernel *k) {
-  const int64_t column = (g->stride[1] + SIDE) * g->stride[2] * g->groups * (int64_t)sizeof(float);
+  const int64_t column = (g->stride[1] + g->win[1]) * g->stride[2] * g->groups * (int64_t)sizeof(float);
   return row_wise(k) ? hk_max64(16, hk_min64(k->mr, hk_cost_l2() / 4 / column)) : k->mr;
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
-  if (!supported(t, why)) return false;
+  if (!supported(t, d->kernel, why)) return false;
   const int64_t blocks = hk_ceil_div(g->groups, d->kernel->nr), most = widest(g, d->kernel);
   const int64_t rows = phase_out(g, 1), columns = phase_out(g, 2);
   d->knob[COLUMNS] = hk_ceil_div(columns, hk_ceil_div(columns, most));
@@ -125,7 +130,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   return finish(t, d, why);
 }
 
-static bool check(const hk_task *t, hk_decision *d, char *why) { return supported(t, why) && finish(t, d, why); }
+static bool check(const hk_task *t, hk_decision *d, char *why) { return supported(t, d->kernel, why) && finish(t, d, why); }
 
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
   char why[HK_REASON];
@@ -140,13 +145,13 @@ static hk_status build(hk_plan *plan) {
   dwm *m = plan->own = hk_alloc(sizeof *m);
   if (!m) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!layout(&plan->task, &plan->decision, m)) return hk_fail(HK_UNSUPPORTED, "dwm: a knob is out of range");
-  const size_t bytes = (size_t)(m->blocks * SIDE * SIDE * m->vw) * sizeof(float);
+  const size_t bytes = (size_t)(m->blocks * g->win[1] * g->win[2] * m->vw) * sizeof(float);
   if (hk_plan_shares(plan)) return w->f_bytes == bytes ? HK_OK : hk_fail(HK_UNSUPPORTED, "the packed weights have other blocks");
   w->f_bytes = bytes;
   float *to = w->f = hk_alloc(bytes);
   if (!to) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", bytes);
   for (int64_t b = 0; b < m->blocks; b++)
-    for (int64_t t = 0; t < SIDE * SIDE; t++)
+    for (int64_t t = 0; t < g->win[1] * g->win[2]; t++)
       for (int64_t k = b * m->vw; k < (b + 1) * m->vw; k++)
         *to++ = k < g->groups ? ((const float *)plan->raw_f)[k * g->f.group + hk_dw_tap(g, t)] : 0.0f;
   return HK_OK;
@@ -177,7 +182,7 @@ static void march(const hk_shared *h, hk_dwm_args *a, int64_t plane, int64_t pha
   const int64_t row = p * g->stride[1] + r.at, col = q * g->stride[2] + s.at;
   a->columns = (int32_t)hk_min64(m->columns, s.out - q);
   a->rows = hk_min64(m->rows, r.out - p);
-  const int64_t span = (a->columns - 1) * g->stride[2] + SIDE;
+  const int64_t span = (a->columns - 1) * g->stride[2] + g->win[2];
   a->row_first = -row;
   a->row_last = r.in - row;
   a->col_first = (int32_t)hk_max64(0, hk_min64(span, -col));
@@ -202,12 +207,12 @@ static void body(void *context, int64_t i) {
   hk_piece(marches(g, m), i % m->parts, m->parts, &item, &last);
   if (from == to) return;
   const int64_t channel = from * m->vw;
-  hk_dwm_args a = {.f = (const float *)h->plan->packed->f + channel * SIDE * SIDE, .blocks = to - from,
+  hk_dwm_args a = {.f = (const float *)h->plan->packed->f + channel * g->win[1] * g->win[2], .blocks = to - from,
                    .last_lanes = (int32_t)(to == m->blocks ? g->groups - (to - 1) * m->vw : m->vw),
                    .x_row = g->dil[1] * g->x.at[1], .x_col = g->dil[2] * g->x.at[2],
                    .y_row = g->dil[1] * g->y.at[1], .y_col = g->dil[2] * g->y.at[2],
                    .c_row = g->dil[1] * h->plan->task.epi.c.at[1], .c_col = g->dil[2] * h->plan->task.epi.c.at[2],
-                   .stride = (int32_t)g->stride[1], .scale_one = e->scale == 1, .fuse = m->fuse};
+                   .window = (int32_t)g->win[2], .stride = (int32_t)g->stride[1], .scale_one = e->scale == 1, .fuse = m->fuse};
   if (e->scale) a.scale = (const float *)h->call->scale + (e->scale == 2 ? channel : 0);
   if (e->bias) a.bias = (const float *)h->call->bias + channel;
   for (; item < last; item++) {

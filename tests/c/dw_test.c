@@ -60,14 +60,14 @@ static bool make_row(uint64_t *seed, hk_problem *p) {
   return hk_problem_conv(p, &d) == HK_OK && hk_problem_dense(p, d.layout) == HK_OK && hk_problem_check(p) == HK_OK;
 }
 
-/* Depthwise 3 x 3, channels-last: every remainder of rows and columns by tiles, padding on any side, dilation, whole and cut
+/* Depthwise 3 x 3, 5 x 5 and 7 x 7, channels-last: every remainder of rows and columns by tiles, padding on any side, dilation, whole and cut
  * vectors. */
 static bool make_square(uint64_t *seed, hk_problem *p) {
   hk_conv_desc d = {.size = sizeof d, .rank = 2, .layout = HK_CHANNELS_LAST, .n = pick(seed, 1, 2)};
   d.groups = d.c = d.k = pick(seed, 0, 1) ? 8 * pick(seed, 1, 17) : pick(seed, 1, 90);
-  const int64_t stride = pick(seed, 1, 2), most = pick(seed, 0, 3) ? 1 : 7;
+  const int64_t stride = pick(seed, 1, 2), window = pick(seed, 0, 1) ? 3 : 3 + 2 * pick(seed, 1, 2), most = pick(seed, 0, 3) ? window / 2 : 7;
   for (int i = 0; i < 2; i++) {
-    d.window[i] = 3;
+    d.window[i] = window;
     d.stride[i] = stride;
     d.dilation[i] = stride == 1 && !pick(seed, 0, 3) ? pick(seed, 1, 5) : 1;
     d.in[i] = pick(seed, 1, pick(seed, 0, 3) ? 12 : 40);

@@ -165,16 +165,15 @@ static void pair_blocks(const hk_dwm_args *a, int64_t from, int64_t to) {
 /* Blocks that go down a strip together: those whose rows of x stay in L1, but all where these would be few: then x comes from L2
  * twice, and one pixel right behind another (Zen 4, 192 channels of 28 columns: 5.5 cycles a vector, 6.0 by groups of 8). */
 HK_INLINE int64_t pair_group(const hk_dwm_args *a) {
-  const int64_t pixels = (a->stride + DWM_WINDOW) * ((a->columns - 1) * a->stride + DWM_WINDOW);
+  const int64_t pixels = (a->stride + a->window) * ((a->columns - 1) * a->stride + a->window);
   const int64_t fit = PAIR_L1 / (pixels * HK_VW * (int64_t)sizeof(float)) / PAIR_LINES * PAIR_LINES;
   return fit < 2 * PAIR_LINES ? a->blocks : fit;
 }
 
 void HK_NAME(const void *args) {
   const hk_dwm_args *a = args;
-  const bool near = a->col_first <= 1 && a->col_last >= (a->columns - 1) * a->stride + DWM_WINDOW - 1;
+  const bool near = a->window == DWM_WINDOW && a->col_first <= 1 && a->col_last >= (a->columns - 1) * a->stride + DWM_WINDOW - 1;
   const int64_t whole = !near ? 0 : a->last_lanes == HK_VW ? a->blocks : a->blocks - 1, group = pair_group(a);
   for (int64_t from = 0; from < whole; from += group) pair_blocks(a, from, from + group < whole ? from + group : whole);
-  if (a->stride == 1) row_some(1, a, whole);
-  else row_some(2, a, whole);
+  wide_blocks(a, whole, group);
 }

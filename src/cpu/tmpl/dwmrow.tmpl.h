@@ -1,4 +1,4 @@
-/* dwm with 16 registers, an output row by itself: odd ones, rows in wide padding, and blocks with part of the lanes. A sum takes
+/* dwm with 16 registers, an output row by itself: odd ones, and rows beside wide padding. A sum takes
  * nine products one after another, four cycles each, and the processor hardly looks beyond the sums at hand: so a tile has
  * twelve of them, of several blocks where it has few columns. Registers: twelve sums, 3 weights, one input. Included by
  * dwm.tmpl.h. */
@@ -61,21 +61,6 @@ HK_INLINE void row_add(const int columns, const int stride, const hk_dwm_args *a
   if (has_last) row_product(row_third(f), v_load(x + (last == 3 ? col3 : (last ? last : 4) * col)), &acc[columns - 1]);
 }
 
-/* As row_add, with any columns outside x and part of the lanes. */
-HK_INLINE void row_add_some(const int columns, const int stride, const hk_dwm_args *a, const dwm_part *b, const float *x,
-                            const float *f, v_f32 *acc) {
-  const v_mask mask = v_tail(b->lanes);
-  HK_UNROLL for (int m = 0; m < (columns - 1) * stride + DWM_WINDOW; m++, x += a->x_col) {
-    HK_OPAQUE(x);
-    if (m < b->first || m >= b->last) continue;
-    const v_f32 v = v_load_m(x, mask);
-    HK_UNROLL for (int t = 0; t < DWM_WINDOW; t++) {
-      const int j = (m - t) / stride;
-      if (m >= t && (m - t) % stride == 0 && j < columns) acc[j] = v_fma(v, v_load(f + t * HK_VW), acc[j]);
-    }
-  }
-}
-
 HK_INLINE void row_fuse(const int columns, const hk_dwm_args *a, const dwm_part *b, const float *c, v_f32 *acc) {
   const v_mask m = v_tail(b->lanes);
   const v_f32 one = v_set1(1.0f);
@@ -88,9 +73,8 @@ HK_INLINE void row_fuse(const int columns, const hk_dwm_args *a, const dwm_part 
   }
 }
 
-/* An output row of `together` blocks; rows of x count as row_first does. near: row_add takes it. */
-HK_INLINE void row_tile(const int columns, const int stride, const int together, const bool near, const hk_dwm_args *a,
-                        const dwm_part *b, int64_t p) {
+/* An output row of `together` blocks; rows of x count as row_first does. */
+HK_INLINE void row_tile(const int columns, const int stride, const int together, const hk_dwm_args *a, const dwm_part *b, int64_t p) {
   const int64_t row = p * stride;
   const bool has_first = b->first == 0, has_last = b->last == (columns - 1) * stride + DWM_WINDOW;
   const float *x = b->x + row * a->x_row, *f = b->f;
@@ -99,8 +83,7 @@ HK_INLINE void row_tile(const int columns, const int stride, const int together,
   ROW_LOOP for (int r = 0; r < DWM_WINDOW; r++, x += a->x_row, f += DWM_WINDOW * HK_VW) {
     if (!dwm_inside(a, row + r)) continue;
     HK_UNROLL for (int i = 0; i < together; i++) {
-      if (near) row_add(columns, stride, a, has_first, has_last, x + i * HK_VW, f + i * DWM_WINDOW * DWM_WINDOW * HK_VW, acc + i * columns);
-      else row_add_some(columns, stride, a, b, x, f, acc);
+      row_add(columns, stride, a, has_first, has_last, x + i * HK_VW, f + i * DWM_WINDOW * DWM_WINDOW * HK_VW, acc + i * columns);
     }
   }
   HK_UNROLL for (int i = 0; i < together; i++) {
@@ -113,8 +96,7 @@ HK_INLINE void row_tile(const int columns, const int stride, const int together,
         y += 4 * a->y_col;
         HK_OPAQUE(y);
       }
-      if (near) v_store(y + j % 4 * a->y_col, acc[i * columns + j]);
-      else v_store_n(y + j % 4 * a->y_col, acc[i * columns + j], b->lanes);
+      v_store(y + j % 4 * a->y_col, acc[i * columns + j]);
     }
   }
 }
@@ -128,7 +110,7 @@ HK_INLINE dwm_part row_part(const hk_dwm_args *a, const int stride, int32_t q, i
                     .c = a->c ? a->c + q * a->c_col + at : a->c,
                     .y = a->y + q * a->y_col + at,
                     .channel = at,
-                    .lanes = i == a->blocks - 1 ? a->last_lanes : HK_VW,
+                    .lanes = HK_VW,
                     .first = a->col_first > m ? a->col_first - m : 0,
                     .last = a->col_last - m < span ? a->col_last - m : span};
 }
@@ -137,11 +119,10 @@ HK_INLINE dwm_part row_part(const hk_dwm_args *a, const int stride, int32_t q, i
 HK_INLINE void row_blocks(const int columns, const int stride, const hk_dwm_args *a, int32_t q, int64_t from, int64_t to, int64_t p) {
   const int together = ROW_SUMS / columns < 4 ? ROW_SUMS / columns : 4;
   dwm_part b = row_part(a, stride, q, from, columns);
-  b.lanes = HK_VW;
   for (int n; from < to; from += n) {
     n = from + together <= to ? together : 1;
-    if (n == together) row_tile(columns, stride, together, true, a, &b, p);
-    else row_tile(columns, stride, 1, true, a, &b, p);
+    if (n == together) row_tile(columns, stride, together, a, &b, p);
+    else row_tile(columns, stride, 1, a, &b, p);
     b.x += n * HK_VW;
     b.y += n * HK_VW;
     b.f += n * DWM_WINDOW * DWM_WINDOW * HK_VW;
@@ -178,19 +159,5 @@ HK_INLINE void row_strip(const hk_dwm_args *a, int64_t p, int64_t from, int64_t 
     n = row_columns(a->columns - q);
     if (a->stride == 1) row_near_1(a, n, q, from, to, p);
     else row_near_2(a, n, q, from, to, p);
-  }
-}
-
-/* The blocks of a strip from one on, with part of the lanes or any padding. */
-HK_INLINE void row_some(const int stride, const hk_dwm_args *a, int64_t from) {
-  for (; from < a->blocks; from++) {
-    for (int64_t p = 0; p < a->rows; p++) {
-      for (int32_t q = 0, n; q < a->columns; q += n) {
-        n = a->columns - q < 4 ? 1 : 4;
-        const dwm_part b = row_part(a, stride, q, from, n);
-        if (n == 4) row_tile(4, stride, 1, false, a, &b, p);
-        else row_tile(1, stride, 1, false, a, &b, p);
-      }
-    }
   }
 }
