@@ -241,7 +241,7 @@ typedef enum hk_isa {
 typedef enum hk_rigor { HK_ESTIMATE = 0, HK_MEASURE = 1, HK_PATIENT = 2 } hk_rigor;
 typedef enum hk_denormals { HK_DENORMALS_KEEP = 0, HK_DENORMALS_FLUSH = 1 } hk_denormals;
 /* Math modes that may be used besides strict arithmetic; bits. */
-enum { HK_MATH_STRICT = 0, HK_MATH_FAST_ALGORITHMS = 1 /* Winograd, FFT */, HK_MATH_TF32 = 2, HK_MATH_SPLIT_F32 = 4 };
+enum { HK_MATH_STRICT = 0, HK_MATH_FAST_ALGORITHMS = 1 /* Winograd, FFT, Karatsuba */, HK_MATH_TF32 = 2, HK_MATH_SPLIT_F32 = 4 };
 
 /* Runs body(context, i) for every i in 0..count-1, each once, and returns when all are done. */
 typedef void (*hk_parallel_for)(void *pool, int64_t count, void (*body)(void *context, int64_t i), void *context);

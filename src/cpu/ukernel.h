@@ -30,6 +30,7 @@ typedef enum hk_family {
   HK_FAMILY_FFT = 22,    /* long windows by transforms, lanes are channels */
   HK_FAMILY_POINT = 23,  /* windows of one tap, few channels a group */
   HK_FAMILY_STRIP = 24,  /* neighbouring pixels x output channels of a group, lanes are channels */
+  HK_FAMILY_KARATSUBA = 25, /* windows of dozens of taps along a row by nine products of sixteen, lanes are channels */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -419,6 +420,19 @@ typedef struct hk_fft_args {
   int64_t points, first, last, x_step, y_step, c_step;
   hk_dw_fuse fuse;
 } hk_fft_args;
+
+/* karatsuba: y[q] = the sum over taps s of x[q + s] * w[s] for q < outputs, one block of lanes, columns of x and y x_step and y_step
+ * apart; only columns first..last-1 of x exist, the others count as zero. f [plane][four][VW]: for taps 4*i + 0..3 = a b c d the
+ * planes are a, a+b, b, a+c, a+b+c+d, b+d, c, c+d, d. planes: room for 9 * entries vectors, entries = fours - 1 + the quads of
+ * outputs, in whole tiles of MR. */
+typedef struct hk_karatsuba_args {
+  const float *x, *f, *c, *scale, *bias;
+  float *y, *planes;
+  int64_t x_step, y_step, c_step;
+  int64_t first, last, outputs, fours, entries;
+  int32_t lanes, scale_one;
+  hk_dw_fuse fuse;
+} hk_karatsuba_args;
 
 /* stage: x[row*x_row + i*x_step], i < cols, goes to column lead + i*spread of a buffer row whose columns are dealt to
  * `phases` runs of `pitch` floats: column j lies at (j % phases)*pitch + j / phases. Rows lie `row` floats apart. The

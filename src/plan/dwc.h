@@ -33,6 +33,8 @@ typedef struct hk_dwc {
   int64_t x_lanes, y_lanes, inputs;   /* lanes of a whole block; inputs a group, 0 for depthwise */
   int32_t back;                       /* lanes by which the last block is moved back to be whole; 0: it is, or may not be moved */
   int64_t units, tiles;               /* of one output row; the last unit may be short */
+  int64_t rows;                       /* of an image whose tiles follow each other in one call: 1, or all of them */
+  int64_t items;                      /* of all images: tiles of `rows` rows */
   int64_t shards, parts;
   int64_t run_count, chains;          /* chains: runs of a pass over y, so that the rows they read stay near */
   int64_t stretch, cols_staged, wide; /* STAGED: tiles copied together, the pixels they read of a window row, and blocks of a pixel */

@@ -153,7 +153,7 @@ static void run_pass(job *j, const spot *s, int64_t tile, int64_t last) {
   hk_dwc_args *a = &j->a;
   const int64_t out_units = p->unit == 1 ? g->out[2] : g->out[2] / p->unit; /* with all their pixels */
   const bool one = g->win[0] == 1 && g->win[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 && g->in[1] > 0;
-  const hk_dw_run *runs = (one && g->out[0] == 1 && g->out[1] == 1) || row_runs(j, s, row) ? p->runs + j->run : row;
+  const hk_dw_run *runs = (one && g->out[0] == 1 && g->out[1] == p->rows) || row_runs(j, s, row) ? p->runs + j->run : row;
   static const float nothing; /* an empty x has no address to count from, and no run reads it */
   const float *x = (j->call->x ? (const float *)(const void *)j->call->x : &nothing) + s->x + (j->from >> p->share) * p->block_groups * g->c;
   for (int64_t count = 1; tile < last; tile += count) {
@@ -164,10 +164,10 @@ static void run_pass(job *j, const spot *s, int64_t tile, int64_t last) {
     a->x = x + q * g->stride[2] * g->x.at[2];
     const int64_t left = g->out[2] - q, whole = p->unit > 1 ? hk_min64(units, left / p->unit) : units;
     a->pixels = (int32_t)whole;
-    /* whole tiles inside x are one call */
-    const int64_t alike = inside && p->fused ? hk_min64(p->inner_last, out_units) / p->tile : 0;
+    /* whole tiles inside x are one call, or this tile of all rows is */
+    const int64_t alike = inside && p->fused && p->rows == 1 ? hk_min64(p->inner_last, out_units) / p->tile : 0;
     count = hk_max64(1, hk_min64(last, alike) - tile);
-    a->tiles = count;
+    a->tiles = p->rows > 1 ? p->rows : count;
     a->chain = inside && runs == p->runs && a->run_count == p->run_count ? p->chain : 0;
     if (whole) emit(j, s, q, whole * p->unit, j->from);
     if (whole == units) continue;
@@ -260,13 +260,14 @@ static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
 static void run_items(job *j, int64_t item, int64_t last) {
   const hk_dwc *p = j->p;
   const hk_geom *g = j->g;
+  const int64_t rows = g->out[1] / p->rows;
   int64_t n = 0, z = 0, row = 0, tile = item;
   if (item >= p->tiles) {
     row = item / p->tiles;
     tile = item % p->tiles;
-    n = row / g->out[1] / g->out[0];
-    z = row / g->out[1] % g->out[0];
-    row %= g->out[1];
+    n = row / rows / g->out[0];
+    z = row / rows % g->out[0];
+    row %= rows;
   }
   while (item < last) {
     const int64_t end = hk_min64(p->tiles, tile + last - item);
@@ -275,7 +276,7 @@ static void run_items(job *j, int64_t item, int64_t last) {
     else run_row(j, &s, tile, end);
     item += end - tile;
     tile = 0;
-    if (++row < g->out[1]) continue;
+    if (++row < rows) continue;
     row = 0;
     if (++z < g->out[0]) continue;
     z = 0;
@@ -310,9 +311,9 @@ static void share_args(job *j) {
   a->x_step = p->source == HK_DWC_STAGED ? p->vw * p->wide * g->stride[2] : p->unit * g->stride[2] * g->x.at[2];
   a->y_step = p->unit * g->y.at[2];
   a->c_step = p->unit * j->plan->task.epi.c.at[2];
-  a->x_next = p->tile * a->x_step;
-  a->y_next = p->tile * a->y_step;
-  a->c_next = p->tile * a->c_step;
+  a->x_next = p->rows > 1 ? g->stride[1] * g->x.at[1] : p->tile * a->x_step;
+  a->y_next = p->rows > 1 ? g->y.at[1] : p->tile * a->y_step;
+  a->c_next = p->rows > 1 ? j->plan->task.epi.c.at[1] : p->tile * a->c_step;
   a->x_block = p->block_groups * g->c;
   a->y_block = p->y_block;
   a->x_shift = (int32_t)p->share;
@@ -335,7 +336,7 @@ static void body(void *context, int64_t i) {
   hk_piece(p->blocks >> p->share, i / p->parts, p->shards, &from, &to);
   from <<= p->share;
   to <<= p->share;
-  hk_piece(g->n * g->out[0] * g->out[1] * p->tiles, i % p->parts, p->parts, &item, &last);
+  hk_piece(p->items, i % p->parts, p->parts, &item, &last);
   if (from == to || item == last) return;
   job j;
   j.plan = h->plan;

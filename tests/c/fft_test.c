@@ -1,7 +1,7 @@
-/* Long windows by transforms against exact sums: the error of every output stays under the stated factor * gk * eps * sum
+/* Long windows by transforms, and shorter ones by nine products of sixteen, against exact sums: the error of every output stays under the stated factor * gk * eps * sum
  * |x||f|, and the norm of the errors under 4 * eps * sqrt(gk) of the result's, on normal-looking data, for every kernel the
  * host has, every length of transform from the shortest possible on, both layouts, padding, dilation, epilogues, two
- * threads. Refused without the math option. */
+ * threads; the nine products bit for bit where all sums are small integers. Refused without the math option. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,9 @@ static const shape shapes[] = {
     {1, 37, 300, 50, 0, 0, 1, HK_CHANNELS_LAST},   {2, 17, 211, 33, 32, 0, 1, HK_CHANNELS_LAST},
     {1, 5, 400, 9, 4, 4, 3, HK_CHANNELS_LAST},     {1, 19, 60, 13, 70, 80, 7, HK_CHANNELS_LAST},
     {2, 37, 300, 50, 25, 24, 1, HK_CHANNELS_FIRST}, {1, 8, 1000, 600, 0, 0, 1, HK_CHANNELS_FIRST},
-    {1, 3, 40, 40, 0, 0, 1, HK_CHANNELS_FIRST},    {1, 16, 4096, 128, 127, 0, 1, HK_CHANNELS_LAST}};
+    {1, 3, 40, 40, 0, 0, 1, HK_CHANNELS_FIRST},    {1, 16, 4096, 128, 127, 0, 1, HK_CHANNELS_LAST},
+    {2, 33, 9, 8, 0, 0, 1, HK_CHANNELS_LAST},      {1, 24, 500, 31, 15, 15, 1, HK_CHANNELS_LAST},
+    {1, 20, 30, 21, 40, 50, 1, HK_CHANNELS_LAST},  {2, 16, 190, 34, 0, 33, 1, HK_CHANNELS_LAST}};
 
 typedef struct tensors {
   float *x, *f, *y, *bias;
@@ -104,11 +106,45 @@ static void run(const shape *d, tensors *t, const char *decision, int threads) {
   hk_plan_destroy(plan);
 }
 
+static bool by_nine(const shape *d) { return d->layout == HK_CHANNELS_LAST && d->dilation == 1 && d->s >= 8 && d->s <= 128; }
+
+/* karatsuba adds and subtracts only: with small integers nothing is rounded. */
+static void run_integers(const shape *d, tensors *t, const char *decision) {
+  hk_plan *plan = NULL;
+  uint64_t seed = 5;
+  double miss;
+  tensors whole = *t;
+  whole.x = malloc((size_t)(d->n * d->c * d->w) * 4);
+  whole.f = malloc((size_t)(d->c * d->s) * 4);
+  for (int64_t i = 0; i < d->n * d->c * d->w; i++) whole.x[i] = (float)hk_test_integer(&seed, 20);
+  for (int64_t i = 0; i < d->c * d->s; i++) whole.f[i] = (float)hk_test_integer(&seed, 20);
+  CHECK_STATUS(HK_OK, "", plan_make(&plan, d, &whole, decision, HK_MATH_FAST_ALGORITHMS, 1));
+  const hk_args a = {.size = sizeof a, .x = whole.x, .y = whole.y};
+  if (plan) CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));
+  const double worst = judge(d, &whole, &miss);
+  CHECK(worst == 0, "%s: not exact on integers, %g", decision, worst);
+  free(whole.x);
+  free(whole.f);
+  hk_plan_destroy(plan);
+}
+
+static void run_nine(const shape *d, tensors *t, const char *kernel) {
+  char decision[128];
+  for (int threads = 1; threads <= 2; threads++) {
+    snprintf(decision, sizeof decision, "karatsuba kernel=%s parts=%d", kernel, 2 * threads - 1);
+    run(d, t, decision, threads);
+  }
+  run_integers(d, t, decision);
+  hk_plan *plan = NULL;
+  CHECK(plan_make(&plan, d, t, decision, HK_MATH_STRICT, 1) && strstr(hk_last_error(), "math option"), "%s", hk_last_error());
+}
+
 int main(void) {
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     const shape *d = &shapes[i];
     tensors t = tensors_make(d);
     for (int32_t k = 0; k < hk_kernel_count; k++) {
+      if (hk_kernels[k].family == HK_FAMILY_KARATSUBA && hk_cpu_has(hk_kernels[k].isa) && by_nine(d)) run_nine(d, &t, hk_kernels[k].name);
       if (hk_kernels[k].family != HK_FAMILY_FFT || !hk_cpu_has(hk_kernels[k].isa)) continue;
       char decision[128];
       for (int points = 16; points <= 4096; points *= 2) {
