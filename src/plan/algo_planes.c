@@ -101,6 +101,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const bool kept = flat && t->isa == HK_ISA_AVX2 && g->c * d->kernel->nr * (int64_t)sizeof(float) <= hk_cost_l1();
   const double share = flat && lanes == 16 ? 0.97 : kept ? 0.96 : 0.94;
   double cycles = vectors * rows * (double)(g->k * lanes) * 2.0 / (share * peak);
+  if (flat && g->k <= 2) cycles *= 1.6; /* few sums wait for each other (4 groups of 32 and 64 channels to one and two, 14 x 14, 7 x 7) */
   /* gathering a vector: a copy, two loads and a shuffle, or an element at a time */
   const int64_t step = g->stride[2] * g->x.at[2];
   double each = step == 1 ? 2.5 : step == 2 ? 5 : 2.0 * (double)lanes;
