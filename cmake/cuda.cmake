@@ -4,7 +4,7 @@
 # Out: appends to HK_SOURCES and HK_DEFINITIONS (HK_HAVE_CUDA_KERNELS=1).
 file(GLOB cuda_host CONFIGURE_DEPENDS src/cuda/*.c)
 file(GLOB cuda_kernels CONFIGURE_DEPENDS src/cuda/*.cu)
-file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.cuh src/cuda/params.h src/cuda/dw_params.h src/cuda/dw_turned.h src/cuda/igemm_tile.h src/cuda/kernels.inc src/cuda/planes_params.h src/cuda/planes.inc)
+file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.cuh src/cuda/params.h src/cuda/dw_params.h src/cuda/dw_turned.h src/cuda/igemm_tile.h src/cuda/kernels.inc src/cuda/planes_params.h src/cuda/planes.inc src/cuda/halo_params.h src/cuda/halo.inc)
 list(APPEND HK_SOURCES ${cuda_host})
 set(HK_CUDA_CODE "-gencode=arch=compute_90a,code=sm_90a" CACHE STRING "nvcc -gencode options")
 

@@ -16,6 +16,7 @@ typedef struct hk_cu_launch {
 typedef struct hk_cu_images {
   hk_cu_pack pack;
   int halves;
+  int apart;        /* more than 1: in 64 channels every apart-th follows the one before */
 } hk_cu_images;
 
 /* Whether blocks whose channels fill half of their 128 bytes or less come as halves: where no cluster shares them, and not as f32 in two parts or e4m3. */

@@ -27,7 +27,8 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
       live = P.kg / 2;
     }
     const hk_cu_i64 tap = kb % taps;
-    hk_cu_i64 c = kb / taps * run + e, s = tap % P.win[2], r = tap / P.win[2] % P.win[1], t = tap / P.win[2] / P.win[1], part = 0;
+    const int mine = images.apart > 1 ? e % (run / images.apart) * images.apart + e / (run / images.apart) : e;
+    hk_cu_i64 c = kb / taps * run + mine, s = tap % P.win[2], r = tap / P.win[2] % P.win[1], t = tap / P.win[2] / P.win[1], part = 0;
     if (P.fold) {
       const hk_cu_i64 folded = P.fold_run ? c / P.fold_run : c % P.fold;
       c = folded >= P.fold ? P.cg : P.fold_run ? c - folded * P.fold_run : c / P.fold;

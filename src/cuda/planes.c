@@ -35,7 +35,7 @@ static bool planes_lie(const hk_geom *g, const hk_strides *s, const int64_t size
   return true;
 }
 
-static bool epilogue_fits(const hk_geom *g, const hk_epi *e, char *why) {
+bool hk_cu_planes_finishes(const hk_geom *g, const hk_epi *e, char *why) {
   const hk_act act = e->e.act;
   if (e->e.gate) REFUSE("fuses no gate");
   if (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store) REFUSE("fuses no user function");
@@ -73,7 +73,7 @@ bool hk_cu_planes_make(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_
   memset(p, 0, sizeof *p);
   if (g->x_type != g->f_type || (g->x_type != HK_BF16 && g->x_type != HK_F16)) REFUSE("takes bf16 and f16");
   if (!g->gm || !g->gn || !g->gk) REFUSE("nothing to multiply");
-  if (!epilogue_fits(g, e, why)) return false;
+  if (!hk_cu_planes_finishes(g, e, why)) return false;
   if (g->batch_grouped) REFUSE("batch groups");
   for (int d = 0; d < 3; ++d) {
     if (g->in_dil[d] != 1 || g->in[d] < 1) REFUSE("input dilation or an empty x");

@@ -6,6 +6,7 @@
 
 #include "core/core.h"
 #include "cuda/cuda.h"
+#include "cuda/halo.h"
 #include "cuda/planes.h"
 #include "support/check.h"
 
@@ -293,6 +294,82 @@ static void planes(void) {
   }
 }
 
+/* Rows of pixels with gaps between them: what lies at a tap's distance from an output's place, nothing in a gap and outside of the image, must be what the
+ * definition reads. */
+static void check_gaps(const hk_geom *g, const hk_cu_halo *h, const char *text) {
+  for (int i = 0; i < g->taps; ++i)
+    for (int64_t m = 0; m < g->pixels; ++m) {
+      const int64_t at[3] = {0, i / g->win[2], i % g->win[2]}, q = m / g->out[2] * h->p.width + m % g->out[2];
+      const int64_t v = q - h->before + h->p.tap[i].start, row = v / h->p.width, w = v % h->p.width;
+      const int64_t got = v < 0 || w >= h->wide || row * h->wide + w >= h->plane ? -1 : row * h->wide + w;
+      CHECK(q < h->p.flat && h->p.tap[i].start >= 0 && got == wanted(g, m, at), "%s: pixel %lld tap %d: %lld, not %lld", text, (long long)m, i, (long long)got,
+            (long long)wanted(g, m, at));
+    }
+}
+
+static void halo(void) {
+  static const struct { const char *problem; int apart, unit; } cases[] = {
+      {"2d_n2_c64_i8x8_k8_w3_p1_bf16_first", 1, 4},      {"2d_n2_c64_i14x14_k8_w3_p1_bf16_first", 2, 4},
+      {"2d_n2_c64_i6x7_k8_w3_p1_f16_first", 4, 2},       {"2d_n2_c64_i7x7_k8_w3_p1_f16_first", 8, 1},
+      {"2d_n1_c64_i8x9_k8_w3_p0_bf16_first", 1, 2},      {"2d_n2_c64_i9x8_k8_w3x2_p4:2x0:1_d2x3_bf16_first", 1, 2},
+      {"2d_n2_c64_i9x8_k8_w3_p1x9_d1x9_f16_first", 1, 4}, {"2d_n1_c64_i10x12_k8_w3_p-1:1x-2:3_f16_first", 1, 4},
+      {"1d_n2_c64_i40_k8_w3_p20_f16_first", 1, 2},       {"2d_n1_c64_i6x8_k8_w2_p3:1x0:4_bf16_first", 1, 1},
+  };
+  static const struct { const char *problem, *word; } refused[] = {
+      {"2d_n1_c64_i8x8_k8_w3_p1_bf16_last", "contiguous"},      {"2d_n2_c9_i7x7_k8_w3_p1_bf16_first", "multiples of 16"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_s2_bf16_first", "stride"},      {"2d_n1_c64_i8x8_k8_w1_bf16_first", "taps"},
+      {"3d_n1_c64_i4x8x8_k8_w3_p1_bf16_first", "dimensions"},   {"2d_n1_c64_i8x8_k8_w3_p1_bf16:bf16:f32_first", "stores bf16"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_f32_first", "bf16 and f16"},
+  };
+  const hk_epi none = {.any = false};
+  char why[HK_CU_REASON];
+  hk_problem problem;
+  hk_geom g;
+  hk_cu_halo h;
+  for (int i = 0; i < HK_COUNT(cases); ++i) {
+    CHECK(!hk_problem_parse(&problem, cases[i].problem) && !hk_geom_make(&g, &problem, false), "%s", hk_last_error());
+    const bool ok = hk_cu_halo_make(&g, &none, &h, why);
+    CHECK(ok, "%s: %s", cases[i].problem, why);
+    if (!ok) continue;
+    CHECK(h.apart == cases[i].apart && h.unit == cases[i].unit, "%s: apart %d, unit %d", cases[i].problem, h.apart, h.unit);
+    check_gaps(&g, &h, cases[i].problem);
+  }
+  for (int i = 0; i < HK_COUNT(refused); ++i) {
+    CHECK(!hk_problem_parse(&problem, refused[i].problem) && !hk_geom_make(&g, &problem, false), "%s", hk_last_error());
+    CHECK(!hk_cu_halo_make(&g, &none, &h, why) && strstr(why, refused[i].word), "%s: %s", refused[i].problem, why);
+  }
+}
+
+/* The tile that the estimate likes best, and how long it takes, as it was measured on an H200; blocks too large for any tile are refused. */
+static void halo_seconds(void) {
+  static const struct { const char *problem; int bm, bn; double least, most; } cases[] = {
+      {"2d_n64_c128_i28_k128_w3_p1_bf16_first", 128, 208, 27e-6, 32e-6},
+      {"2d_n64_c256_i14_k256_w3_p1_bf16_first", 128, 216, 24e-6, 29e-6},
+      {"2d_n64_c64_i56_k64_w3_p1_f16_first", 64, 0, 34e-6, 44e-6},
+      {"2d_n4_c640_i32_k640_w3_p1_bf16_first", 128, 208, 48e-6, 57e-6},
+      {"2d_n1_c256_i256_k256_w3_p1_bf16_first", 0, 0, 0, 0},
+  };
+  const hk_epi none = {.any = false};
+  char why[HK_CU_REASON];
+  hk_problem problem;
+  hk_geom g;
+  hk_cu_halo h;
+  for (int i = 0; i < HK_COUNT(cases); ++i) {
+    const hk_cu_planes_row *best = NULL;
+    double least = 1;
+    CHECK(!hk_problem_parse(&problem, cases[i].problem) && !hk_geom_make(&g, &problem, false) && hk_cu_halo_make(&g, &none, &h, why), "%s", why);
+    for (int j = 0; j < hk_cu_halo_row_count; ++j) {
+      const hk_cu_planes_row *r = &hk_cu_halo_rows[j];
+      if (!hk_cu_halo_fit(r, &g, &h, why)) continue;
+      CHECK(HK_HALO_SMEM(r->bm, r->bn, r->nc, h.stages, h.slots, h.apart, h.rows, h.hold) <= HK_IGEMM_SMEM_MAX && h.rows < h.hold && h.p.lost < r->bn, "%s", r->name);
+      const double s = hk_cu_halo_seconds(r, &g, &none, &h, 132);
+      if (s < least) best = r, least = s;
+    }
+    CHECK(best ? best->bm == cases[i].bm && (best->bn == cases[i].bn || !cases[i].bn) && least >= cases[i].least && least <= cases[i].most : !cases[i].bm,
+          "%s: %s, %.1f us", cases[i].problem, best ? best->name : "none", least * 1e6);
+  }
+}
+
 static void divisors(void) {
   static const int64_t n[] = {0, 1, 2, 3, 62, 63, 64, 65, 12543, 12544, 99999, (1 << 24) - 1, 1 << 24, INT32_MAX - 1, INT32_MAX};
   for (int64_t d = 1; d < INT32_MAX; d += d < 300 ? 1 : d / 7)
@@ -370,6 +447,8 @@ int main(void) {
   gathered();
   planes();
   planes_seconds();
+  halo();
+  halo_seconds();
   divisors();
   rows();
   return hk_test_end();
