@@ -98,7 +98,14 @@ HK_INLINE void pair_rows_2(const int columns, const float *x, int64_t col, int64
   }
 }
 
-HK_INLINE void pair_fuse(const int columns, const hk_dwm_args *a, int64_t p, int32_t q, int64_t channel, v_f32 *top, v_f32 *low) {
+/* The epilogue: 1 has no residual, 2 may have one. */
+HK_INLINE void pair_fuse(const int columns, const int fused, const hk_dwm_args *a, int64_t p, int32_t q, int64_t channel, v_f32 *top,
+                         v_f32 *low) {
+  if (fused == 1) {
+    row_clamp(columns, a, channel, top);
+    row_clamp(columns, a, channel, low);
+    return;
+  }
   const dwm_part b = {.channel = channel, .lanes = HK_VW};
   const float *c = a->c ? a->c + p * a->c_row + q * a->c_col + channel : a->c;
   row_fuse(columns, a, &b, c, top);
@@ -113,7 +120,7 @@ HK_INLINE void pair_store(const int columns, float *y, int64_t col, int64_t row,
   }
 }
 
-/* Output rows p and p + 1 by tiles from column q to `end`, of blocks from..to-1; fused: with an epilogue. Text, for the reason row_near_ is. */
+/* Output rows p and p + 1 by tiles from column q to `end`, of blocks from..to-1; fused as in pair_fuse. Text, for the reason row_near_ is. */
 #define PAIR_TILES(COLUMNS, STRIDE, FUSED)                                                                                           \
   static __attribute__((noinline)) void pair_tiles_##COLUMNS##_##STRIDE##_##FUSED(                                                   \
       const hk_dwm_args *a, int64_t p, int32_t q, int32_t end, int64_t from, int64_t to, uint32_t rows) {                            \
@@ -128,7 +135,7 @@ HK_INLINE void pair_store(const int columns, float *y, int64_t col, int64_t row,
         HK_UNROLL for (int j = 0; j < COLUMNS; j++) top[j] = low[j] = v_zero();                                                      \
         if (STRIDE == 1) pair_rows_1(COLUMNS, x, x_col, x_row, lacks, f, top, low);                                                  \
         else pair_rows_2(COLUMNS, x, x_col, x_row, lacks, f, top, low);                                                              \
-        if (FUSED) pair_fuse(COLUMNS, a, p, q, b * HK_VW, top, low);                                                                 \
+        if (FUSED) pair_fuse(COLUMNS, FUSED, a, p, q, b * HK_VW, top, low);                                                          \
         pair_store(COLUMNS, y, y_col, y_row, top, low);                                                                              \
       }                                                                                                                              \
     }                                                                                                                                \
@@ -144,21 +151,22 @@ HK_INLINE void pair_store(const int columns, float *y, int64_t col, int64_t row,
     if (twos > threes) pair_tiles_2_##STRIDE##_##FUSED(a, p, threes, twos, from, to, rows);                                          \
     if (n > twos) pair_tiles_1_##STRIDE##_##FUSED(a, p, twos, n, from, to, rows);                                                    \
   }
-PAIR_STRIP(1, 0) PAIR_STRIP(1, 1)
-PAIR_STRIP(2, 0) PAIR_STRIP(2, 1)
+PAIR_STRIP(1, 0) PAIR_STRIP(1, 1) PAIR_STRIP(1, 2)
+PAIR_STRIP(2, 0) PAIR_STRIP(2, 1) PAIR_STRIP(2, 2)
 #undef PAIR_STRIP
 #undef PAIR_TILES
 
 /* Blocks from..to-1 of such a strip; a row that has no second, or whose middle rows lie outside x, goes by itself. */
 static void pair_blocks(const hk_dwm_args *a, int64_t from, int64_t to) {
-  const bool fused = a->fuse.flags != 0;
+  static void (*const strip[2][3])(const hk_dwm_args *, int64_t, int64_t, int64_t, uint32_t) = {
+      {pair_strip_1_0, pair_strip_1_1, pair_strip_1_2}, {pair_strip_2_0, pair_strip_2_1, pair_strip_2_2}};
+  const int fused = !a->fuse.flags ? 0 : a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER) ? 2 : 1;
   for (int64_t p = 0, n; p < a->rows; p += n) {
     const int64_t row = p * a->stride, last = row + a->stride + DWM_WINDOW - 1;
     n = p + 1 < a->rows && dwm_inside(a, row + 1) && dwm_inside(a, last - 1) ? 2 : 1;
     const uint32_t lacks = (dwm_inside(a, row) ? 0 : PAIR_NO_TOP) | (dwm_inside(a, last) ? 0 : PAIR_NO_LOW);
     if (n == 1) row_strip(a, p, from, to);
-    else if (a->stride == 1) (fused ? pair_strip_1_1 : pair_strip_1_0)(a, p, from, to, lacks);
-    else (fused ? pair_strip_2_1 : pair_strip_2_0)(a, p, from, to, lacks);
+    else strip[a->stride - 1][fused](a, p, from, to, lacks);
   }
 }
 

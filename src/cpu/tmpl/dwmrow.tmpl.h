@@ -61,16 +61,37 @@ HK_INLINE void row_add(const int columns, const int stride, const hk_dwm_args *a
   if (has_last) row_product(row_third(f), v_load(x + (last == 3 ? col3 : (last ? last : 4) * col)), &acc[columns - 1]);
 }
 
+HK_INLINE v_f32 row_residual(const float *c, bool whole, v_mask m) { return whole ? v_load(c) : v_load_m(c, m); }
+
+/* fuse_vector of each column; what it asks for is asked once for all. */
 HK_INLINE void row_fuse(const int columns, const hk_dwm_args *a, const dwm_part *b, const float *c, v_f32 *acc) {
+  const bool whole = b->lanes == HK_VW;
   const v_mask m = v_tail(b->lanes);
-  const v_f32 one = v_set1(1.0f);
-  const v_f32 scale = !a->scale ? one : a->scale_one ? v_bcast(a->scale) : v_load_m(a->scale + b->channel, m);
-  const v_f32 bias = a->bias ? v_load_m(a->bias + b->channel, m) : v_zero();
-  HK_UNROLL for (int j = 0; j < columns; j++) {
-    v_f32 r = v_zero();
-    if (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER)) r = v_load_m(c + j * a->c_col, m);
-    acc[j] = fuse_vector(&a->fuse, acc[j], scale, bias, r);
+  if (a->fuse.flags & HK_DW_AFFINE) {
+    v_f32 scale = v_set1(1.0f), bias = v_zero();
+    if (a->scale) scale = a->scale_one ? v_bcast(a->scale) : whole ? v_load(a->scale + b->channel) : v_load_m(a->scale + b->channel, m);
+    if (a->bias) bias = whole ? v_load(a->bias + b->channel) : v_load_m(a->bias + b->channel, m);
+    HK_UNROLL for (int j = 0; j < columns; j++) acc[j] = v_fma(acc[j], scale, bias);
   }
+  if (a->fuse.flags & HK_DW_BEFORE)
+    HK_UNROLL for (int j = 0; j < columns; j++) acc[j] = v_fma(v_bcast(&a->fuse.beta), row_residual(c + j * a->c_col, whole, m), acc[j]);
+  if (a->fuse.flags & HK_DW_CLAMP) {
+    const v_f32 lo = v_bcast(&a->fuse.lo), hi = v_bcast(&a->fuse.hi);
+    HK_UNROLL for (int j = 0; j < columns; j++) acc[j] = v_min(hi, v_max(lo, acc[j]));
+  }
+  if (a->fuse.flags & HK_DW_AFTER)
+    HK_UNROLL for (int j = 0; j < columns; j++) acc[j] = v_fma(v_bcast(&a->fuse.beta), row_residual(c + j * a->c_col, whole, m), acc[j]);
+}
+
+/* The same of whole vectors without a residual, and without asking which of scale, bias and clamp there are: branches would push
+ * sums onto the stack. */
+HK_INLINE void row_clamp(const int columns, const hk_dwm_args *a, int64_t channel, v_f32 *acc) {
+  HK_OPAQUE(a); /* or the bounds would take the registers of sums all along */
+  v_f32 scale = v_set1(1.0f), bias = v_zero();
+  if (a->scale) scale = a->scale_one ? v_bcast(a->scale) : v_load(a->scale + channel);
+  if (a->bias) bias = v_load(a->bias + channel);
+  const v_f32 lo = v_bcast(&a->fuse.lo), hi = v_bcast(&a->fuse.hi);
+  HK_UNROLL for (int j = 0; j < columns; j++) acc[j] = v_min(hi, v_max(lo, v_fma(acc[j], scale, bias)));
 }
 
 /* An output row of `together` blocks; rows of x count as row_first does. */

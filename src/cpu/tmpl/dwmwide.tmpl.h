@@ -48,17 +48,21 @@ HK_INLINE void wide_rows(const int columns, const int stride, const int window, 
   }
 }
 
-/* The epilogue of a row's sums. By itself: inlined it would make up most of every tile's text. */
+/* The epilogue of a row's sums where there is a residual or lanes are cut. By itself: inlined it would make up most of a tile's text. */
 static __attribute__((noinline)) void wide_fuse(const hk_dwm_args *a, int64_t p, int32_t q, int64_t channel, int32_t lanes,
                                                 int columns, v_f32 *acc) {
   const dwm_part b = {.channel = channel, .lanes = lanes};
   const float *c = a->c ? a->c + p * a->c_row + q * a->c_col + channel : a->c;
-  for (int j = 0; j < columns; j++) row_fuse(1, a, &b, c ? c + j * a->c_col : c, acc + j);
+  if (columns == 4) row_fuse(4, a, &b, c, acc);
+  else if (columns == 3) row_fuse(3, a, &b, c, acc);
+  else row_fuse(1, a, &b, c, acc);
 }
 
 HK_INLINE void wide_finish(const int columns, const bool cut, const hk_dwm_args *a, int64_t p, int32_t q, int64_t channel, v_f32 *acc) {
   const int32_t lanes = cut ? a->last_lanes : HK_VW;
-  if (a->fuse.flags) {
+  if (!cut && a->fuse.flags && !(a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER))) {
+    row_clamp(columns, a, channel, acc);
+  } else if (a->fuse.flags) {
     v_f32 t[4];
     HK_UNROLL for (int j = 0; j < columns; j++) t[j] = acc[j];
     wide_fuse(a, p, q, channel, lanes, columns, t);
