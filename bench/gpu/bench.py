@@ -262,15 +262,15 @@ def tiles(lib, a, emit, name, v, kind):
 
     def short(decision):
         k = dict(w.split("=") for w in decision.split()[1:])
-        tail = "".join(f"_{t}{k[n]}" for n, t in (("cm", "m"), ("cn", "n"), ("split", "s")) if k[n] != "1")
-        return ("r:" if "relaid" in decision else "") + f"{k['bm']}x{k['bn']}{tail}" + ("_t2" if k["turns"] == "1" else "")
+        tail = "".join(f"_{t}{k[n]}" for n, t in (("cm", "m"), ("cn", "n"), ("split", "s")) if k.get(n, "1") != "1")
+        return ("r:" if "relaid" in decision else "h:" if "halo" in decision else "p:" if "planes" in decision else "") + f"{k['bm']}x{k['bn']}{tail}" + ("_t2" if k["turns"] == "1" else "")
     emit(name, kind, a.layout, f"pick {short(pick)}", " ".join(f"{short(d)}:{t:.1f}({g:.0f})" for t, g, d in times[:12]))
 
 
 def extra(lib, a, emit):
     """What the issue asks beside the list: layouts, epilogues, e4m3, 3D."""
     shapes = {name: v for name, v, _ in read_shapes(a.shapes)}
-    for name in ("rn50_s3_3x3", "rn50_s4_3x3", "sd_320_64", "vae_256_256"):
+    for name in ("rn50_s2_3x3", "rn50_s3_3x3", "rn50_s4_3x3", "rn50_s5_3x3", "sd_320_64", "sd_640_32", "vae_256_256", "vae_512_128", "vae_128_512"):
         case = Case(shapes[name], torch.bfloat16)
         sides = {}
         last, sides["last"], _ = case.hankel(lib, "bf16", "last", 0)
