@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sweeps depthwise Conv1D over taps, channels, width, dilation and stride in both layouts, and draws how near each point
-comes to its floor: the larger of the products at the measured FMA peak and the bytes at the bandwidth of the cache they
-fit, plus 25 ns for the call. Needs numpy (bandwidths are measured with its copies).
+comes to its floor: the larger of the products at the measured FMA peak and the bytes at the bandwidth of a copy of that size (between the
+measured sizes by interpolation), plus 25 ns for the call. Needs numpy (bandwidths are measured with its copies).
 
 usage: sweep.py HANKEL OUT.csv OUT.svg [--isa NAME] [--seconds S] [--only AXIS] [--runs N]
 A point is the least of N runs' medians (default 1): on a busy machine whole runs are disturbed.
@@ -43,7 +43,7 @@ def bandwidths():
     for size in (1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26):
         x, y = np.ones(size // 8, np.float32), np.zeros(size // 8, np.float32)
         best = 1e9
-        for _ in range(9):
+        for _ in range(40):
             turns = max(1, (1 << 23) // size)
             start = time.thread_time()
             for _ in range(turns):
@@ -56,7 +56,7 @@ def bandwidths():
 def floor(row, size, rates):
     peak = float(row["gflops"]) / float(row["pct_peak"]) * 1e11
     flops = float(row["gflops"]) * 1e3 * float(row["us"])
-    rate = next((r for bytes_, r in rates if size <= bytes_), rates[-1][1])
+    rate = np.interp(np.log(size), [np.log(b) for b, _ in rates], [r for _, r in rates]) # a cache fills by and by
     return max(flops / peak, size / rate) + 25e-9
 
 
