@@ -321,6 +321,7 @@ typedef struct hk_dwc_args {
   int32_t resume;                    /* sums go on from what y holds */
   int32_t back;                      /* depthwise, neither residual nor resume */
   int32_t past;                      /* y is larger than the caches: whole lines of aligned y go past them */
+  int32_t down;                      /* whole blocks go from the last to the first */
   hk_dw_fuse fuse;
 } hk_dwc_args;
 

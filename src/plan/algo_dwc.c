@@ -403,6 +403,7 @@ static hk_status build(hk_plan *plan) {
   p->fused = hk_dw_fuse_make(&plan->task, &p->fuse) && flat(&g->y, g->groups, g->k) &&
              (!plan->task.epi.e.residual || flat(&plan->task.epi.c, g->groups, g->k));
   p->past = goes_past(g, p, plan->decision.kernel);
+  p->apart = p->source == HK_DWC_DIRECT && !p->inputs && g->x.at[2] * g->stride[2] * 4 % 2048 == 0 && g->y.at[2] * 4 % 2048 == 0;
   if (!p->chains) p->chains = p->run_count;
   p->runs = hk_alloc_zero((size_t)p->run_count * sizeof *p->runs);
   p->of = hk_alloc_zero((size_t)p->run_count * sizeof *p->of);

@@ -43,6 +43,7 @@ typedef struct hk_dwc {
   int32_t chain;                      /* see hk_dwc_args */
   bool fused;
   bool past;                          /* y goes past the caches where it is aligned */
+  bool apart;                         /* pixels of x and y lie a multiple of 2 KiB apart: see goes_down */
   hk_dw_fuse fuse;
   hk_dw_run *runs;                    /* as if all taps were inside */
   hk_dwc_run_of *of;

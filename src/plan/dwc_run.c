@@ -255,6 +255,15 @@ static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
   }
 }
 
+/* A load waits for the stores before it whose low twelve bits are its own. Where pixels lie a multiple of 4 KiB apart, or half of
+ * that, these are the stores to the blocks just done, if y begins a little further on in its page than x in its own; then the blocks go from the
+ * last to the first, away from them (Zen 4, 7 taps of 1024 channels x 1024, y 64 bytes further on: 226 us for 337, with AVX2 297 for 732; 512 bytes on 181). */
+static int32_t goes_down(const hk_dwc *p, const hk_call *call) {
+  if (!p->apart) return 0;
+  const uintptr_t ahead = ((uintptr_t)call->y - (uintptr_t)call->x) % 4096;
+  return ahead > 0 && ahead < 512;
+}
+
 /* ---- tasks */
 
 static void run_items(job *j, int64_t item, int64_t last) {
@@ -271,7 +280,7 @@ static void run_items(job *j, int64_t item, int64_t last) {
   }
   while (item < last) {
     const int64_t end = hk_min64(p->tiles, tile + last - item);
-    const spot s = spot_at(j, n, z, row);
+    const spot s = spot_at(j, n, z, p->rows > 1 && j->a.down ? p->rows - 1 : row);
     if (p->source == HK_DWC_STAGED) run_staged_row(j, &s, tile, end);
     else run_row(j, &s, tile, end);
     item += end - tile;
@@ -306,6 +315,7 @@ static void share_args(job *j) {
   hk_dwc_args *a = &j->a;
   a->scale = a->bias = a->c = NULL;
   a->resume = 0;
+  a->down = 0;
   a->index = p->index;
   a->run_count = p->run_count;
   a->x_step = p->source == HK_DWC_STAGED ? p->vw * p->wide * g->stride[2] : p->unit * g->stride[2] * g->x.at[2];
@@ -347,6 +357,12 @@ static void body(void *context, int64_t i) {
   j.to = to;
   share_args(&j);
   j.a.past = p->past && (uintptr_t)h->call->y % HK_ALIGN == 0;
+  j.a.down = goes_down(p, h->call);
+  if (j.a.down && p->rows > 1) { /* and the rows from the last to the first */
+    j.a.x_next = -j.a.x_next;
+    j.a.y_next = -j.a.y_next;
+    j.a.c_next = -j.a.c_next;
+  }
   if (e->scale) j.a.scale = h->call->scale;
   if (p->unit > 1) {
     for (int64_t l = 0; l < p->y_lanes; l++) {
@@ -397,6 +413,7 @@ static void run_at_once(const hk_plan *plan, const hk_call *call) {
   a.x = (const float *)(const void *)call->x - plan->task.geom.lo[2] * plan->task.geom.x.at[2];
   a.y = (float *)(void *)call->y;
   a.past = p->past && (uintptr_t)a.y % HK_ALIGN == 0;
+  a.down = goes_down(p, call);
   if (plan->task.epi.e.scale) a.scale = call->scale;
   if (plan->task.epi.e.bias) a.bias = call->bias;
   if (a.tiles) kernel(&a);

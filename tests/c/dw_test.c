@@ -55,7 +55,11 @@ static bool make_row(uint64_t *seed, hk_problem *p) {
   d.n = pick(seed, 1, 2);
   d.window[0] = pick(seed, 1, pick(seed, 0, 1) ? 8 : 26);
   d.dilation[0] = pick(seed, 0, 2) ? 1 : pick(seed, 2, 30);
-  d.in[0] = (d.window[0] - 1) * d.dilation[0] + 1 + pick(seed, 0, 100);
+  if (d.layout == HK_CHANNELS_LAST && !pick(seed, 0, 9)) { /* pixels, or those of a phase, a multiple of 2 KiB apart */
+    d.dilation[0] = pick(seed, 0, 1) ? 8 * pick(seed, 1, 4) : 1;
+    d.groups = d.c = d.k = d.dilation[0] > 1 ? 64 : 512 * pick(seed, 1, 2);
+  }
+  d.in[0] = (d.window[0] - 1) * d.dilation[0] + 1 + pick(seed, 0, d.c > 90 ? 20 : 100);
   if (!pick(seed, 0, 2)) d.pad_lo[0] = pick(seed, 0, 4), d.pad_hi[0] = pick(seed, 0, 4);
   return hk_problem_conv(p, &d) == HK_OK && hk_problem_dense(p, d.layout) == HK_OK && hk_problem_check(p) == HK_OK;
 }
@@ -126,7 +130,8 @@ static tensors make_tensors(uint64_t *seed, const hk_problem *p) {
   const int end = (int)pick(seed, 0, 1);
   t.x = guard((size_t)t.ex.elements * 4, end);
   t.f = guard((size_t)t.ef.elements * 4, end);
-  t.y = guard((size_t)t.ey.elements * 4, end);
+  t.y = guard((size_t)t.ey.elements * 4 + (end ? 0 : 64), end);
+  if (!end) t.y.at += 64; /* y a little further on in its page than x: dwc goes from the last block to the first */
   t.c = guard((size_t)t.ey.elements * 4, end);
   t.want = malloc((size_t)t.ey.elements * 4 + 4);
   t.bias = malloc((size_t)p->k * 4);

@@ -94,7 +94,8 @@ HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, con
 }
 
 HK_INLINE void dwc_tile(const int pixels, const int kind, const hk_dwc_args *a, const float *x, const dwc_to *to) {
-  for (int64_t block = 0; block < a->blocks; block++) {
+  for (int64_t i = 0; i < a->blocks; i++) {
+    const int64_t block = a->down ? a->blocks - 1 - i : i;
     const bool last = block == a->blocks - 1;
     const int x_lanes = last ? a->last_x_lanes : a->x_lanes;
     const int64_t back = last ? a->back : 0;

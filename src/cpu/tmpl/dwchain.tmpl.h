@@ -109,26 +109,32 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
                             float *y, const float *c) {
   const int together = chain_together(pixels, taps, kind);
   const int64_t whole = a->last_lanes < HK_VW || a->back ? a->blocks - 1 : a->blocks;
-  const float *f = a->f;
   chain_to to = {.mask = v_tail(HK_VW), .lanes = HK_VW, .lo = v_set1(a->fuse.lo), .hi = v_set1(a->fuse.hi)};
-  int64_t b = 0;
+  int64_t left = whole, b, by; /* blocks to do, the next one and the step to the one after it */
+  const float *f;
+#define CHAIN_FROM(count) (by = a->down ? -(count) : (count), b = a->down ? left - (count) : whole - left, f = a->f + b * a->f_block)
 #if HK_PAST_BLOCKS == 2
   const bool pairs = kind == CHAIN_PAST ? pixels % 4 == 0 : kind == CHAIN_PLAIN && pixels == 4 && taps == 4;
-  for (; pairs && b + 2 <= whole; b += 2, f += 2 * a->f_block)
+  CHAIN_FROM(2);
+  for (; pairs && left >= 2; left -= 2, b += by, f += by * a->f_block)
     chain_pair(pixels, taps, kind, a, x + b * HK_VW, f, y + b * HK_VW);
 #endif
-  for (; together > 1 && b + together <= whole; b += together, f += together * a->f_block) {
+  CHAIN_FROM(together);
+  for (; together > 1 && left >= together; left -= together, b += by, f += by * a->f_block) {
     to.y = y + b * HK_VW;
     if (kind > CHAIN_PAST) chain_parameters(together, a, b * HK_VW, &to);
     chain_block(pixels, taps, together, kind, a, x + b * HK_VW, f, &to);
   }
-  for (; b < whole; b++, f += a->f_block) {
+  CHAIN_FROM(1);
+  for (; left; left--, b += by, f += by * a->f_block) {
     to.y = y + b * HK_VW;
     if (kind > CHAIN_PAST) chain_parameters(1, a, b * HK_VW, &to);
     if (kind == CHAIN_ANY) to.c = c ? c + b * HK_VW : c;
     chain_block(pixels, taps, 1, kind, a, x + b * HK_VW, f, &to);
   }
+#undef CHAIN_FROM
   if (whole == a->blocks) return;
+  f = a->f + whole * a->f_block;
   if (a->back) { /* whole, but not where it would begin */
     const int64_t at = whole * HK_VW - a->back;
     to.y = y + at;
