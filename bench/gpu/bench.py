@@ -263,7 +263,8 @@ def tiles(lib, a, emit, name, v, kind):
     def short(decision):
         k = dict(w.split("=") for w in decision.split()[1:])
         tail = "".join(f"_{t}{k[n]}" for n, t in (("cm", "m"), ("cn", "n"), ("split", "s")) if k.get(n, "1") != "1")
-        return ("r:" if "relaid" in decision else "h:" if "halo" in decision else "p:" if "planes" in decision else "") + f"{k['bm']}x{k['bn']}{tail}" + ("_t2" if k["turns"] == "1" else "")
+        way = next((short for word, short in (("relaid", "r:"), ("halo", "h:"), ("planes", "p:")) if word in decision), "")
+        return way + f"{k['bm']}x{k['bn']}{tail}" + ("_t2" if k["turns"] == "1" else "")
     emit(name, kind, a.layout, f"pick {short(pick)}", " ".join(f"{short(d)}:{t:.1f}({g:.0f})" for t, g, d in times[:12]))
 
 

@@ -71,7 +71,7 @@ bool hk_cu_halo_make(const hk_geom *g, const hk_epi *e, hk_cu_halo *h, char *why
     if (g->in_dil[d] != 1 || g->in[d] < 1) REFUSE("input dilation or an empty x");
     if (g->stride[d] != 1 && g->out[d] > 1) REFUSE("a stride of %lld", (long long)g->stride[d]);
   }
-  if (g->taps < 2 || g->taps > HK_CU_HALO_TAPS) REFUSE("a window of 2 to %d taps", HK_CU_HALO_TAPS);
+  if (g->taps < 2 || g->taps > HK_CU_PLANES_TAPS) REFUSE("a window of 2 to %d taps", HK_CU_PLANES_TAPS);
   if (!planes_lie(g, &h->apart)) REFUSE("x's planes are not contiguous pixels whose images lie at multiples of 16 bytes");
   if (g->y.at[2] != 1 && g->out[2] > 1) REFUSE("y's pixels are not contiguous");
   for (int d = 1; d < 3; ++d) {

@@ -8,7 +8,7 @@
  * swizzled as wgmma reads them; it takes any row as the first. Between images and in gaps the block has zeros.
  *
  * Channels whose planes do not start at multiples of 16 bytes are taken `apart`: channel c with c + apart, c + 2 * apart.., whose planes do so by a shift. */
-enum { HK_CU_HALO_TAPS = 128, HK_CU_HALO_WARPS = 3, HK_CU_HALO_SLOTS = 2 };
+enum { HK_CU_HALO_WARPS = 3, HK_CU_HALO_SLOTS = 2 };
 typedef struct hk_cu_halo {
   hk_cu_planes p;                    /* m, flat, chunks, by_tiles; width and height are the pitch and y's; tap[t].start is its first row in the block */
   int apart;                         /* 1, 2, 4 or 8 */

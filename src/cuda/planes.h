@@ -17,7 +17,7 @@ extern const int hk_cu_planes_row_count;
 /* The problem as a run of pixels an image, or why it is none: fills m.g and all that does not depend on the tile. unaligned: y and
  * c may lie at any element address. */
 bool hk_cu_planes_make(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_planes *p, char *why);
-/* Whether planes_out.cuh has the epilogue. */
+/* Whether planes_out.cuh and halo_out.cuh have the epilogue: they have the same. */
 bool hk_cu_planes_finishes(const hk_geom *g, const hk_epi *e, char *why);
 double hk_cu_planes_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_epi *e, const hk_cu_planes *p, int processors);
 size_t hk_cu_planes_filter_bytes(const hk_cu_planes_row *r, const hk_geom *g);

@@ -22,8 +22,6 @@ typedef struct dwm {
 /* With few registers a kernel goes by pairs of rows, by tiles of its own; see ../cpu/tmpl/dwmpair.tmpl.h. */
 static bool row_wise(const hk_kernel *k) { return k->mr > 12; }
 
-static bool flat(const hk_strides *s, int64_t groups) { return s->group == 1 || groups == 1; }
-
 static bool supported(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
@@ -37,11 +35,11 @@ static bool supported(const hk_task *t, const hk_kernel *k, char *why) {
   else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is input dilation";
   else if (g->gm == 0 || g->in[1] < 1 || g->in[2] < 1) no = "x or the result is empty";
   else if (g->lo[0] != 0 || (g->out[0] - 1) * g->stride[0] >= g->in[0]) no = "the depth is padded";
-  else if (!flat(&g->x, g->groups) || !flat(&g->y, g->groups)) no = "the channels are not adjacent";
+  else if (!hk_dw_flat(&g->x, g->groups) || !hk_dw_flat(&g->y, g->groups)) no = "the channels are not adjacent";
   else if (!t->f_now) no = "the weights must be known at creation";
   else if (t->epi.e.gate || t->options.stateful) no = "the epilogue is gated or the plan stateful";
   else if (!hk_dw_fuse_make(t, &fuse)) no = "the epilogue is not one that kernels fuse";
-  else if (t->epi.e.residual && !flat(&t->epi.c, g->groups)) no = "the residual's channels are not adjacent";
+  else if (t->epi.e.residual && !hk_dw_flat(&t->epi.c, g->groups)) no = "the residual's channels are not adjacent";
   if (no) snprintf(why, HK_REASON, "%s", no);
   return !no;
 }

@@ -15,26 +15,14 @@
 #define MOST_POINTS 32768
 #define LEAST_TAPS 8
 
-static bool flat(const hk_strides *s, int64_t groups) { return s->group == 1 || groups == 1; }
-
 /* 0: channels-last, 1: channels-first, -1: neither */
-static int order_of(const hk_strides *s, int64_t groups) { return flat(s, groups) ? 0 : s->at[2] == 1 ? 1 : -1; }
+static int order_of(const hk_strides *s, int64_t groups) { return hk_dw_flat(s, groups) ? 0 : s->at[2] == 1 ? 1 : -1; }
 
 static bool supported(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  const char *no = NULL;
-  if (!(t->options.math & HK_MATH_FAST_ALGORITHMS)) no = "the math option does not allow fast algorithms";
-  else if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "needs f32 x and f";
-  else if (g->c != 1 || g->k != 1 || g->batch_grouped) no = "is for one input and one output channel a group";
-  else if (!t->f_now) no = "the weights must be known at creation";
-  else if (g->gm == 0 || g->in[2] < 1) no = "x or the result is empty";
-  else if (g->win[0] != 1 || g->win[1] != 1 || g->in[0] != 1 || g->in[1] != 1 || g->out[0] != 1 || g->out[1] != 1 || g->lo[0] || g->lo[1])
-    no = "is for one dimension";
-  else if (g->stride[2] != 1 || g->in_dil[2] != 1) no = "the stride or the input's dilation is not 1";
-  else if (g->taps < LEAST_TAPS || g->taps > MOST_POINTS / 2) no = "the window has too few or too many taps";
-  else if (order_of(&g->x, g->groups) < 0) no = "neither channels nor columns of x are adjacent";
-  else if (g->dil[2] != 1 && order_of(&g->x, g->groups) != 0) no = "dilation needs adjacent channels";
-  else if (t->epi.e.gate || t->options.stateful) no = "the epilogue is gated or the plan stateful";
+  const char *no = hk_dw_line_refuses(t, LEAST_TAPS, MOST_POINTS / 2);
+  if (!no && order_of(&g->x, g->groups) < 0) no = "neither channels nor columns of x are adjacent";
+  if (!no && g->dil[2] != 1 && order_of(&g->x, g->groups) != 0) no = "dilation needs adjacent channels";
   if (no) snprintf(why, HK_REASON, "%s", no);
   return !no;
 }
@@ -42,7 +30,7 @@ static bool supported(const hk_task *t, char *why) {
 static int store_of(const hk_task *t, hk_dw_fuse *fuse) {
   const hk_geom *g = &t->geom;
   const bool fused = hk_dw_fuse_make(t, fuse);
-  if (fused && flat(&g->y, g->groups) && (!t->epi.e.residual || flat(&t->epi.c, g->groups))) return HK_FFT_TO_CHANNELS;
+  if (fused && hk_dw_flat(&g->y, g->groups) && (!t->epi.e.residual || hk_dw_flat(&t->epi.c, g->groups))) return HK_FFT_TO_CHANNELS;
   if (fused && !fuse->flags && g->y.at[2] == 1) return HK_FFT_TO_PLANES;
   return HK_FFT_TO_ROWS;
 }

@@ -26,24 +26,14 @@ typedef struct own {
   hk_dw_fuse fuse;
 } own;
 
-static bool flat(const hk_strides *s, int64_t groups) { return s->group == 1 || groups == 1; }
-
 static bool supported(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
-  const char *no = NULL;
-  if (!(t->options.math & HK_MATH_FAST_ALGORITHMS)) no = "the math option does not allow fast algorithms";
-  else if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "needs f32 x and f";
-  else if (g->c != 1 || g->k != 1 || g->batch_grouped) no = "is for one input and one output channel a group";
-  else if (!t->f_now) no = "the weights must be known at creation";
-  else if (g->gm == 0 || g->in[2] < 1) no = "x or the result is empty";
-  else if (g->win[0] != 1 || g->win[1] != 1 || g->in[0] != 1 || g->in[1] != 1 || g->out[0] != 1 || g->out[1] != 1 || g->lo[0] || g->lo[1])
-    no = "is for one dimension";
-  else if (g->stride[2] != 1 || g->in_dil[2] != 1 || g->dil[2] != 1) no = "a stride or a dilation is not 1";
-  else if (g->taps < LEAST_TAPS || g->taps > MOST_TAPS) no = "the window has too few or too many taps";
-  else if (!flat(&g->x, g->groups) || !flat(&g->y, g->groups)) no = "the channels of x or y are not adjacent";
-  else if (!hk_dw_fuse_make(t, &fuse) || t->epi.e.gate || t->options.stateful) no = "the epilogue is not one that kernels fuse, or the plan is stateful";
-  else if (t->epi.e.residual && !flat(&t->epi.c, g->groups)) no = "the channels of the residual are not adjacent";
+  const char *no = hk_dw_line_refuses(t, LEAST_TAPS, MOST_TAPS);
+  if (!no && g->dil[2] != 1) no = "a dilation is not 1";
+  if (!no && (!hk_dw_flat(&g->x, g->groups) || !hk_dw_flat(&g->y, g->groups))) no = "the channels of x or y are not adjacent";
+  if (!no && !hk_dw_fuse_make(t, &fuse)) no = "the epilogue is not one that kernels fuse";
+  if (!no && t->epi.e.residual && !hk_dw_flat(&t->epi.c, g->groups)) no = "the channels of the residual are not adjacent";
   if (no) snprintf(why, HK_REASON, "%s", no);
   return !no;
 }

@@ -30,6 +30,10 @@ static inline int64_t hk_dw_tap(const hk_geom *g, int64_t t) {
 
 /* True when the epilogue is one that kernels fuse and y is f32; else rows go through hk_plan_store_row. */
 bool hk_dw_fuse_make(const hk_task *task, hk_dw_fuse *fuse);
+/* Channels of a depthwise tensor are neighbours. */
+static inline bool hk_dw_flat(const hk_strides *s, int64_t groups) { return s->group == 1 || groups == 1; }
+/* Why no algorithm of fewer products along one line takes the task, as far as they all agree; NULL where it may. */
+const char *hk_dw_line_refuses(const hk_task *task, int64_t least_taps, int64_t most_taps);
 /* Index into x of coordinate i (with padding taken off, input dilation on) of dimension d; -1 outside. */
 static inline int64_t hk_dw_inside(const hk_geom *g, int d, int64_t i) {
   if (i < 0 || i >= g->in_span[d]) return -1;

@@ -78,6 +78,12 @@ static void check_tiled(const hk_geom *g, const hk_cu_map *m, const char *text) 
     CHECK(p * (int64_t)m->strides[0] / m->bytes == wanted(g, p, tap), "%s: pixel %lld", text, (long long)p);
 }
 
+static hk_geom parse(const char *text) {
+  hk_problem problem;
+  hk_geom g;
+  CHECK(!hk_problem_parse(&problem, text) && !hk_geom_make(&g, &problem, false), "%s", hk_last_error());
+  return g;
+}
 static hk_geom make(hk_conv_desc d) {
   hk_problem p = {.size = sizeof p};
   hk_geom g;
@@ -277,11 +283,10 @@ static void planes(void) {
   };
   const hk_epi none = {.any = false};
   char why[HK_CU_REASON];
-  hk_problem problem;
   hk_geom g;
   hk_cu_planes p;
   for (int i = 0; i < HK_COUNT(cases); ++i) {
-    CHECK(!hk_problem_parse(&problem, cases[i].problem) && !hk_geom_make(&g, &problem, false), "%s", hk_last_error());
+    g = parse(cases[i].problem);
     const bool ok = hk_cu_planes_make(&g, &none, false, &p, why);
     CHECK(ok, "%s: %s", cases[i].problem, why);
     if (!ok) continue;
@@ -289,7 +294,7 @@ static void planes(void) {
     check_phases(&g, &p, cases[i].problem);
   }
   for (int i = 0; i < HK_COUNT(refused); ++i) {
-    CHECK(!hk_problem_parse(&problem, refused[i].problem) && !hk_geom_make(&g, &problem, false), "%s", hk_last_error());
+    g = parse(refused[i].problem);
     CHECK(!hk_cu_planes_make(&g, &none, false, &p, why) && strstr(why, refused[i].word), "%s: %s", refused[i].problem, why);
   }
 }
@@ -323,11 +328,10 @@ static void halo(void) {
   };
   const hk_epi none = {.any = false};
   char why[HK_CU_REASON];
-  hk_problem problem;
   hk_geom g;
   hk_cu_halo h;
   for (int i = 0; i < HK_COUNT(cases); ++i) {
-    CHECK(!hk_problem_parse(&problem, cases[i].problem) && !hk_geom_make(&g, &problem, false), "%s", hk_last_error());
+    g = parse(cases[i].problem);
     const bool ok = hk_cu_halo_make(&g, &none, &h, why);
     CHECK(ok, "%s: %s", cases[i].problem, why);
     if (!ok) continue;
@@ -335,7 +339,7 @@ static void halo(void) {
     check_gaps(&g, &h, cases[i].problem);
   }
   for (int i = 0; i < HK_COUNT(refused); ++i) {
-    CHECK(!hk_problem_parse(&problem, refused[i].problem) && !hk_geom_make(&g, &problem, false), "%s", hk_last_error());
+    g = parse(refused[i].problem);
     CHECK(!hk_cu_halo_make(&g, &none, &h, why) && strstr(why, refused[i].word), "%s: %s", refused[i].problem, why);
   }
 }
@@ -351,13 +355,13 @@ static void halo_seconds(void) {
   };
   const hk_epi none = {.any = false};
   char why[HK_CU_REASON];
-  hk_problem problem;
   hk_geom g;
   hk_cu_halo h;
   for (int i = 0; i < HK_COUNT(cases); ++i) {
     const hk_cu_planes_row *best = NULL;
     double least = 1;
-    CHECK(!hk_problem_parse(&problem, cases[i].problem) && !hk_geom_make(&g, &problem, false) && hk_cu_halo_make(&g, &none, &h, why), "%s", why);
+    g = parse(cases[i].problem);
+    CHECK(hk_cu_halo_make(&g, &none, &h, why), "%s", why);
     for (int j = 0; j < hk_cu_halo_row_count; ++j) {
       const hk_cu_planes_row *r = &hk_cu_halo_rows[j];
       if (!hk_cu_halo_fit(r, &g, &h, why)) continue;
@@ -384,7 +388,6 @@ static void divisors(void) {
 static void planes_seconds(void) {
   const hk_epi none = {.any = false};
   char why[HK_CU_REASON];
-  hk_problem problem;
   hk_geom g;
   hk_cu_planes p;
   static const struct { const char *problem; double least, most; } cases[] = {
@@ -394,7 +397,8 @@ static void planes_seconds(void) {
   };
   for (int i = 0; i < HK_COUNT(cases); ++i) {
     double best = 1;
-    CHECK(!hk_problem_parse(&problem, cases[i].problem) && !hk_geom_make(&g, &problem, false) && hk_cu_planes_make(&g, &none, false, &p, why), "%s", why);
+    g = parse(cases[i].problem);
+    CHECK(hk_cu_planes_make(&g, &none, false, &p, why), "%s", why);
     for (int j = 0; j < hk_cu_planes_row_count; ++j) {
       const double s = hk_cu_planes_seconds(&hk_cu_planes_rows[j], &g, &none, &p, 132);
       if (s < best) best = s;

@@ -82,7 +82,8 @@ static int run_random(int count, uint64_t seed) {
       seed = seed * 6364136223846793005u + 1442695040888963407u;
       v[j] = (int)(seed >> 40);
     }
-    const int down = 1 + v[0] % 5, across = 1 + v[1] % 5, dd = 1 + v[2] % 3, da = 1 + v[3] % 3, h = (down - 1) * dd + 1 + v[4] % 12, w = (across - 1) * da + 1 + v[5] % 40;
+    const int down = 1 + v[0] % 5, across = 1 + v[1] % 5, dd = 1 + v[2] % 3, da = 1 + v[3] % 3;
+    const int h = (down - 1) * dd + 1 + v[4] % 12, w = (across - 1) * da + 1 + v[5] % 40;
     snprintf(text, sizeof text, "2d_n%d_c%d_i%dx%d_k%d_w%dx%d_p%d:%dx%d:%d_d%dx%d_%s_first", 1 + v[6] % 3, 8 * (1 + v[7] % 10), h, w, 1 + v[8] % 140, down, across, v[9] % 4,
              v[10] % 4, v[11] % 5, v[12] % 5, dd, da, v[13] % 2 ? "bf16" : "f16");
     const gpu_case c = {text, v[14] % 3 ? "none" : v[14] % 2 ? "bias+relu" : "sum:0.5", v[15] % 5 ? FILL_INTEGERS : FILL_ENDS, 0, v[15] % 2};
