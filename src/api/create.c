@@ -29,8 +29,6 @@ hk_status hk_plan_create(hk_plan **plan, const hk_problem *p, const hk_epilogue 
   if (!s && task.options.limit_workspace && d.workspace_bytes > task.options.workspace_limit_bytes)
     s = hk_fail(HK_UNSUPPORTED, "the decision needs %zu bytes of workspace, the limit is %zu", d.workspace_bytes,
                 task.options.workspace_limit_bytes);
-  if (!s && task.options.forbid_fallback && d.algo->fallback)
-    s = hk_fail(HK_FALLBACK, "%s is a slow path and forbid_fallback is set", d.algo->name);
   if (!s) s = hk_plan_build(plan, &task, &d, w, NULL);
   if (s) return s;
   (*plan)->source = source;

@@ -2,6 +2,7 @@
  * convolution. */
 #ifndef HK_BASE_H
 #define HK_BASE_H
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,6 +31,7 @@ bool hk_cpu_has(hk_isa isa);
 int32_t hk_cpu_count(void);         /* cores this process may use: affinity and cgroup quota */
 int32_t hk_threads_default(void);   /* HANKEL_NUM_THREADS, OMP_NUM_THREADS, else hk_cpu_count */
 bool hk_isa_parse(const char *text, hk_isa *isa);
+void hk_cpu_describe(hk_machine *m); /* every field but size */
 
 /* threads.c: runs body(context, 0..count-1) over at most `threads` threads of the process-wide pool, the caller's
  * among them; when the pool is busy or cannot start, the caller's thread does all the work. */
@@ -38,11 +40,15 @@ void hk_pool_run(int32_t threads, int64_t count, hk_body body, void *context);
 
 /* log.c: words of HANKEL_VERBOSE */
 enum { HK_LOG_ERROR = 1, HK_LOG_WARN = 2, HK_LOG_CHECK = 4, HK_LOG_DISPATCH = 8, HK_LOG_CREATE = 16, HK_LOG_EXEC = 32 };
-extern HK_HIDDEN uint32_t hk_log_mask; /* read through hk_log_on */
-uint32_t hk_log_words(void);           /* reads the environment once */
-static inline bool hk_log_on(uint32_t word) { return (hk_log_mask & 0x80000000u ? hk_log_mask : hk_log_words()) & word; }
+extern HK_HIDDEN _Atomic uint32_t hk_log_mask; /* read through hk_log_on */
+uint32_t hk_log_words(void);                   /* reads the environment once */
+static inline uint32_t hk_log_bits(void) { return atomic_load_explicit(&hk_log_mask, memory_order_relaxed); }
+static inline bool hk_log_on(uint32_t word) {
+  const uint32_t bits = hk_log_bits();
+  return (bits & 0x80000000u ? bits : hk_log_words()) & word;
+}
 /* nonzero: the word is on, or the environment was not read yet */
-static inline uint32_t hk_log_maybe(uint32_t word) { return (hk_log_mask ^ 0x80000000u) & (0x80000000u | word); }
+static inline uint32_t hk_log_maybe(uint32_t word) { return (hk_log_bits() ^ 0x80000000u) & (0x80000000u | word); }
 void hk_log(uint32_t word, const char *format, ...) __attribute__((format(printf, 2, 3)));
 double hk_clock(void);                 /* seconds, monotonic */
 

@@ -1,4 +1,5 @@
 /* What the CPU can do and how much of it this process may use. */
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,24 +126,30 @@ static int64_t cache_size(int name, int64_t otherwise) {
   return n > 0 ? n : otherwise;
 }
 
-hk_status hk_machine_info(hk_machine *m) {
-  if (!m || m->size != sizeof *m) return HK_INVALID;
-  memset(m->cpu, 0, sizeof m->cpu);
+static char model[sizeof(((hk_machine *)0)->cpu)];
+
+/* /proc/cpuinfo has a line per field and core; read it once per process, not once per plan. */
+static void read_model(void) {
   FILE *f = fopen("/proc/cpuinfo", "r");
   char line[256];
   while (f && fgets(line, sizeof line, f)) {
     char *colon = strchr(line, ':');
     if (strncmp(line, "model name", 10) || !colon) continue;
     colon[strcspn(colon, "\n")] = 0;
-    snprintf(m->cpu, sizeof m->cpu, "%.63s", colon + 2);
+    snprintf(model, sizeof model, "%.63s", colon[1] ? colon + 2 : "");
     break;
   }
   if (f) fclose(f);
-  if (!m->cpu[0]) snprintf(m->cpu, sizeof m->cpu, "unknown");
+  if (!model[0]) snprintf(model, sizeof model, "unknown");
+}
+
+void hk_cpu_describe(hk_machine *m) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, read_model);
+  memcpy(m->cpu, model, sizeof m->cpu);
   m->best_isa = hk_cpu_best_isa();
   m->cores = hk_cpu_count();
   m->l1d_bytes = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32768);
   m->l2_bytes = cache_size(_SC_LEVEL2_CACHE_SIZE, 524288);
   m->l3_bytes = cache_size(_SC_LEVEL3_CACHE_SIZE, 4 << 20);
-  return HK_OK;
 }

@@ -14,7 +14,7 @@ static const struct { const char *word; uint32_t bits; } words[] = {
     {"profile", HK_LOG_CREATE | HK_LOG_EXEC}, {"1", HK_LOG_EXEC | HK_LOG_ERROR},
     {"2", HK_LOG_EXEC | HK_LOG_ERROR | HK_LOG_CREATE}, {"all", 63}};
 
-uint32_t hk_log_mask;
+_Atomic uint32_t hk_log_mask;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static hk_log_fn sink;
 static void *sink_context;
@@ -30,7 +30,7 @@ uint32_t hk_log_words(void) {
       if (strlen(words[i].word) == n && !strncmp(words[i].word, s, n)) bits |= words[i].bits;
     s += n + (s[n] == ',');
   }
-  __atomic_store_n(&hk_log_mask, bits | 0x80000000u, __ATOMIC_RELAXED);
+  atomic_store_explicit(&hk_log_mask, bits | 0x80000000u, memory_order_relaxed);
   return bits;
 }
 

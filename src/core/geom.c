@@ -5,7 +5,10 @@
 
 #include "core/core.h"
 
-#define MAX_REACH (INT64_MAX / 16) /* elements: leaves room for the widest type in bytes */
+#define MAX_REACH (INT64_MAX / 16)      /* elements: leaves room for the widest type in bytes */
+/* Elements of a tensor, output positions, products of a sum. With 2^48 the bytes of any packed or padded copy fit 63 bits,
+ * so that nothing built on a geometry can wrap. */
+#define MAX_COUNT (INT64_C(1) << 48)
 
 bool hk_add_checked(int64_t a, int64_t b, int64_t *r) { return !__builtin_add_overflow(a, b, r); }
 bool hk_mul_checked(int64_t a, int64_t b, int64_t *r) { return !__builtin_mul_overflow(a, b, r); }
@@ -109,8 +112,8 @@ static hk_status check_tensor(const char *name, const axis *a, int count, int64_
     if (a[i].size == 0) return HK_OK;
   for (int i = 0; i < count; i++) {
     int64_t far;
-    if (!hk_mul_checked(total, a[i].size, &total) || total > MAX_REACH)
-      return hk_fail(HK_INVALID, "the number of elements of %s overflows 63 bits", name);
+    if (!hk_mul_checked(total, a[i].size, &total) || total > MAX_COUNT)
+      return hk_fail(HK_INVALID, "the number of elements of %s overflows 2^48", name);
     if (a[i].size > 1) {
       if (!hk_mul_checked(a[i].size - 1, a[i].stride, &far) || far > MAX_REACH || far < -MAX_REACH ||
           !hk_add_checked(far > 0 ? hi : lo, far, far > 0 ? &hi : &lo))
@@ -190,12 +193,12 @@ static hk_strides spread(const hk_strides *s, int rank) {
 }
 
 static hk_status derive(hk_geom *g) {
-  if (!hk_mul_checked(g->win[0], g->win[1], &g->taps) || !hk_mul_checked(g->taps, g->win[2], &g->taps))
-    return hk_fail(HK_INVALID, "the number of window taps overflows 63 bits");
+  if (!hk_mul_checked(g->win[0], g->win[1], &g->taps) || !hk_mul_checked(g->taps, g->win[2], &g->taps) || g->taps > MAX_COUNT)
+    return hk_fail(HK_INVALID, "the number of window taps overflows 2^48");
   if (!hk_mul_checked(g->out[0], g->out[1], &g->pixels) || !hk_mul_checked(g->pixels, g->out[2], &g->pixels) ||
-      !hk_mul_checked(g->n, g->pixels, &g->gm))
-    return hk_fail(HK_INVALID, "the number of output positions overflows 63 bits");
-  if (!hk_mul_checked(g->c, g->taps, &g->gk)) return hk_fail(HK_INVALID, "c*window overflows 63 bits");
+      !hk_mul_checked(g->n, g->pixels, &g->gm) || g->pixels > MAX_COUNT || g->gm > MAX_COUNT)
+    return hk_fail(HK_INVALID, "the number of output positions overflows 2^48");
+  if (!hk_mul_checked(g->c, g->taps, &g->gk) || g->gk > MAX_COUNT) return hk_fail(HK_INVALID, "c*window overflows 2^48");
   g->gn = g->k;
   g->flops = 2.0 * (double)g->groups * (double)g->gm * (double)g->gn * (double)g->gk;
   const double images = (double)g->n * (g->batch_grouped ? (double)g->groups : 1);

@@ -10,6 +10,7 @@ static bool offer(const hk_task *task, hk_decision *d, char *why) {
     return snprintf(why, HK_REASON, "takes no user functions"), false;
   /* one thread an output: an H200 passes 5e11 flops and 2.6e11 bytes a second */
   const double worked = task->geom.flops / 5e11, moved = task->geom.bytes / 2.6e11;
+  d->workspace_bytes = 0;
   d->predicted_s = 5e-6 + (worked > moved ? worked : moved);
   return true;
 }
@@ -37,4 +38,4 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 const hk_algo hk_algo_cuda_direct = {.name = "cuda_direct", .family = HK_FAMILY_NONE, .device = HK_CUDA, .fallback = true,
-                                     .offer = offer, .build = build, .run = run, .destroy = destroy};
+                                     .offer = offer, .check = offer, .build = build, .run = run, .destroy = destroy};

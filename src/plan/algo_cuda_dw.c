@@ -27,8 +27,6 @@ static void fill(const hk_task *t, const hk_cu_dw_tiling *tiling, hk_decision *d
 static bool check(const hk_task *t, hk_decision *d, char *why) {
   hk_cu_device here;
   hk_cu_dw_tiling tiling;
-  for (int i = 0; i < 3; i++)
-    if (d->knob[i] < 0 || d->knob[i] > 1 << 20) return snprintf(why, HK_REASON, "a knob is out of range"), false;
   if (!hk_plan_cuda_takes(t, &here, why) || !tile(t, d, &tiling, why)) return false;
   fill(t, &tiling, d);
   return true;
@@ -115,7 +113,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 #define ALGO(variable, text)                                                                                             \
-  const hk_algo variable = {.name = text, .knobs = {"run", "slabs", "rows"}, .family = HK_FAMILY_NONE, .device = HK_CUDA, \
+  const hk_algo variable = {.name = text, .knobs = {{"run", 0, 1 << 20}, {"slabs", 0, 1 << 20}, {"rows", 0, 1 << 20}}, .family = HK_FAMILY_NONE, .device = HK_CUDA, \
                             .offer = offer, .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy}
 ALGO(hk_algo_cuda_dw_last, "cuda_dw_last");
 ALGO(hk_algo_cuda_dw_first, "cuda_dw_first");

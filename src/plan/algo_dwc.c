@@ -131,10 +131,8 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->vw = d->kernel->nr;
   p->mr = d->kernel->mr;
   if (!blocks_fit(g, p->vw)) return refuse(why, NO_BLOCKS);
-  if (knob[HK_DWC_SOURCE] < 0 || knob[HK_DWC_SOURCE] > 1 || knob[HK_DWC_UNIT] < 1 || knob[HK_DWC_UNIT] > most_unit(t, p->vw) ||
-      knob[HK_DWC_TILE] < 1 || knob[HK_DWC_TILE] > p->mr || knob[HK_DWC_SHARDS] < 1 || knob[HK_DWC_SHARDS] > 4096 ||
-      knob[HK_DWC_PARTS] < 1 || knob[HK_DWC_PARTS] > 4096)
-    return refuse(why, "a knob is out of range");
+  if (knob[HK_DWC_UNIT] > most_unit(t, p->vw)) return refuse(why, "unit: the pixels of a vector do not follow each other in x and y");
+  if (knob[HK_DWC_TILE] > p->mr) return refuse(why, "tile is larger than the kernel's tile of pixels");
   p->source = knob[HK_DWC_SOURCE];
   p->unit = knob[HK_DWC_UNIT];
   p->tile = knob[HK_DWC_TILE];
@@ -418,5 +416,6 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_dwc = {
-    .name = "dwc", .knobs = {"source", "unit", "tile", "shards", "parts", "chains"}, .family = HK_FAMILY_DWC, .device = HK_CPU,
+    .name = "dwc", .knobs = {{"source", 0, 1}, {"unit", 1, 64}, {"tile", 1, 64}, {"shards", 1, HK_THREAD_PIECES}, {"parts", 1, HK_THREAD_PIECES},
+              {"chains", 0, HK_DWC_RUNS}}, .family = HK_FAMILY_DWC, .device = HK_CPU,
     .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_dwc_run, .destroy = destroy};

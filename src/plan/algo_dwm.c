@@ -51,9 +51,7 @@ static bool layout(const hk_task *t, const hk_decision *d, dwm *m) {
   const hk_geom *g = &t->geom;
   *m = (dwm){.vw = d->kernel->nr, .columns = d->knob[COLUMNS], .rows = d->knob[ROWS], .shards = d->knob[SHARDS],
              .parts = d->knob[PARTS]};
-  if (m->columns < 1 || m->columns > d->kernel->mr || m->rows < 1 || m->rows > phase_out(g, 1) || m->shards < 1 ||
-      m->shards > 4096 || m->parts < 1 || m->parts > 4096)
-    return false;
+  if (m->columns > d->kernel->mr || m->rows > phase_out(g, 1)) return false;
   m->blocks = hk_ceil_div(g->groups, m->vw);
   m->strips = hk_ceil_div(phase_out(g, 2), m->columns);
   m->bands = hk_ceil_div(phase_out(g, 1), m->rows);
@@ -98,7 +96,7 @@ static double predict(const hk_task *t, const hk_decision *d, const dwm *m) {
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
   dwm m;
   if (!layout(t, d, &m)) {
-    snprintf(why, HK_REASON, "a knob is out of range");
+    snprintf(why, HK_REASON, "columns is at most the kernel's %d, rows at most the output rows of a dilation phase, %lld", (int)d->kernel->mr, (long long)phase_out(&t->geom, 1));
     return false;
   }
   d->predicted_s = predict(t, d, &m);
@@ -230,5 +228,6 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 const hk_algo hk_algo_dwm = {
-    .name = "dwm", .knobs = {"columns", "rows", "shards", "parts"}, .family = HK_FAMILY_DWM, .device = HK_CPU,
+    .name = "dwm", .knobs = {{"columns", 1, HK_KNOB_MOST, HK_OF_COLUMNS}, {"rows", 1, HK_KNOB_MOST, HK_OF_ROWS}, {"shards", 1, HK_THREAD_PIECES},
+              {"parts", 1, HK_THREAD_PIECES}}, .family = HK_FAMILY_DWM, .device = HK_CPU,
     .offer = offer, .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy};

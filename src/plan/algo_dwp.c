@@ -297,23 +297,18 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   hk_dwp p = {0};
   if (!supported(t, why)) return false;
-  if (d->knob[HK_DWP_SOURCE] < HK_DWP_DIRECT || d->knob[HK_DWP_SOURCE] > HK_DWP_MASKED) return refuse(why, "source is 0 to 3");
-  if (d->knob[HK_DWP_DOWN] != 0 && d->knob[HK_DWP_DOWN] != 1) return refuse(why, "down is 0 or 1");
   if (d->knob[HK_DWP_DOWN] && d->knob[HK_DWP_SOURCE] != HK_DWP_BAND && d->knob[HK_DWP_SOURCE] != HK_DWP_MASKED)
     return refuse(why, "down needs source=1 or 3");
   if (d->knob[HK_DWP_SOURCE] == HK_DWP_MASKED && (!maskable(t, d->kernel) || !d->knob[HK_DWP_DOWN] || d->knob[HK_DWP_COLS] < g->out[2]))
     return refuse(why, "source=3 needs stride 1 along contiguous rows, free masks, down=1 and whole rows");
-  if (d->knob[HK_DWP_ROWS] < 1 || d->knob[HK_DWP_ROWS] > g->out[1]) return refuse(why, "rows is 1..the output's rows");
-  if (d->knob[HK_DWP_COLS] < 1 || d->knob[HK_DWP_COLS] > hk_round_up(g->out[2], 256)) return refuse(why, "cols is out of range");
-  if (d->knob[HK_DWP_SHARDS] < 1 || d->knob[HK_DWP_SHARDS] > 4096 || d->knob[HK_DWP_PARTS] < 1 || d->knob[HK_DWP_PARTS] > 4096)
-    return refuse(why, "shards and parts are 1..4096");
+  if (d->knob[HK_DWP_ROWS] > g->out[1]) return refuse(why, "rows is at most the output's rows");
   if (d->knob[HK_DWP_SOURCE] == HK_DWP_DIRECT &&
       !(one_row(g) && g->stride[2] == 1 && g->in_dil[2] == 1 && g->x.at[2] == 1 && (g->win[2] - 1) * g->dil[2] < INT32_MAX))
     return refuse(why, "source=0 needs one contiguous dimension and stride 1");
   d->workspace_bytes = 0;
   if (!hk_dwp_layout(t, d, &p)) return refuse(why, "the band does not fit the buffer");
   const int64_t fold = d->knob[HK_DWP_FOLD];
-  return !fold || (foldable(t, &p) && fold >= p.vw && fold <= INT32_MAX && fold % g->dil[2] == 0) ||
+  return !fold || (foldable(t, &p) && fold >= p.vw && fold % g->dil[2] == 0) ||
          refuse(why, "fold is 0 or a multiple of the dilation of a vector or more, source=0, an epilogue that fuses, no residual");
 }
 
@@ -370,5 +365,7 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_dwp = {
-    .name = "dwp", .knobs = {"source", "down", "rows", "cols", "shards", "parts", "fold"}, .family = HK_FAMILY_DWP,
+    .name = "dwp", .knobs = {{"source", HK_DWP_DIRECT, HK_DWP_MASKED}, {"down", 0, 1}, {"rows", 1, HK_KNOB_MOST, HK_OF_ROWS},
+              {"cols", 1, HK_KNOB_MOST, HK_OF_COLUMNS}, {"shards", 1, HK_THREAD_PIECES}, {"parts", 1, HK_THREAD_PIECES},
+              {"fold", 0, INT32_MAX}}, .family = HK_FAMILY_DWP,
     .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_dwp_run, .destroy = destroy};

@@ -170,10 +170,8 @@ bool hk_grouped_layout(const hk_task *t, const hk_decision *d, hk_grouped *p, ch
   const hk_geom *g = &p->geom;
   const int64_t *knob = d->knob;
   shape(t, p);
-  if (knob[HK_GROUPED_SOURCE] < 0 || knob[HK_GROUPED_SOURCE] > 1 || knob[HK_GROUPED_ROWS] < 1 || knob[HK_GROUPED_ROWS] > g->out[1] ||
-      knob[HK_GROUPED_COLS] < 1 || knob[HK_GROUPED_COLS] > g->out[2] || knob[HK_GROUPED_SHARDS] < 1 ||
-      knob[HK_GROUPED_SHARDS] > 4096 || knob[HK_GROUPED_PARTS] < 1 || knob[HK_GROUPED_PARTS] > 4096)
-    return refuse(why, "a knob is out of range");
+  if (knob[HK_GROUPED_ROWS] > g->out[1] || knob[HK_GROUPED_COLS] > g->out[2])
+    return refuse(why, "rows and cols are at most the rows and columns of the output, rows merged where they follow each other");
   p->source = knob[HK_GROUPED_SOURCE];
   p->band_p = knob[HK_GROUPED_ROWS];
   p->band_q = knob[HK_GROUPED_COLS];
@@ -309,5 +307,6 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_grouped = {
-    .name = "grouped", .knobs = {"source", "rows", "cols", "shards", "parts"}, .family = HK_FAMILY_NONE, .device = HK_CPU,
+    .name = "grouped", .knobs = {{"source", 0, 1}, {"rows", 1, HK_KNOB_MOST, HK_OF_ROWS}, {"cols", 1, HK_KNOB_MOST, HK_OF_POSITIONS},
+              {"shards", 1, HK_THREAD_PIECES}, {"parts", 1, HK_THREAD_PIECES}}, .family = HK_FAMILY_NONE, .device = HK_CPU,
     .offer = offer, .check = check, .build = build, .run = hk_grouped_run, .destroy = destroy};

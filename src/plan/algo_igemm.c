@@ -111,10 +111,8 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   const int64_t *k = d->knob;
   const int64_t most = most_pixels(g, d->kernel, k[HK_IGEMM_PACK]);
-  if (k[HK_IGEMM_BM] < 1 || k[HK_IGEMM_BM] > most || k[HK_IGEMM_BN] < 1 || k[HK_IGEMM_BK] < 1 || k[HK_IGEMM_BK] > g->c || k[HK_IGEMM_PACK] < 0 || k[HK_IGEMM_PACK] > HK_PACK_BLOCK ||
-      (k[HK_IGEMM_PACK] == HK_PACK_BLOCK && t->f_now)) {
-    snprintf(why, HK_REASON, "needs 1 <= bm <= %lld, bn >= 1, 1 <= bk <= %lld, pack %s", (long long)most, (long long)g->c,
-             t->f_now ? "0" : "0 or 1");
+  if (k[HK_IGEMM_BM] > most || k[HK_IGEMM_BK] > g->c || (k[HK_IGEMM_PACK] == HK_PACK_BLOCK && t->f_now)) {
+    snprintf(why, HK_REASON, "needs bm <= %lld, bk <= %lld, pack %s", (long long)most, (long long)g->c, t->f_now ? "0" : "0 or 1");
     return false;
   }
   const hk_panels s = panels_of(g, d->kernel, k[HK_IGEMM_BK]);
@@ -243,9 +241,10 @@ static void destroy(hk_plan *plan) {
   hk_free(o);
 }
 
-const hk_algo hk_algo_dot = {.name = "dot", .knobs = {"bm", "bn", "bk", "pack"}, .family = HK_FAMILY_DOT, .device = HK_CPU, .steps_over = true,
+#define KNOBS {{"bm", 1, HK_KNOB_MOST, HK_OF_POSITIONS}, {"bn", 1, HK_KNOB_MOST, HK_OF_K}, {"bk", 1, HK_KNOB_MOST, HK_OF_C}, {"pack", 0, HK_PACK_BLOCK}}
+const hk_algo hk_algo_dot = {.name = "dot", .knobs = KNOBS, .family = HK_FAMILY_DOT, .device = HK_CPU, .steps_over = true,
                              .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_igemm_run,
                              .destroy = destroy};
-const hk_algo hk_algo_igemm = {.name = "igemm", .knobs = {"bm", "bn", "bk", "pack"}, .family = HK_FAMILY_IGEMM,
+const hk_algo hk_algo_igemm = {.name = "igemm", .knobs = KNOBS, .family = HK_FAMILY_IGEMM,
                                .device = HK_CPU, .steps_over = true, .offer = offer, .vary = vary, .check = check, .build = build,
                                .run = hk_igemm_run, .destroy = destroy};

@@ -85,7 +85,7 @@ static bool ask(const hk_task *t, hk_decision *d, bool free_knobs, char *why) {
   in.algo = d->algo->inner;
   for (int i = 0; i < count; i++) {
     const hk_task task = inner_task(t, &r[i]);
-    if (!(i == 0 && free_knobs ? in.algo->offer(&task, &in, why) : in.algo->check(&task, &in, why))) return false;
+    if (!(i == 0 && free_knobs ? in.algo->offer(&task, &in, why) : hk_decision_check(&task, &in, why))) return false;
     seconds += in.predicted_s;
   }
   for (int i = 0; i < HK_KNOBS; i++) d->knob[i] = in.knob[i];

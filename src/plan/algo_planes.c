@@ -128,15 +128,13 @@ static double predict(const hk_task *t, const hk_decision *d) {
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   const int64_t *k = d->knob, lanes = hk_isa_lanes(d->kernel->isa);
-  if (k[HK_PLANES_FLAT] && (k[HK_PLANES_FLAT] != 1 || k[HK_PLANES_PACK] != HK_PACK_WHOLE ||
-                            !hk_planes_flat(t, lanes, d->kernel->nr / lanes))) {
+  if (k[HK_PLANES_FLAT] && (k[HK_PLANES_PACK] != HK_PACK_WHOLE || !hk_planes_flat(t, lanes, d->kernel->nr / lanes))) {
     snprintf(why, HK_REASON, "flat = 1 needs one tap, stride 1, no padding, pixels in one line and packed weights");
     return false;
   }
   const int64_t most = most_channels(d->kernel, k[HK_PLANES_FLAT]);
-  if (k[HK_PLANES_BM] < 1 || k[HK_PLANES_BM] > most || k[HK_PLANES_BS] < 1 || k[HK_PLANES_PACK] < 0 ||
-      k[HK_PLANES_PACK] > HK_PACK_BLOCK || (k[HK_PLANES_PACK] == HK_PACK_BLOCK && t->f_now)) {
-    snprintf(why, HK_REASON, "needs 1 <= bm <= %lld, bs >= 1, pack %s", (long long)most, t->f_now ? "0" : "0 or 1");
+  if (k[HK_PLANES_BM] > most || (k[HK_PLANES_PACK] == HK_PACK_BLOCK && t->f_now)) {
+    snprintf(why, HK_REASON, "needs bm <= %lld, pack %s", (long long)most, t->f_now ? "0" : "0 or 1");
     return false;
   }
   d->workspace_bytes = !t->f_now && k[HK_PLANES_PACK] == HK_PACK_WHOLE ? packed_bytes(g) : 0;
@@ -209,6 +207,6 @@ static hk_status build(hk_plan *plan) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-const hk_algo hk_algo_planes = {.name = "planes", .knobs = {"bm", "bs", "pack", "flat"}, .family = HK_FAMILY_PGEMM,
+const hk_algo hk_algo_planes = {.name = "planes", .knobs = {{"bm", 1, HK_KNOB_MOST, HK_OF_K}, {"bs", 1, HK_KNOB_MOST, HK_OF_K}, {"pack", 0, HK_PACK_BLOCK}, {"flat", 0, 1}}, .family = HK_FAMILY_PGEMM,
                                 .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build,
                                 .run = hk_planes_run, .destroy = destroy};

@@ -152,7 +152,7 @@ static bool layout(const hk_task *t, const hk_decision *d, own *o, char *why) {
   *o = (own){.shape = {.way = (int32_t)d->knob[WAY], .fused = fuse.flags != 0, .inputs = (int32_t)g->c, .outputs = (int32_t)g->k,
                        .groups = g->groups, .lo = fuse.lo, .hi = fuse.hi},
              .parts = d->knob[PARTS]};
-  if (g->k > 4096 || o->parts < 1 || o->parts > 4096) return refuse(why, "a knob is out of range, or a group has more than 4096 outputs");
+  if (g->k > 4096) return refuse(why, "a group has more than 4096 outputs");
   const bool fits = d->knob[WAY] == HK_POINT_LINES ? lay_lines(g, d->kernel, o)
                   : d->knob[WAY] == HK_POINT_WOVEN ? lay_woven(g, d->kernel, d->knob[BLOCK], o)
                   : d->knob[WAY] == HK_POINT_PLANES ? lay_planes(g, d->kernel, o) : false;
@@ -349,5 +349,5 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_point = {
-    .name = "point", .knobs = {"way", "block", "parts"}, .family = HK_FAMILY_POINT, .device = HK_CPU,
+    .name = "point", .knobs = {{"way", 0, 2}, {"block", 0, 64}, {"parts", 1, HK_THREAD_PIECES}}, .family = HK_FAMILY_POINT, .device = HK_CPU,
     .offer = offer, .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy};

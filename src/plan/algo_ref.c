@@ -7,6 +7,7 @@
 
 static bool offer(const hk_task *task, hk_decision *d, char *why) {
   (void)why;
+  d->workspace_bytes = 0;
   d->predicted_s = 1e-6 + (task->geom.flops + 40.0 * (double)task->geom.gm * (double)task->geom.y_channels) / FLOPS;
   return true;
 }
@@ -39,4 +40,4 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 }
 
 const hk_algo hk_algo_ref = {.name = "ref", .family = HK_FAMILY_NONE, .device = HK_CPU, .fallback = true, .steps_over = true,
-                             .offer = offer, .build = build, .run = run};
+                             .offer = offer, .check = offer, .build = build, .run = run};

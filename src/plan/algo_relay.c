@@ -94,9 +94,12 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 static bool check(const hk_task *t, hk_decision *d, char *why) {
   if (!applies(t, why)) return false;
   const hk_task i = inner_task(t, d->algo->inner);
-  if (!d->algo->inner->check(&i, d, why)) return false;
-  account(t, d);
-  return true;
+  const hk_algo *self = d->algo;
+  d->algo = self->inner;
+  const bool takes = hk_decision_check(&i, d, why);
+  d->algo = self;
+  if (takes) account(t, d);
+  return takes;
 }
 
 static hk_status build(hk_plan *plan) {

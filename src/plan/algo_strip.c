@@ -71,7 +71,7 @@ static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *wh
   p->part_count = part_count(p->vectors, held);
   if (p->part_count > MOST_PARTS) return refuse(why, "a group has too many outputs");
   p->together = knob[HK_STRIP_GROUPS];
-  if (p->together < 1 || p->together > g->groups) return refuse(why, "a knob is out of range");
+  if (p->together > g->groups) return refuse(why, "groups is at most the problem's groups");
   const int64_t each = p->vectors / p->part_count;
   p->cuts = p->vectors % p->part_count ? 2 : 1;
   for (int i = 0; i < p->cuts; i++) {
@@ -86,8 +86,7 @@ static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *wh
   p->band = knob[HK_STRIP_BAND];
   p->shards = knob[HK_STRIP_SHARDS];
   p->parts = knob[HK_STRIP_PARTS];
-  if (p->way < 0 || p->way > 1 || p->band < 1 || p->band > g->out[1] || p->shards < 1 || p->shards > 4096 || p->parts < 1 || p->parts > 4096)
-    return refuse(why, "a knob is out of range");
+  if (p->band > g->out[1]) return refuse(why, "band is at most the output's rows");
   if (p->way == HK_STRIP_BY_PLANE && p->band < g->out[1]) return refuse(why, "cut=1 has one band");
   p->bands = hk_ceil_div(g->out[1], p->band);
   p->pieces = p->way == HK_STRIP_BY_ROWS ? hk_ceil_div(p->parts, g->n * g->out[0] * p->bands) : 1;
@@ -280,5 +279,6 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_strip = {
-    .name = "strip", .knobs = {"cut", "band", "groups", "shards", "parts"}, .family = HK_FAMILY_STRIP, .device = HK_CPU,
+    .name = "strip", .knobs = {{"cut", 0, 1}, {"band", 1, HK_KNOB_MOST, HK_OF_ROWS}, {"groups", 1, HK_KNOB_MOST, HK_OF_GROUPS},
+              {"shards", 1, HK_THREAD_PIECES}, {"parts", 1, HK_THREAD_PIECES}}, .family = HK_FAMILY_STRIP, .device = HK_CPU,
     .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_strip_run, .destroy = destroy};

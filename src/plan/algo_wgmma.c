@@ -194,9 +194,10 @@ static void destroy(hk_plan *plan) {
   hk_free(own);
 }
 
-const hk_algo hk_algo_wgmma = {.name = "wgmma", .knobs = {"bm", "bn", "stages", "cm", "cn", "split", "parts", "turns"},
+#define KNOBS {{"bm", 1, 512}, {"bn", 1, 512}, {"stages", 1, 64}, {"cm", 1, 16}, {"cn", 1, 16}, {"split", 0, 64}, {"parts", 0, 64}, {"turns", 0, 1}}
+const hk_algo hk_algo_wgmma = {.name = "wgmma", .knobs = KNOBS,
                                .family = HK_FAMILY_NONE, .device = HK_CUDA, .offer = offer, .vary = vary, .check = check,
                                .build = build, .run = run, .destroy = destroy};
-const hk_algo hk_algo_wgmma_relaid = {.name = "wgmma_relaid", .knobs = {"bm", "bn", "stages", "cm", "cn", "split", "parts", "turns"},
+const hk_algo hk_algo_wgmma_relaid = {.name = "wgmma_relaid", .knobs = KNOBS,
                                       .family = HK_FAMILY_NONE, .device = HK_CUDA, .offer = offer, .vary = vary,
                                       .check = check, .build = build, .run = run, .destroy = destroy};

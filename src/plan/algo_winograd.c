@@ -80,10 +80,7 @@ static double predict(const hk_task *t, const hk_decision *d, int64_t m) {
 static bool finish(const hk_task *t, hk_decision *d, int64_t m, char *why) {
   const hk_geom *g = &t->geom;
   const int64_t bt = d->knob[HK_WINOGRAD_BT];
-  if (bt < 1 || bt > 256) {
-    snprintf(why, HK_REASON, "needs 1 <= bt <= 256");
-    return false;
-  }
+  (void)why;
   const hk_panels p = panels_make(g, d->kernel, points_of(g, m));
   d->workspace_bytes = (size_t)slot_count(t, m, bt) * hk_winograd_slot_bytes(g, &p, bt);
   d->predicted_s = predict(t, d, m);
@@ -182,9 +179,9 @@ static bool check_4(const hk_task *t, hk_decision *d, char *why) { return applie
 static hk_status build_2(hk_plan *plan) { return build(plan, 2); }
 static hk_status build_4(hk_plan *plan) { return build(plan, 4); }
 
-const hk_algo hk_algo_winograd2 = {.name = "winograd2", .knobs = {"bt"}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
+const hk_algo hk_algo_winograd2 = {.name = "winograd2", .knobs = {{"bt", 1, 256}}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
                                    .error_factor = HK_WINOGRAD2_ERROR, .offer = offer_2, .check = check_2, .build = build_2,
                                    .run = hk_winograd_run, .destroy = destroy};
-const hk_algo hk_algo_winograd4 = {.name = "winograd4", .knobs = {"bt"}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
+const hk_algo hk_algo_winograd4 = {.name = "winograd4", .knobs = {{"bt", 1, 256}}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
                                    .error_factor = HK_WINOGRAD4_ERROR, .offer = offer_4, .check = check_4, .build = build_4,
                                    .run = hk_winograd_run, .destroy = destroy};

@@ -33,9 +33,8 @@ bool hk_around_vary(const hk_around *a, const hk_task *t, const hk_decision *bas
 bool hk_around_check(const hk_around *a, const hk_task *t, hk_decision *d, char *why) {
   const hk_algo *self = d->algo;
   const hk_task inner = a->task(t);
-  d->workspace_bytes -= a->bytes(t); /* what the inner algorithm said, should it not say it again */
   d->algo = self->inner;
-  const bool takes = !self->inner->check || self->inner->check(&inner, d, why);
+  const bool takes = hk_decision_check(&inner, d, why);
   d->algo = self;
   if (takes) account(a, t, d);
   return takes;

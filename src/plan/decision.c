@@ -8,8 +8,8 @@
 void hk_decision_print(hk_text *t, const hk_decision *d) {
   hk_text_add(t, "%s", d->algo->name);
   if (d->kernel) hk_text_add(t, " kernel=%s", d->kernel->name);
-  const char *const *knobs = hk_algo_knobs(d->algo);
-  for (int i = 0; i < HK_KNOBS && knobs[i]; i++) hk_text_add(t, " %s=%lld", knobs[i], (long long)d->knob[i]);
+  const hk_knob *knobs = hk_algo_knobs(d->algo);
+  for (int i = 0; i < HK_KNOBS && knobs[i].name; i++) hk_text_add(t, " %s=%lld", knobs[i].name, (long long)d->knob[i]);
 }
 
 static const hk_algo *find_algo(const char *name) {
@@ -25,35 +25,69 @@ static const hk_kernel *find_kernel(hk_family family, const char *name) {
 }
 
 static bool set_knob(hk_decision *d, const char *key, const char *value) {
-  const char *const *knobs = hk_algo_knobs(d->algo);
-  for (int i = 0; i < HK_KNOBS && knobs[i]; i++)
-    if (!strcmp(knobs[i], key)) return hk_text_number(&value, &d->knob[i]) && *value == 0;
+  const hk_knob *knobs = hk_algo_knobs(d->algo);
+  for (int i = 0; i < HK_KNOBS && knobs[i].name; i++)
+    if (!strcmp(knobs[i].name, key)) return hk_text_number(&value, &d->knob[i]) && *value == 0;
   return false;
 }
 
-bool hk_algo_tames(const hk_algo *a, const hk_task *t, char *why) {
+/* Weights that hold Inf or NaN need an algorithm that leaves taps outside x out: 0 * Inf is NaN. */
+static bool accepts_nonfinite(const hk_algo *a, const hk_task *t, char *why) {
   if (!t->wild || a->steps_over || a->device != HK_CPU) return true;
   snprintf(why, HK_REASON, "weights hold Inf or NaN, and taps in the padding would be multiplied by zero");
   return false;
 }
 
-/* The kernel named, or the first of the family that offers itself. */
+bool hk_decision_allowed(const hk_task *t, const hk_decision *d, char *why) {
+  const hk_isa isa = d->kernel ? d->kernel->isa : HK_ISA_SCALAR;
+  if (d->algo->device != t->options.device) snprintf(why, HK_REASON, "is for another device");
+  else if (!hk_cpu_has(isa)) snprintf(why, HK_REASON, "this CPU lacks %s", hk_isa_name(isa));
+  else if (isa > t->isa) snprintf(why, HK_REASON, "%s is above the ISA cap %s", hk_isa_name(isa), hk_isa_name(t->isa));
+  else if (d->algo->fallback && t->options.forbid_fallback) snprintf(why, HK_REASON, "is a slow path and forbid_fallback is set");
+  else return accepts_nonfinite(d->algo, t, why);
+  return false;
+}
+
+/* The size that bounds a knob, rounded up to whole tiles: no kernel's tile has more than 256 of anything. */
+static int64_t bound_of(const hk_geom *g, hk_knob_of of) {
+  const int64_t size[] = {[HK_OF_NOTHING] = INT64_MAX / 2, [HK_OF_POSITIONS] = g->gm, [HK_OF_C] = g->c, [HK_OF_K] = g->k,
+                          [HK_OF_GROUPS] = g->groups, [HK_OF_ROWS] = g->out[1], [HK_OF_COLUMNS] = g->out[2]};
+  return hk_round_up(hk_max64(size[of], 1), 256);
+}
+
+bool hk_decision_check(const hk_task *t, hk_decision *d, char *why) {
+  const hk_knob *knobs = hk_algo_knobs(d->algo);
+  for (int i = 0; i < HK_KNOBS && knobs[i].name; i++) {
+    const int64_t most = hk_min64(knobs[i].most, bound_of(&t->geom, knobs[i].of));
+    if (d->knob[i] >= knobs[i].least && d->knob[i] <= most) continue;
+    snprintf(why, HK_REASON, "%s = %lld must be %lld..%lld", knobs[i].name, (long long)d->knob[i], (long long)knobs[i].least, (long long)most);
+    return false;
+  }
+  return d->algo->check(t, d, why);
+}
+
+/* A refusal that the options make keeps the status that creation by the planner would return. */
+static hk_status refused(const hk_task *task, const hk_decision *d, const char *text, const char *why) {
+  const hk_status s = d->algo->fallback && task->options.forbid_fallback ? HK_FALLBACK : HK_UNSUPPORTED;
+  return hk_fail(s, "decision \"%.120s\": %s", text, why);
+}
+
+/* The kernel named, or the first of the family that is allowed and offers itself. */
 static hk_status offer_named(const hk_task *task, const char *text, const char *kernel, hk_decision *d) {
   char why[HK_REASON] = "no kernel of its family is in this build";
   if (d->algo->family == HK_FAMILY_NONE) {
     if (kernel) return hk_fail(HK_SYNTAX, "decision \"%.120s\": %s has no kernels", text, d->algo->name);
-    if (d->algo->offer(task, d, why)) return HK_OK;
-    return hk_fail(HK_UNSUPPORTED, "decision \"%.120s\": %s", text, why);
+    if (hk_decision_allowed(task, d, why) && d->algo->offer(task, d, why)) return HK_OK;
+    return refused(task, d, text, why);
   }
   if (kernel && !find_kernel(d->algo->family, kernel))
     return hk_fail(HK_SYNTAX, "decision \"%.120s\": no kernel \"%.60s\" for %s", text, kernel, d->algo->name);
   for (int i = 0; i < hk_kernel_count; i++) {
     if (hk_kernels[i].family != d->algo->family || (kernel && strcmp(hk_kernels[i].name, kernel))) continue;
     d->kernel = &hk_kernels[i];
-    if (!hk_cpu_has(d->kernel->isa)) snprintf(why, sizeof why, "this CPU lacks %s", hk_isa_name(d->kernel->isa));
-    else if (d->algo->offer(task, d, why)) return HK_OK;
+    if (hk_decision_allowed(task, d, why) && d->algo->offer(task, d, why)) return HK_OK;
   }
-  return hk_fail(HK_UNSUPPORTED, "decision \"%.120s\": %s", text, why);
+  return refused(task, d, text, why);
 }
 
 hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d) {
@@ -79,8 +113,5 @@ hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *
       s = hk_fail(HK_SYNTAX, "decision \"%.120s\": cannot read \"%.60s\"", text, words[i]);
   }
   char why[HK_REASON] = "";
-  if (!s && !hk_algo_tames(d->algo, task, why)) s = hk_fail(HK_UNSUPPORTED, "decision \"%.120s\": %s", text, why);
-  if (!s && d->algo->check && !d->algo->check(task, d, why))
-    s = hk_fail(HK_UNSUPPORTED, "decision \"%.120s\": %s", text, why);
-  return s;
+  return s || hk_decision_check(task, d, why) ? s : refused(task, d, text, why);
 }

@@ -47,9 +47,31 @@ typedef struct hk_call {
   void *stream, *user;
 } hk_call;
 
+/* The sizes of a problem that bound a knob. */
+typedef enum hk_knob_of {
+  HK_OF_NOTHING,
+  HK_OF_POSITIONS, /* gm: output positions of all images */
+  HK_OF_C,
+  HK_OF_K,
+  HK_OF_GROUPS,
+  HK_OF_ROWS,      /* out[1] */
+  HK_OF_COLUMNS    /* out[2] */
+} hk_knob_of;
+
+/* A knob as printed (bm=, bk=, ...) and the values it may take: least..most and, where `of` names a size of the problem,
+ * at most that size rounded up to whole tiles. Every decision passes hk_decision_check, whoever made it; an algorithm's
+ * own check adds only what relates knobs to each other, to the kernel or to the layout. */
+typedef struct hk_knob {
+  const char *name;
+  int64_t least, most;
+  hk_knob_of of;
+} hk_knob;
+#define HK_KNOB_MOST (INT64_C(1) << 40) /* of knobs that only the problem bounds */
+#define HK_THREAD_PIECES 4096           /* of knobs that count pieces of work: shards, parts, slots */
+
 struct hk_algo {
   const char *name;
-  const char *knobs[HK_KNOBS];   /* names, as printed: bm=, bk=, ...; read through hk_algo_knobs */
+  hk_knob knobs[HK_KNOBS];       /* read through hk_algo_knobs */
   const hk_algo *inner;          /* an algorithm around another has its knobs; else NULL */
   hk_family family;              /* its rows are offered one by one; HK_FAMILY_NONE: one offer, kernel NULL */
   hk_device device;
@@ -62,7 +84,8 @@ struct hk_algo {
   /* The index-th other knob setting worth measuring, from a decision that offer made; false when there are no more.
    * May be NULL. */
   bool (*vary)(const hk_task *task, const hk_decision *base, int index, hk_decision *d);
-  /* Checks knobs of a forced decision, and sets workspace_bytes; writes why not. NULL: any knobs. */
+  /* For knobs within their ranges: says whether they fit the task and each other, and sets workspace_bytes and
+   * predicted_s for this task, whatever task the decision was made for; writes why not. Never NULL. */
   bool (*check)(const hk_task *task, hk_decision *d, char *why);
   /* Packs weights (plan->raw_f is readable when task.f_now and the plan does not share) into plan->packed->f, and
    * whatever else; may allocate. */
@@ -71,7 +94,7 @@ struct hk_algo {
   void (*destroy)(hk_plan *plan);  /* frees plan->own; may be NULL */
 };
 
-static inline const char *const *hk_algo_knobs(const hk_algo *a) { return a->inner ? a->inner->knobs : a->knobs; }
+static inline const hk_knob *hk_algo_knobs(const hk_algo *a) { return a->inner ? a->inner->knobs : a->knobs; }
 
 /* Packed weights, shared between plans made alike. All pointers owned. */
 typedef struct hk_packed {
@@ -131,8 +154,11 @@ void hk_plan_log_exec(const hk_plan *plan, double seconds); /* print.c */
 /* decision.c */
 void hk_decision_print(hk_text *t, const hk_decision *d);
 hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d);
-/* False with a reason when the weights are wild and the algorithm would multiply them by zeros. */
-bool hk_algo_tames(const hk_algo *a, const hk_task *t, char *why);
+/* The one gate for decisions, offered, varied, parsed or forced: knob ranges, then the algorithm's check. Sets
+ * workspace_bytes and predicted_s for this task; writes why not. */
+bool hk_decision_check(const hk_task *task, hk_decision *d, char *why);
+/* False with a reason when the options alone forbid the decision: device, ISA cap, forbid_fallback, Inf or NaN weights. */
+bool hk_decision_allowed(const hk_task *task, const hk_decision *d, char *why);
 
 /* plan.c: from a decision to a plan. like (may be NULL): a plan whose packed weights are shared. */
 hk_status hk_plan_build(hk_plan **plan, const hk_task *task, const hk_decision *d, const hk_weights *w,

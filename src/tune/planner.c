@@ -15,17 +15,6 @@ typedef struct list {
   int usable_count, refused_count;
 } list;
 
-/* What the options alone forbid; NULL when nothing. */
-static bool allowed(const hk_task *t, const hk_decision *d, char *why) {
-  const hk_isa isa = d->kernel ? d->kernel->isa : HK_ISA_SCALAR;
-  if (d->algo->device != t->options.device) snprintf(why, HK_REASON, "is for another device");
-  else if (!hk_cpu_has(isa)) snprintf(why, HK_REASON, "this CPU lacks %s", hk_isa_name(isa));
-  else if (isa > t->isa) snprintf(why, HK_REASON, "%s is above the ISA cap %s", hk_isa_name(isa), hk_isa_name(t->isa));
-  else if (d->algo->fallback && t->options.forbid_fallback) snprintf(why, HK_REASON, "is a slow path and forbid_fallback is set");
-  else return hk_algo_tames(d->algo, t, why);
-  return false;
-}
-
 static bool fits(const hk_task *t, const hk_decision *d, char *why) {
   if (!t->options.limit_workspace || d->workspace_bytes <= t->options.workspace_limit_bytes) return true;
   snprintf(why, HK_REASON, "needs %zu bytes of workspace, the limit is %zu", d->workspace_bytes,
@@ -45,6 +34,16 @@ static hk_task seen(const hk_task *task) {
   return t;
 }
 
+/* An offer made for one image and one thread gets the workspace of the task that will run; its place among the others
+ * stays. */
+static bool settle(const hk_task *t, hk_decision *d, char *why) {
+  const double seconds = d->predicted_s;
+  if (!t->options.batch_invariant) return true;
+  const bool takes = hk_decision_check(t, d, why);
+  d->predicted_s = seconds;
+  return takes;
+}
+
 /* Rows of one algorithm refused one after the other for the same reason are told once, without a row. */
 static bool refused_alike(list *l, const hk_algo *algo, const char *why) {
   const int last = l->refused_count - 1;
@@ -53,10 +52,11 @@ static bool refused_alike(list *l, const hk_algo *algo, const char *why) {
   return true;
 }
 
-static void consider(const hk_task *t, const hk_algo *algo, const hk_kernel *kernel, list *l) {
+/* Asks an algorithm with one kernel row. Offers are made for the task as seen; see settle. */
+static void consider(const hk_task *t, const hk_task *as_seen, const hk_algo *algo, const hk_kernel *kernel, list *l) {
   hk_decision d = {.algo = algo, .kernel = kernel};
   char why[HK_REASON] = "";
-  if (allowed(t, &d, why) && algo->offer(t, &d, why) && fits(t, &d, why)) {
+  if (hk_decision_allowed(t, &d, why) && algo->offer(as_seen, &d, why) && settle(t, &d, why) && fits(t, &d, why)) {
     if (l->usable_count == MAX_CANDIDATES) return;
     int i = l->usable_count++;
     for (; i > 0 && l->usable[i - 1].predicted_s > d.predicted_s; i--) l->usable[i] = l->usable[i - 1];
@@ -72,11 +72,11 @@ static void gather(const hk_task *task, list *l) {
   l->usable_count = l->refused_count = 0;
   for (int i = 0; hk_algos[i]; i++) {
     if (hk_algos[i]->family == HK_FAMILY_NONE) {
-      consider(&t, hk_algos[i], NULL, l);
+      consider(task, &t, hk_algos[i], NULL, l);
       continue;
     }
     for (int k = 0; k < hk_kernel_count; k++)
-      if (hk_kernels[k].family == hk_algos[i]->family) consider(&t, hk_algos[i], &hk_kernels[k], l);
+      if (hk_kernels[k].family == hk_algos[i]->family) consider(task, &t, hk_algos[i], &hk_kernels[k], l);
   }
 }
 
@@ -91,13 +91,18 @@ static hk_status nothing(const hk_task *t, const list *l) {
   return hk_fail(s, "no algorithm fits the options: %s", why);
 }
 
-/* True when wisdom holds a decision that still fits this task. */
+/* True when wisdom holds a decision that fits this task and that its options allow; another is passed over. */
 static bool from_wisdom(const hk_task *task, const char *key, hk_decision *d) {
   char text[512];
   double seconds;
   if (!hk_wisdom_find(key, text, sizeof text, &seconds)) return false;
+  char why[HK_REASON];
   if (hk_decision_parse(task, text, d)) {
     hk_log(HK_LOG_WARN, "hankel,warn,wisdom,%s", hk_last_error());
+    return false;
+  }
+  if (!fits(task, d, why)) {
+    hk_log(HK_LOG_WARN, "hankel,warn,wisdom,decision \"%.120s\": %s", text, why);
     return false;
   }
   d->predicted_s = seconds;
@@ -116,7 +121,7 @@ static int shortlist(const hk_task *t, const list *l, hk_decision *to) {
       char why[HK_REASON] = "";
       to[n] = *d;
       if (!d->algo->vary(t, d, v, &to[n])) break;
-      if (fits(t, &to[n], why)) n++;
+      if (hk_decision_check(t, &to[n], why) && fits(t, &to[n], why)) n++;
     }
   }
   return n;

@@ -30,7 +30,7 @@ static void put_machine(const hk_task *task, hk_text *t) {
     hk_text_add(t, "%s\tcuda%d.%d\t0", present ? here.name : "no device", present ? here.major : 0, present ? here.minor : 0);
     return;
   }
-  hk_machine_info(&m);
+  hk_cpu_describe(&m);
   hk_text_add(t, "%s\t%s\t%d", m.cpu, hk_isa_name(task->isa), task->threads);
 }
 
@@ -77,16 +77,10 @@ hk_status hk_wisdom_learn(const char *key, const char *decision, double seconds)
   return s;
 }
 
-/* Adds a parsed table to ours; what was learnt in this process stays. */
-static hk_status take(const hk_wisdom_table *from) {
-  hk_status s = HK_OK;
+/* Moves a parsed table into ours, all of it or nothing; what was learnt in this process stays. */
+static hk_status take(hk_wisdom_table *from) {
   pthread_mutex_lock(&lock);
-  for (int64_t i = 0; i < from->slots && !s; i++) {
-    const hk_wisdom_entry *e = &from->entry[i];
-    if (!e->key) continue;
-    const hk_wisdom_entry *mine = hk_table_find(&table, e->key);
-    s = hk_table_put(&table, e->key, e->decision, e->seconds, false, mine && mine->learnt);
-  }
+  const hk_status s = hk_table_take(&table, from);
   pthread_mutex_unlock(&lock);
   return s;
 }

@@ -50,8 +50,7 @@ hk_status hk_wisdom_read(hk_wisdom_table *t, const char *path, bool must_exist) 
     hk_wisdom_table fresh = {0};
     if (memchr(text, 0, n)) s = hk_fail(HK_SYNTAX, "wisdom file %.300s holds a zero byte; nothing of it is used", path);
     else s = hk_table_parse(&fresh, path, text);
-    for (int64_t i = 0; i < fresh.slots && !s; i++)
-      if (fresh.entry[i].key) s = hk_table_put(t, fresh.entry[i].key, fresh.entry[i].decision, fresh.entry[i].seconds, false, false);
+    if (!s) s = hk_table_take(t, &fresh);
     hk_table_clear(&fresh);
   }
   fclose(f);

@@ -35,8 +35,11 @@ const hk_wisdom_entry *hk_table_find(const hk_wisdom_table *t, const char *key) 
 
 static hk_status no_memory(void) { return hk_fail(HK_NO_MEMORY, "no memory for wisdom"); }
 
-static hk_status grow(hk_wisdom_table *t) {
-  hk_wisdom_table bigger = {.slots = t->slots ? 2 * t->slots : 64, .count = t->count};
+/* Makes room for that many entries; at most half of the slots are taken. */
+static hk_status reserve(hk_wisdom_table *t, int64_t count) {
+  hk_wisdom_table bigger = {.slots = t->slots ? t->slots : 64, .count = t->count};
+  if (2 * count <= t->slots) return HK_OK;
+  while (2 * count > bigger.slots) bigger.slots *= 2;
   bigger.entry = hk_alloc_zero((size_t)bigger.slots * sizeof *bigger.entry);
   if (!bigger.entry) return no_memory();
   for (int64_t i = 0; i < t->slots; i++)
@@ -48,10 +51,8 @@ static hk_status grow(hk_wisdom_table *t) {
 
 hk_status hk_table_put(hk_wisdom_table *t, const char *key, const char *decision, double seconds, bool learnt, bool keep) {
   const size_t k = strlen(key) + 1, d = strlen(decision) + 1;
-  if (2 * (t->count + 1) > t->slots) {
-    const hk_status s = grow(t);
-    if (s) return s;
-  }
+  const hk_status s = reserve(t, t->count + 1);
+  if (s) return s;
   hk_wisdom_entry *e = slot(t, key);
   if (e->key && keep) return HK_OK;
   char *copy = hk_alloc(k + d);
@@ -61,6 +62,22 @@ hk_status hk_table_put(hk_wisdom_table *t, const char *key, const char *decision
   if (e->key) hk_free(e->key);
   else t->count++;
   *e = (hk_wisdom_entry){copy, copy + k, seconds, learnt};
+  return HK_OK;
+}
+
+hk_status hk_table_take(hk_wisdom_table *t, hk_wisdom_table *from) {
+  const hk_status s = reserve(t, t->count + from->count);
+  if (s) return s;
+  for (int64_t i = 0; i < from->slots; i++) {
+    hk_wisdom_entry *theirs = &from->entry[i];
+    if (!theirs->key) continue;
+    hk_wisdom_entry *mine = slot(t, theirs->key);
+    if (mine->key && mine->learnt) continue;
+    if (mine->key) hk_free(mine->key);
+    else t->count++;
+    *mine = *theirs;
+    theirs->key = NULL; /* moved: hk_table_clear of what is left frees the rest */
+  }
   return HK_OK;
 }
 
