@@ -46,6 +46,7 @@ static void problems(void) {
   SPOIL("y_zero", p.y_zero = 1);
   SPOIL("overflows", (p.window[0] = p.window[1] = INT64_C(1) << 32));   /* 2^64 taps wrap to 0 */
   SPOIL("overflows", (p.n = INT64_MAX / 2));
+  SPOIL("overflows 2^48", (p.n = INT64_C(1) << 47, p.x.outer = 0)); /* no memory behind it, but sizes built on it would wrap */
   SPOIL("overflows", (p.dilation[0] = INT64_MAX));
   SPOIL("overflows", (p.in_dilation[0] = INT64_MAX));
   SPOIL("overflows", (p.pad_lo[0] = INT64_MAX));
@@ -182,8 +183,19 @@ static void texts(void) {
     CHECK(hk_epilogue_parse(&e, wrong[i]) == HK_SYNTAX, "\"%s\" was read", wrong[i]);
 }
 
+/* A refusal is a sentence, also where there is little to say. */
+static void machine(void) {
+  hk_machine m = {.size = sizeof m - 1};
+  CHECK_STATUS(HK_INVALID, "machine is NULL", hk_machine_info(NULL));
+  CHECK_STATUS(HK_INVALID, "machine.size", hk_machine_info(&m));
+  m.size = sizeof m;
+  CHECK_STATUS(HK_OK, "", hk_machine_info(&m));
+  CHECK(m.cpu[0] && m.cores > 0, "an empty description");
+}
+
 int main(void) {
   problems();
+  machine();
   large_kernel();
   helpers();
   plans();

@@ -1,5 +1,5 @@
 /* Wisdom: measured in one process and used in the next, quickly; four writers lose nothing; a killed writer leaves a
- * whole file; malformed files are refused whole; wisdom_only. */
+ * whole file; malformed files are refused whole; wisdom_only; wisdom that the options forbid is passed over. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -178,6 +178,66 @@ static void malformed(void) {
   CHECK(!strcmp(text, good) && length == strlen(good), "export gave \"%s\"", text);
 }
 
+/* What planning makes of wisdom that says `decision` for this problem and these options: its source, "refused" with an
+ * error, or the decision where it is the one asked for. */
+static const char *planned(const char *text, hk_options o, const char *decision, hk_plan **plan) {
+  hk_task task;
+  hk_problem p;
+  char key[HK_WISDOM_KEY];
+  const hk_weights w = {.size = sizeof w, .f = f};
+  o.size = sizeof o;
+  CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, text));
+  CHECK_STATUS(HK_OK, "", hk_task_make(&task, &p, NULL, &o, &w));
+  hk_wisdom_forget();
+  hk_wisdom_key(&task, key, sizeof key);
+  CHECK_STATUS(HK_OK, "", hk_wisdom_learn(key, decision, 1e-6));
+  *plan = NULL;
+  return hk_plan_create(plan, &p, NULL, &o, &w) ? "refused" : (*plan)->source;
+}
+
+/* Wisdom that the options forbid, or that no validator would let pass, is passed over: the planner chooses. */
+static void against_options(void) {
+  static const char small[] = "2d_n2_c8_i7x7_k8_w1x1_g2_last", s8[] = "1d_n2_c16_i64_k16_w3_s8:s8:s32_last";
+  const struct {
+    const char *problem;
+    hk_options o;
+    const char *decision;
+  } row[] = {
+      {small, {.threads = 1, .forbid_fallback = 1}, "ref"},
+      {small, {.threads = 1, .isa = HK_ISA_SCALAR}, "igemm kernel=hk_igemm_f32_4x24_avx2"},
+      {small, {.threads = 1, .isa = HK_ISA_SCALAR}, "igemm kernel=hk_igemm_f32_6x64_avx512"},
+      {s8, {.threads = 1, .limit_workspace = 1, .workspace_limit_bytes = 64}, "qgemm"},
+      {small, {.threads = 1}, "point way=1 block=4611686022722355196"},
+      {small, {.threads = 1}, "igemm bn=9223372036854775807"},
+      {small, {.threads = 1}, "igemm bm=0"},
+      {small, {.threads = 1}, "cuda_direct"},
+      {small, {.threads = 1}, "nonsense"},
+  };
+  for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+    hk_plan *plan;
+    const char *source = planned(row[i].problem, row[i].o, row[i].decision, &plan);
+    CHECK(!strcmp(source, "estimate"), "%s for %s: %s", row[i].decision, row[i].problem, source);
+    if (plan) CHECK(!row[i].o.limit_workspace || hk_plan_workspace(plan) <= 64, "%s: above the limit", row[i].decision);
+    hk_plan_destroy(plan);
+    hk_options only = row[i].o;
+    only.wisdom_only = 1;
+    CHECK(!strcmp(planned(row[i].problem, only, row[i].decision, &plan), "refused"), "%s: used", row[i].decision);
+    hk_plan_destroy(plan);
+  }
+  hk_plan *plan;
+  CHECK(!strcmp(planned(small, (hk_options){.threads = 1}, "ref", &plan), "wisdom"), "allowed wisdom was passed over");
+  hk_plan_destroy(plan);
+  /* a forced decision is refused with a sentence instead */
+  hk_problem p;
+  const hk_weights w = {.size = sizeof w, .f = f};
+  hk_options o = {.size = sizeof o, .threads = 1, .isa = HK_ISA_SCALAR, .decision = "igemm kernel=hk_igemm_f32_4x24_avx2"};
+  CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, small));
+  if (hk_cpu_has(HK_ISA_AVX2)) CHECK_STATUS(HK_UNSUPPORTED, "above the ISA cap", hk_plan_create(&plan, &p, NULL, &o, &w));
+  o = (hk_options){.size = sizeof o, .threads = 1, .forbid_fallback = 1, .decision = "ref"};
+  CHECK_STATUS(HK_FALLBACK, "slow path", hk_plan_create(&plan, &p, NULL, &o, &w));
+  hk_wisdom_forget();
+}
+
 int main(int argc, char **argv) {
   if (argc > 1) return next_process();
   if (!mkdtemp(folder)) return 1;
@@ -190,6 +250,7 @@ int main(int argc, char **argv) {
   four_writers();
   killed();
   malformed();
+  against_options();
   char command[300];
   sprintf(command, "rm -r %s", folder);
   CHECK(system(command) == 0, "clean-up");

@@ -1,0 +1,119 @@
+/* batch_invariant: plans are chosen as if for one image and one thread, and serve the batch and the threads that they are
+ * given. The workspace that a plan and a candidate report is that of the real problem (the buffer ends at a guard page),
+ * limits hold for it, measuring stays inside it, and an image's bits do not depend on the batch. */
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "support/check.h"
+#include "support/guard.h"
+#include "support/trial.h"
+
+static size_t x_image(const trial *t) { return (size_t)t->problem.x.outer * hk_type_bytes(t->problem.x_type); }
+static size_t y_image(const trial *t) { return (size_t)t->problem.y.outer * hk_type_bytes(t->problem.y_type); }
+
+/* Executes with a workspace of exactly the bytes that the plan reports, up to the alignment of its start. */
+static void execute(const trial *t, const hk_plan *plan, const char *x, char *y) {
+  const size_t bytes = (hk_plan_workspace(plan) + 63) / 64 * 64;
+  guarded w = guarded_make(bytes / 4 + 16, 1);
+  hk_args a = t->args;
+  a.x = x, a.y = y;
+  a.workspace = bytes ? (char *)(w.at + 16) : NULL; /* 64 bytes past the start, so it ends at the guard */
+  a.workspace_bytes = hk_plan_workspace(plan);
+  CHECK(hk_plan_execute(plan, &a) == HK_OK, "%s", hk_last_error());
+  guarded_free(&w);
+}
+
+static hk_plan *create(const trial *t, const hk_problem *p, const hk_options *o) {
+  hk_plan *plan = NULL;
+  const hk_status s = hk_plan_create(&plan, p, &t->epilogue, o, &t->weights);
+  CHECK(s == HK_OK, "%s", hk_last_error());
+  return plan;
+}
+
+/* The whole batch, then each image by a plan of its own: the same bits. */
+static void compare(const char *text, const char *epilogue, hk_options o) {
+  trial t;
+  trial_make(&t, text, epilogue, 5);
+  const int before = hk_test_failed;
+  hk_problem one = t.problem;
+  one.n = 1;
+  hk_plan *all = create(&t, &t.problem, &o), *each = create(&t, &one, &o);
+  if (all && each) {
+    char *y = malloc(trial_y_bytes(&t) + 1);
+    if (!y) exit(1);
+    execute(&t, all, t.args.x, t.args.y);
+    memcpy(y, t.memory[2], trial_y_bytes(&t));
+    memset(t.memory[2], 0xA5, trial_y_bytes(&t));
+    for (int64_t n = 0; n < t.problem.n; n++)
+      execute(&t, each, (const char *)t.args.x + (size_t)n * x_image(&t), (char *)t.args.y + (size_t)n * y_image(&t));
+    /* measured plans may choose differently for each problem: only their memory is looked at */
+    if (!o.rigor) CHECK(!memcmp(y, t.memory[2], trial_y_bytes(&t)), "other bits");
+    free(y);
+  }
+  if (hk_test_failed > before) fprintf(stderr, "problem: %s, %d threads, rigor %d\n", text, o.threads, (int)o.rigor);
+  hk_plan_destroy(all);
+  hk_plan_destroy(each);
+  trial_free(&t);
+}
+
+typedef struct seen {
+  const trial *t;
+  hk_options o;
+  int count;
+} seen;
+
+/* A candidate's bytes are those of the plan it becomes, and the plan runs within them. */
+static void candidate(void *context, const hk_candidate *c) {
+  seen *s = context;
+  if (c->refusal) return;
+  hk_options o = s->o;
+  o.decision = c->decision;
+  hk_plan *plan = create(s->t, &s->t->problem, &o);
+  if (!plan) return;
+  CHECK(hk_plan_workspace(plan) == c->workspace_bytes, "%s: the candidate reports %zu bytes, its plan %zu", c->decision,
+        c->workspace_bytes, hk_plan_workspace(plan));
+  execute(s->t, plan, s->t->args.x, s->t->args.y);
+  hk_plan_destroy(plan);
+  s->count++;
+}
+
+static void candidates(const char *text, const char *epilogue, hk_options o) {
+  trial t;
+  trial_make(&t, text, epilogue, 7);
+  seen s = {&t, o, 0};
+  CHECK_STATUS(HK_OK, "", hk_plan_candidates(&t.problem, &t.epilogue, &o, candidate, &s));
+  CHECK(s.count > 0, "%s: no candidate", text);
+  /* one byte less than the chosen plan needs must be respected */
+  hk_plan *plan = create(&t, &t.problem, &o);
+  if (plan && hk_plan_workspace(plan)) {
+    o.limit_workspace = 1;
+    o.workspace_limit_bytes = hk_plan_workspace(plan) - 1;
+    hk_plan *less = create(&t, &t.problem, &o);
+    if (less) {
+      CHECK(hk_plan_workspace(less) <= o.workspace_limit_bytes, "%s: %zu bytes above the limit", text, hk_plan_workspace(less));
+      execute(&t, less, t.args.x, t.args.y);
+    }
+    hk_plan_destroy(less);
+  }
+  hk_plan_destroy(plan);
+  trial_free(&t);
+}
+
+int main(void) {
+  static const trial_text list[] = {
+      {"1d_n8_c16_i64_k16_w3_bf16_last", "none"},      {"1d_n8_c16_i64_k16_w3_s8:s8:s32_last", "none"},
+      {"1d_n5_c16_i64_k16_w3_p1_f16_first", "bias"},   {"2d_n3_c32_i14x14_k32_w3x3_p1_f32_last", "bias+relu"},
+      {"2d_n3_c32_i14x14_k32_w3x3_p1_f32_first", "bias"}, {"2d_n4_c16_i9x9_k32_w3x3_s2_p1_last", "bias"},
+      {"1d_n6_c8_i300_k8_w24_p23:0_g8_last", "none"},  {"1d_n6_c8_i200_k8_w3_p2:0_g8_last", "bias+silu"},
+      {"2d_n3_c16_i8x8_k16_w1x1_f64_last", "scale"},   {"1d_n2_c16_i64_k16_w3_p1_u8:s8:u8_xz3_last", "scale+bias+relu"}};
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+    for (int32_t threads = 1; threads <= 4; threads += 3)
+      for (int fast = 0; fast < 2; fast++) {
+        hk_options o = {.size = sizeof o, .threads = threads, .batch_invariant = 1, .math = fast ? HK_MATH_FAST_ALGORITHMS : 0};
+        compare(list[i].problem, list[i].epilogue, o);
+        candidates(list[i].problem, list[i].epilogue, o);
+        o.rigor = HK_MEASURE, o.time_limit_s = 0.02;
+        if (!fast) compare(list[i].problem, list[i].epilogue, o);
+      }
+  return hk_test_end();
+}
