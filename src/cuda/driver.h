@@ -59,6 +59,7 @@ typedef struct hk_cu_config {
          void **option_values, unsigned option_count))                                                                \
   ENTRY(lib_unload, "cuLibraryUnload", (hk_cu_lib lib))                                                               \
   ENTRY(lib_kernel, "cuLibraryGetKernel", (hk_cu_kernel *kernel, hk_cu_lib lib, const char *name))                    \
+  ENTRY(kernel_get, "cuKernelGetAttribute", (int *value, int attribute, hk_cu_kernel kernel, hk_cu_dev device))       \
   ENTRY(kernel_set, "cuKernelSetAttribute", (int attribute, int value, hk_cu_kernel kernel, hk_cu_dev device))        \
   ENTRY(kernel_function, "cuKernelGetFunction", (void **function, hk_cu_kernel kernel))                               \
   ENTRY(launch, "cuLaunchKernelEx", (const hk_cu_config *config, void *function, void **params, void **extra))        \

@@ -37,14 +37,26 @@ static hk_status load(image *im) {
   return hk_cu_check(cu->lib_load(&im->lib, im->code, NULL, NULL, 0, NULL, NULL, 0), "loading the embedded kernels");
 }
 
-hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes) {
+/* Raises the dynamic shared memory that a kernel may be launched with. The attribute belongs to the kernel, which plans share:
+ * it is never lowered, and two threads do not raise it at once. */
+static hk_status raise_shared(hk_cu_kernel kernel, int shared_bytes, hk_cu_dev device) {
   enum { MAX_DYNAMIC_SHARED = 8 };
+  const hk_cu_driver *cu = hk_cu();
+  int now = 0;
+  pthread_mutex_lock(&lock);
+  hk_status s = hk_cu_check(cu->kernel_get(&now, MAX_DYNAMIC_SHARED, kernel, device), "reading a kernel's shared memory");
+  if (!s && now < shared_bytes)
+    s = hk_cu_check(cu->kernel_set(MAX_DYNAMIC_SHARED, shared_bytes, kernel, device), "raising a kernel's shared memory");
+  pthread_mutex_unlock(&lock);
+  return s;
+}
+
+hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes) {
   const hk_cu_driver *cu = hk_cu();
   hk_cu_device here;
   void *function;
   hk_status s = hk_cu_here(&here);
-  if (!s && shared_bytes > 48 * 1024)
-    s = hk_cu_check(cu->kernel_set(MAX_DYNAMIC_SHARED, shared_bytes, kernel, here.device), "raising a kernel's shared memory");
+  if (!s && shared_bytes > 48 * 1024) s = raise_shared(kernel, shared_bytes, here.device);
   /* Asking for the function loads the code now, so that nothing is loaded lazily in execute or under capture. */
   if (!s) s = hk_cu_check(cu->kernel_function(&function, kernel), "loading a kernel");
   return s;

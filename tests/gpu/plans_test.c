@@ -1,0 +1,272 @@
+/* Many plans alive at once on the device, as a network has them: every algorithm with several settings, all created before
+ * any runs, then executed in random order on one stream, on several, from several threads and from captured graphs. Each
+ * gives the bits that it gave alone. Fails when an algorithm of the device is reached by no problem of the list.
+ * usage: gpu_plans_test [once]; once executes each plan once and alone, for compute-sanitizer. Exits with 77 without a device. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/cuda.h"
+#include "plan/plan.h"
+#include "support/check.h"
+#include "support/trial.h"
+
+enum { MOST = 640, STREAMS = 4, ROUNDS = 3, SETTINGS = 3 };
+
+typedef struct row {
+  const char *problem, *epilogue;
+  uint32_t math;
+  bool stateful, late;
+} row;
+static const row rows[] = {
+    {"2d_n2_c64_i12x10_k136_w3_p1_bf16_last", "bias+relu", 0, 0, 0},
+    {"2d_n2_c64_i28x28_k64_w3_p1_f16_last", "none", 0, 0, 0},
+    {"2d_n2_c160_i12x10_k136_w3_p1_f8e4m3:f8e4m3:f32_last", "none", 0, 0, 0},
+    {"2d_n2_c64_i14x14_k64_w3_p1_f32_last", "bias", HK_MATH_TF32, 0, 0},
+    {"2d_n2_c64_i14x14_k64_w3_p1_f32_last", "bias", HK_MATH_SPLIT_F32, 0, 0},
+    {"2d_n2_c64_i16x12_k64_w1_bf16_first", "none", 0, 0, 0},
+    {"2d_n2_c64_i14x14_k72_w3_p1_bf16_first", "bias+relu", 0, 0, 0},
+    {"2d_n2_c64_i28x28_k128_w3_p1_f16_first", "bias", 0, 0, 1},
+    {"2d_n2_c67_i9x8_k40_w3_p1_bf16_first", "bias+silu", 0, 0, 0},
+    {"2d_n2_c256_i28x28_k256_w3_p1_g32_bf16_last", "none", 0, 0, 0},
+    {"2d_n2_c128_i28x28_k128_w3_p1_g32_bf16_last", "bias+relu", 0, 0, 0},
+    {"2d_n2_c64_i56x56_k64_w3_p1_g32_f16_last", "none", 0, 0, 0},
+    {"2d_n2_c64_i9x12_k64_w3_p1_g4_bf16:bf16:f32_first", "none", 0, 0, 0},
+    {"2d_n2_c48_i28x28_k48_w3_s2_p1_g48_bf16_last", "bias+clip:0:6", 0, 0, 0},
+    {"2d_n2_c96_i28x28_k96_w7_p3_g96_bf16_last", "none", 0, 0, 0},
+    {"2d_n2_c96_i28x28_k96_w7_p3_g96_bf16_first", "bias", 0, 0, 0},
+    {"2d_n2_c24_i56x56_k24_w5_p2_g24_f16_first", "none", 0, 0, 0},
+    {"2d_n2_c32_i30x15_k32_w3_p1_g32_f32_last", "none", 0, 0, 0},
+    {"2d_n2_c32_i30x16_k32_w3_p1_g32_f32_first", "none", 0, 0, 0},
+    {"1d_n2_c64_i300_k64_w4_p3:0_g64_bf16_last", "bias+silu", 0, 0, 0},
+    {"1d_n2_c64_i300_k64_w4_p3:0_g64_bf16_first", "bias+silu", 0, 0, 0},
+    {"1d_n2_c24_i1234_k24_w20_p19:0_g24_bf16_first", "none", 0, 0, 0},
+    {"1d_n2_c24_i1234_k24_w150_g24_f16_last", "none", 0, 0, 0},
+    {"1d_n2_c24_i523_k24_w65_g24_f16:f16:f32_first", "none", 0, 0, 0},
+    {"1d_n2_c16_i600_k16_w3_p32:0_d16_g16_f32_first", "none", 0, 0, 0},
+    {"2d_n2_c3_i64x48_k64_w7_s2_p3_bf16_last", "bias+relu", 0, 0, 0},
+    {"2d_n2_c3_i64x48_k64_w7_s2_p3_f16_first", "none", 0, 0, 0},
+    {"2d_n2_c3_i32x48_k72_w16x16_s16_f16_first", "none", 0, 0, 0},
+    {"2d_n2_c5_i9x8_k7_w3_p1_f32_first", "scale+bias+tanh", 0, 0, 1},
+    {"2d_n1_c16_i8x8_k32_w3_p1_u8:s8:s8_xz3_yz-2_last", "scale+bias", 0, 0, 0},
+    {"3d_n2_c24_i5x6x7_k72_w2x3x2_s1x1x2_p1_bf16_last", "none", 0, 0, 0},
+    /* a gate makes one thread need two channels: finish_* */
+    {"2d_n2_c64_i12x10_k128_w3_p1_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
+    {"2d_n2_c64_i12x10_k128_w3_p1_bf16_first", "gated:tanh:sigmoid", 0, 0, 0},
+    {"2d_n2_c64_i14x14_k64_w3_p1_g64_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
+    {"2d_n2_c64_i14x14_k64_w3_p1_g64_bf16_first", "gated:tanh:sigmoid", 0, 0, 0},
+    {"2d_n2_c128_i28x28_k128_w3_p1_g32_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
+    {"2d_n2_c64_i9x12_k64_w3_p1_g4_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
+    {"2d_n2_c3_i64x48_k64_w7_s2_p3_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
+    {"1d_n2_c64_i300_k64_w4_p3:0_g64_bf16_first", "gated:tanh:sigmoid", 0, 0, 0},
+    {"1d_n2_c24_i1234_k24_w150_g24_f16_first", "gated:tanh:sigmoid", 0, 0, 0},
+    {"2d_n2_c5_i9x8_k8_w3_p1_f32_first", "gated:tanh:sigmoid", 0, 0, 0},
+    /* streaming state: state_* */
+    {"1d_n2_c64_i96_k64_w4_p3:0_g64_bf16_last", "bias+silu", 0, 1, 0},
+    {"1d_n2_c64_i96_k64_w4_p3:0_g64_bf16_first", "bias+silu", 0, 1, 0},
+    {"1d_n2_c24_i96_k24_w31_p30:0_g24_f16_first", "none", 0, 1, 0},
+    {"1d_n2_c32_i96_k64_w5_p4:0_g4_bf16_last", "none", 0, 1, 0},
+    {"1d_n2_c64_i96_k72_w3_p4:0_d2_bf16_last", "bias", 0, 1, 0},
+    {"1d_n2_c64_i96_k72_w3_p4:0_d2_bf16_first", "bias", 0, 1, 0},
+    {"1d_n2_c3_i96_k64_w7_p6:0_bf16_last", "none", 0, 1, 0},
+    {"1d_n2_c5_i96_k7_w2_p40:0_d40_f32_first", "none", 0, 1, 0}};
+
+typedef struct live {
+  hk_plan *plan;
+  hk_args args;
+  const char *problem;
+  char decision[256];
+  void *memory[8];
+  size_t y_bytes;
+  char *want, *got;
+} live;
+static live plans[MOST];
+static int count;
+
+static void *on_device(live *l, int slot, const void *from, size_t bytes) {
+  if (!from) return NULL;
+  if (hk_gpu_alloc(&l->memory[slot], bytes + 1) || hk_gpu_copy(l->memory[slot], from, bytes)) exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
+  return l->memory[slot];
+}
+
+typedef struct gather {
+  trial *t;
+  const row *r;
+  hk_options o;
+  char last[64];
+  int settings;
+} gather;
+
+/* A plan of this decision with tensors of its own on the device. */
+static void add(const gather *g, const char *decision) {
+  trial *t = g->t;
+  hk_options o = g->o;
+  const hk_problem *p = &t->problem;
+  o.decision = decision;
+  if (count == MOST) return;
+  live *l = &plans[count];
+  *l = (live){.problem = g->r->problem};
+  snprintf(l->decision, sizeof l->decision, "%s", decision);
+  hk_weights w = t->weights;
+  if (g->r->late) w.f = w.scale = w.bias = NULL;
+  CHECK(hk_plan_create(&l->plan, p, &t->epilogue, &o, &w) == HK_OK, "%s: %s", decision, hk_last_error());
+  if (!l->plan) return;
+  const size_t xb = hk_type_bytes(p->x_type), fb = hk_type_bytes(p->f_type), state = (size_t)(p->n * p->c * p->dilation[0] * (p->window[0] - 1));
+  l->args = (hk_args){.size = sizeof l->args, .workspace_bytes = hk_plan_workspace(l->plan)};
+  l->y_bytes = trial_y_bytes(t);
+  l->args.x = on_device(l, 0, t->memory[0], (size_t)t->x.elements * xb);
+  l->args.y = on_device(l, 1, t->memory[2], l->y_bytes);
+  if (g->r->late) {
+    l->args.f = on_device(l, 2, t->memory[1], (size_t)t->f.elements * fb);
+    if (t->epilogue.scale) l->args.scale = on_device(l, 3, t->memory[4], (size_t)p->k * 4);
+    if (t->epilogue.bias) l->args.bias = on_device(l, 4, t->memory[5], (size_t)p->k * 4);
+  }
+  if (l->args.workspace_bytes) hk_gpu_alloc(&l->memory[5], l->args.workspace_bytes);
+  l->args.workspace = l->memory[5];
+  if (g->o.stateful) {
+    l->args.state_in = on_device(l, 6, t->memory[0], state * xb);
+    l->args.state_out = on_device(l, 7, t->memory[0], state * xb);
+  }
+  l->want = malloc(l->y_bytes), l->got = malloc(l->y_bytes);
+  count++;
+}
+
+/* The first few settings of each algorithm. */
+static void collect(void *context, const hk_candidate *c) {
+  gather *g = context;
+  if (c->refusal) return;
+  char name[64] = "";
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(c->decision, " "), c->decision);
+  g->settings = strcmp(name, g->last) ? 0 : g->settings + 1;
+  strcpy(g->last, name);
+  if (g->settings < SETTINGS) add(g, c->decision);
+}
+
+static void make_plans(void) {
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    trial t;
+    trial_make(&t, rows[i].problem, rows[i].epilogue, i + 1);
+    gather g = {.t = &t, .r = &rows[i], .o = {.size = sizeof g.o, .device = HK_CUDA, .math = rows[i].math, .stateful = rows[i].stateful, .rigor = HK_PATIENT}};
+    CHECK(hk_plan_candidates(&t.problem, &t.epilogue, &g.o, collect, &g) == HK_OK, "%s: %s", rows[i].problem, hk_last_error());
+    trial_free(&t);
+  }
+  for (int a = 0; hk_algos[a]; a++) {
+    bool seen = hk_algos[a]->device != HK_CUDA;
+    for (int i = 0; i < count && !seen; i++)
+      seen = !strncmp(plans[i].decision, hk_algos[a]->name, strlen(hk_algos[a]->name)) &&
+             (plans[i].decision[strlen(hk_algos[a]->name)] == ' ' || !plans[i].decision[strlen(hk_algos[a]->name)]);
+    CHECK(seen, "no problem of the list is offered %s", hk_algos[a]->name);
+  }
+  printf("%d plans\n", count);
+}
+
+static hk_status start(const live *l, void *stream) {
+  hk_args a = l->args;
+  a.stream = stream;
+  return hk_plan_execute(l->plan, &a);
+}
+
+static void compare(live *l, const char *how) {
+  if (hk_gpu_copy(l->got, l->memory[1], l->y_bytes)) exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
+  CHECK(!memcmp(l->got, l->want, l->y_bytes), "%s %s: other bits %s", l->problem, l->decision, how);
+}
+
+static void shuffle(int *order, uint64_t *seed) {
+  for (int i = 0; i < count; i++) order[i] = i;
+  for (int i = count - 1; i > 0; i--) {
+    const int j = (int)(((uint64_t)(unsigned)(hk_test_integer(seed, 1 << 20) + (1 << 20))) % (uint64_t)(i + 1)), keep = order[i];
+    order[i] = order[j], order[j] = keep;
+  }
+}
+
+static void alone(void) {
+  for (int i = 0; i < count; i++) {
+    CHECK(start(&plans[i], NULL) == HK_OK, "%s %s: %s", plans[i].problem, plans[i].decision, hk_last_error());
+    CHECK(hk_gpu_sync(NULL) == HK_OK, "%s %s: %s", plans[i].problem, plans[i].decision, hk_last_error());
+    hk_gpu_copy(plans[i].want, plans[i].memory[1], plans[i].y_bytes);
+  }
+}
+
+/* Random order over several streams; a plan stays on one, for its workspace is one. */
+static void on_streams(hk_cu_stream *streams, int used, uint64_t *seed) {
+  int order[MOST];
+  for (int round = 0; round < ROUNDS; round++) {
+    shuffle(order, seed);
+    for (int i = 0; i < count; i++)
+      CHECK(start(&plans[order[i]], streams[order[i] % used]) == HK_OK, "%s: %s", plans[order[i]].decision, hk_last_error());
+  }
+  CHECK(hk_gpu_sync(NULL) == HK_OK, "%s", hk_last_error());
+  for (int i = 0; i < count; i++) compare(&plans[i], used > 1 ? "on several streams" : "in random order");
+}
+
+typedef struct job {
+  int first, step, failed;
+  hk_cu_stream stream;
+} job;
+
+static void *work(void *context) {
+  job *j = context;
+  for (int round = 0; round < ROUNDS; round++)
+    for (int i = j->first; i < count; i += j->step)
+      if (start(&plans[i], j->stream)) j->failed++;
+  return NULL;
+}
+
+static void from_threads(hk_cu_stream *streams) {
+  pthread_t thread[STREAMS];
+  job jobs[STREAMS];
+  for (int i = 0; i < STREAMS; i++) {
+    jobs[i] = (job){i, STREAMS, 0, streams[i]};
+    pthread_create(&thread[i], NULL, work, &jobs[i]);
+  }
+  for (int i = 0; i < STREAMS; i++) {
+    pthread_join(thread[i], NULL);
+    CHECK(jobs[i].failed == 0, "%d calls of thread %d failed", jobs[i].failed, i);
+  }
+  CHECK(hk_gpu_sync(NULL) == HK_OK, "%s", hk_last_error());
+  for (int i = 0; i < count; i++) compare(&plans[i], "from several threads");
+}
+
+static void captured(hk_cu_stream stream, uint64_t *seed) {
+  enum { THREAD_LOCAL = 1 };
+  const hk_cu_driver *cu = hk_cu();
+  int order[MOST];
+  hk_cu_graph graph = NULL;
+  hk_cu_exec exec = NULL;
+  shuffle(order, seed);
+  CHECK(!cu->capture_begin(stream, THREAD_LOCAL), "capture");
+  for (int i = 0; i < count; i++) CHECK(start(&plans[order[i]], stream) == HK_OK, "%s: %s", plans[order[i]].decision, hk_last_error());
+  CHECK(!cu->capture_end(stream, &graph) && !cu->graph_instantiate(&exec, graph, 0), "the graph could not be made");
+  for (int round = 0; exec && round < ROUNDS; round++) CHECK(!cu->graph_launch(exec, stream), "graph launch");
+  CHECK(hk_gpu_sync(NULL) == HK_OK, "%s", hk_last_error());
+  for (int i = 0; i < count; i++) compare(&plans[i], "from a graph");
+  if (exec) cu->exec_destroy(exec);
+  if (graph) cu->graph_destroy(graph);
+}
+
+int main(int argc, char **argv) {
+  hk_gpu gpu = {.size = sizeof gpu};
+  uint64_t seed = 4;
+  if (hk_gpu_info(&gpu)) {
+    printf("%s\n", hk_last_error());
+    return 77;
+  }
+  make_plans();
+  alone();
+  if (argc < 2 || strcmp(argv[1], "once")) {
+    hk_cu_stream streams[STREAMS];
+    for (int i = 0; i < STREAMS; i++) CHECK(!hk_cu()->stream_create(&streams[i], 1), "stream");
+    on_streams(streams, 1, &seed);
+    on_streams(streams, STREAMS, &seed);
+    from_threads(streams);
+    captured(streams[0], &seed);
+    for (int i = 0; i < STREAMS; i++) hk_cu()->stream_destroy(streams[i]);
+  }
+  for (int i = 0; i < count; i++) {
+    hk_plan_destroy(plans[i].plan);
+    for (int m = 0; m < 8; m++) hk_gpu_free(plans[i].memory[m]);
+    free(plans[i].want), free(plans[i].got);
+  }
+  return hk_test_end();
+}
