@@ -11,6 +11,9 @@
 
 /* module.c */
 bool hk_cu_built(void);  /* device code is part of this build */
+#define HK_CU_REASON 160 /* bytes of a sentence that says why not */
+/* The embedded code runs on this device; else why not. */
+bool hk_cu_has_code(const hk_cu_device *device, char *why);
 hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes);
 int hk_cu_max_clusters(hk_cu_kernel kernel, int threads, int cluster, int shared_bytes);
 

@@ -30,6 +30,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool hk_cu_built(void) { return images[0].name != NULL; }
 
+bool hk_cu_has_code(const hk_cu_device *d, char *why) {
+  if (d->major == 9) return true; /* sm_90a runs on compute capability 9.0 alone: it is not forward compatible */
+  snprintf(why, HK_CU_REASON, "%s has compute capability %d.%d; the kernels are built for 9.0 (Hopper) only", d->name, d->major, d->minor);
+  return false;
+}
+
 static hk_status load(image *im) {
   const hk_cu_driver *cu = hk_cu();
   if (!cu) return HK_DEVICE;
@@ -67,7 +73,7 @@ hk_status hk_cu_kernel_find(const char *name_of_image, const char *name, int sha
   if (!cu) return HK_DEVICE;
   image *im = images;
   while (im->name && strcmp(im->name, name_of_image)) ++im;
-  if (!im->name) return hk_fail(HK_DEVICE, "device: this build has no CUDA kernels (nvcc was absent when it was made)");
+  if (!im->name) return hk_fail(HK_DEVICE, "device: this build has no CUDA kernels (HK_CUDA was OFF or nvcc was not found)");
   pthread_mutex_lock(&lock);
   hk_status s = load(im);
   pthread_mutex_unlock(&lock);

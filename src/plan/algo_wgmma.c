@@ -84,7 +84,6 @@ static bool row_takes(const hk_task *t, const sight *s, const hk_cu_row *r, char
 
 static bool takes(const hk_task *t, const hk_algo *algo, hk_cu_device *here, sight *s, char *why) {
   if (!hk_plan_cuda_takes(t, here, why)) return false;
-  if (here->major != 9) REFUSE("%s is no Hopper GPU", here->name);
   if (t->geom.x_type != t->geom.f_type) REFUSE("x and f differ in type");
   if (t->geom.acc_type != HK_F32) REFUSE("sums are not f32");
   if (t->options.unaligned && algo == &hk_algo_wgmma) REFUSE("options.unaligned: the copy engine needs 16-byte aligned x");

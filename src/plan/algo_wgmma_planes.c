@@ -11,7 +11,6 @@ enum { BM, BN, STAGES, TURNS };
 
 static bool takes(const hk_task *t, hk_cu_device *here, hk_cu_planes *p, char *why) {
   if (!hk_plan_cuda_takes(t, here, why)) return false;
-  if (here->major != 9) REFUSE("%s is no Hopper GPU", here->name);
   if (t->options.unaligned) REFUSE("options.unaligned: the copy engine needs 16-byte aligned x");
   return hk_cu_planes_make(&t->geom, &t->epi, false, p, why);
 }

@@ -7,9 +7,9 @@
 
 bool hk_plan_cuda_takes(const hk_task *t, hk_cu_device *here, char *why) {
   const hk_epilogue *e = &t->epi.e;
-  if (!hk_cu_built()) REFUSE("this build has no CUDA kernels: nvcc was absent");
+  if (!hk_cu_built()) REFUSE("this build has no CUDA kernels: HK_CUDA was OFF or nvcc was not found");
   if (hk_cu_here(here)) REFUSE("%s", hk_last_error());
-  if (here->major < 9) REFUSE("%s is of compute capability %d.%d; the kernels need 9.0", here->name, here->major, here->minor);
+  if (!hk_cu_has_code(here, why)) return false;
   if (t->options.stateful) REFUSE("knows no state; the algorithms of its name with state_ before it do");
   if (e->user || e->user2 || e->store) REFUSE("a C callback cannot run on the device: give its CUDA source instead");
   return true;
