@@ -5,11 +5,11 @@
 
 #include "layers.h"
 
-static bool read_film(json_t *config, const char *key, film *f) {
+static bool read_film(const nam_value *config, const char *key, film *f) {
   *f = (film){false, false, 1};
-  json_t *v = nam_object(config, key);
-  if (!v || json_is_false(v)) return true;
-  if (!json_is_object(v)) return nam_fail("%s must be an object or false", key);
+  const nam_value *v = nam_object(config, key);
+  if (!v || nam_is(v, NAM_FALSE)) return true;
+  if (!nam_is(v, NAM_OBJECT)) return nam_fail("%s must be an object or false", key);
   return nam_bool_or(v, "active", true, &f->active) && nam_bool_or(v, "shift", true, &f->shift) &&
          nam_int_or(v, "groups", 1, 1, 2 * MAX_CHANNELS, &f->groups);
 }
@@ -27,13 +27,13 @@ static bool read_films(layer_array *a) {
 }
 
 static bool read_head(layer_array *a) {
-  json_t *head = nam_object(a->config, "head");
+  const nam_value *head = nam_object(a->config, "head");
   a->head_kernel = a->head_dilation = 1;
   if (!head) {
     return nam_int(a->config, "head_size", 1, MAX_CHANNELS, &a->head_out) &&
            nam_bool_or(a->config, "head_bias", false, &a->head_bias);
   }
-  if (!json_is_object(head)) return nam_fail("head of a layer array must be an object");
+  if (!nam_is(head, NAM_OBJECT)) return nam_fail("head of a layer array must be an object");
   return nam_int(head, "out_channels", 1, MAX_CHANNELS, &a->head_out) &&
          nam_int(head, "kernel_size", 1, MAX_KERNEL, &a->head_kernel) &&
          nam_bool_or(head, "bias", false, &a->head_bias) &&
@@ -41,11 +41,12 @@ static bool read_head(layer_array *a) {
 }
 
 static bool read_1x1(layer_array *a) {
-  json_t *l = nam_object(a->config, "layer1x1"), *h = nam_object(a->config, "head1x1");
+  const nam_value *l = nam_object(a->config, "layer1x1"), *h = nam_object(a->config, "head1x1");
   a->layer1x1 = true;
   a->layer1x1_groups = a->head1x1_groups = 1;
   a->head1x1_out = a->channels;
-  if ((l && !json_is_object(l)) || (h && !json_is_object(h))) return nam_fail("layer1x1 and head1x1 must be objects");
+  if ((l && !nam_is(l, NAM_OBJECT)) || (h && !nam_is(h, NAM_OBJECT)))
+    return nam_fail("layer1x1 and head1x1 must be objects");
   if (l && (!nam_bool_or(l, "active", true, &a->layer1x1) ||
             !nam_int_or(l, "groups", 1, 1, MAX_CHANNELS, &a->layer1x1_groups)))
     return false;
@@ -62,21 +63,21 @@ static bool read_1x1(layer_array *a) {
 }
 
 static bool read_slimmable(layer_array *a) {
-  json_t *s = nam_object(a->config, "slimmable");
-  if (!s || json_is_false(s)) return true;
-  const char *method = json_string_value(json_object_get(s, "method"));
+  const nam_value *s = nam_object(a->config, "slimmable");
+  if (!s || nam_is(s, NAM_FALSE)) return true;
+  const char *method = nam_text(nam_get(s, "method"));
   if (!method || strcmp(method, "slice_channels_uniform"))
     return nam_fail("slimmable: only method \"slice_channels_uniform\" is known");
-  json_t *list = nam_object(nam_object(s, "kwargs"), "allowed_channels");
+  const nam_value *list = nam_object(nam_object(s, "kwargs"), "allowed_channels");
   if (!list) return true;
-  if (!json_is_array(list) || json_array_size(list) < 1 || json_array_size(list) > MAX_SIZES) {
+  if (!nam_is(list, NAM_ARRAY) || nam_count(list) < 1 || nam_count(list) > MAX_SIZES) {
     return nam_fail("allowed_channels must be an array of 1 to %d numbers", MAX_SIZES);
   }
-  for (size_t i = 0; i < json_array_size(list); i++) {
-    if (!nam_as_int(json_array_get(list, i), "allowed_channels", 1, a->channels, &a->allowed[i])) return false;
+  for (size_t i = 0; i < nam_count(list); i++) {
+    if (!nam_as_int(nam_at(list, i), "allowed_channels", 1, a->channels, &a->allowed[i])) return false;
     if (i && a->allowed[i] <= a->allowed[i - 1]) return nam_fail("allowed_channels must ascend");
   }
-  a->allowed_count = (int32_t)json_array_size(list);
+  a->allowed_count = (int32_t)nam_count(list);
   if (a->allowed[a->allowed_count - 1] != a->channels)
     return nam_fail("the last of allowed_channels must be channels (%lld)", (long long)a->channels);
   if (a->head_kernel != 1) return nam_fail("a slimmable layer array needs a head kernel of 1");
@@ -84,13 +85,13 @@ static bool read_slimmable(layer_array *a) {
 }
 
 static bool read_array(layer_array *a) {
-  json_t *c = a->config;
-  if (!json_is_object(c)) return nam_fail("layers must hold objects");
-  json_t *dilations = json_object_get(c, "dilations");
-  if (!json_is_array(dilations) || json_array_size(dilations) < 1 || json_array_size(dilations) > MAX_LAYERS) {
+  const nam_value *c = a->config;
+  if (!nam_is(c, NAM_OBJECT)) return nam_fail("layers must hold objects");
+  const nam_value *dilations = nam_get(c, "dilations");
+  if (!nam_is(dilations, NAM_ARRAY) || nam_count(dilations) < 1 || nam_count(dilations) > MAX_LAYERS) {
     return nam_fail("dilations must be an array of 1 to %d numbers", MAX_LAYERS);
   }
-  a->layers = (int64_t)json_array_size(dilations);
+  a->layers = (int64_t)nam_count(dilations);
   return nam_int(c, "input_size", 1, MAX_CHANNELS, &a->input) &&
          nam_int(c, "condition_size", 1, MAX_CHANNELS, &a->condition) &&
          nam_int(c, "channels", 1, MAX_CHANNELS, &a->channels) &&
@@ -100,14 +101,14 @@ static bool read_array(layer_array *a) {
          read_films(a) && read_slimmable(a);
 }
 
-bool layers_read(json_t *config, layer_array *arrays, int32_t *count, int32_t room) {
-  json_t *list = json_object_get(config, "layers");
-  if (!json_is_array(list) || json_array_size(list) < 1 || json_array_size(list) > (size_t)room) {
+bool layers_read(const nam_value *config, layer_array *arrays, int32_t *count, int32_t room) {
+  const nam_value *list = nam_get(config, "layers");
+  if (!nam_is(list, NAM_ARRAY) || nam_count(list) < 1 || nam_count(list) > (size_t)room) {
     return nam_fail("layers must be an array of 1 to %d layer arrays", room);
   }
-  *count = (int32_t)json_array_size(list);
+  *count = (int32_t)nam_count(list);
   for (int32_t i = 0; i < *count; i++) {
-    arrays[i] = (layer_array){.config = json_array_get(list, (size_t)i)};
+    arrays[i] = (layer_array){.config = nam_at(list, (size_t)i)};
     if (!read_array(&arrays[i])) return false;
     if (!i) continue;
     const layer_array *before = &arrays[i - 1];
@@ -145,21 +146,23 @@ void layers_keep(layer_array *arrays, int32_t count, double ratio) {
 }
 
 /* The index-th entry where a list is given, else the one value. */
-static json_t *one_of(json_t *v, int64_t index) { return json_is_array(v) ? json_array_get(v, (size_t)index) : v; }
+static const nam_value *one_of(const nam_value *v, int64_t index) {
+  return nam_is(v, NAM_ARRAY) ? nam_at(v, (size_t)index) : v;
+}
 
-static bool check_list(json_t *v, const char *key, int64_t layers) {
-  if (json_is_array(v) && json_array_size(v) != (size_t)layers) {
-    return nam_fail("%s has %zu entries for %lld layers", key, json_array_size(v), (long long)layers);
+static bool check_list(const nam_value *v, const char *key, int64_t layers) {
+  if (nam_is(v, NAM_ARRAY) && nam_count(v) != (size_t)layers) {
+    return nam_fail("%s has %zu entries for %lld layers", key, nam_count(v), (long long)layers);
   }
   return true;
 }
 
 static bool read_gate(const layer_array *a, int64_t index, nam_net *net, layer *l) {
-  json_t *mode = nam_object(a->config, "gating_mode"), *second = nam_object(a->config, "secondary_activation");
+  const nam_value *mode = nam_object(a->config, "gating_mode"), *second = nam_object(a->config, "secondary_activation");
   l->gate = HK_GATE_NONE;
   if (mode) {
     if (!check_list(mode, "gating_mode", a->layers)) return false;
-    const char *text = json_string_value(one_of(mode, index));
+    const char *text = nam_text(one_of(mode, index));
     if (!text) return nam_fail("gating_mode must be a text or a list of texts");
     if (!strcmp(text, "gated")) l->gate = HK_GATE_GATED;
     else if (!strcmp(text, "blended")) l->gate = HK_GATE_BLENDED;
@@ -178,19 +181,18 @@ static bool read_gate(const layer_array *a, int64_t index, nam_net *net, layer *
 }
 
 bool layer_read(const layer_array *a, int64_t index, nam_net *net, layer *l) {
-  json_t *c = a->config, *one = nam_object(c, "kernel_size"), *each = nam_object(c, "kernel_sizes"),
-         *act = nam_object(c, "activation");
+  const nam_value *c = a->config, *one = nam_object(c, "kernel_size"), *each = nam_object(c, "kernel_sizes"),
+                  *act = nam_object(c, "activation");
   *l = (layer){.act_name = ""};
   if (!one == !each) return nam_fail("a layer array needs kernel_size or kernel_sizes, not both");
-  if (each && !json_is_array(each)) return nam_fail("kernel_sizes must be an array");
+  if (each && !nam_is(each, NAM_ARRAY)) return nam_fail("kernel_sizes must be an array");
   if (!act) return nam_fail("activation is missing");
   if (!check_list(each, "kernel_sizes", a->layers) || !check_list(act, "activation", a->layers)) return false;
   if (!nam_as_int(each ? one_of(each, index) : one, "kernel_size", 1, MAX_KERNEL, &l->kernel)) return false;
-  if (!nam_as_int(json_array_get(json_object_get(c, "dilations"), (size_t)index), "dilations", 1, MAX_DILATION,
-                  &l->dilation))
+  if (!nam_as_int(nam_at(nam_get(c, "dilations"), (size_t)index), "dilations", 1, MAX_DILATION, &l->dilation))
     return false;
-  json_t *mine = one_of(act, index);
+  const nam_value *mine = one_of(act, index);
   if (!nam_activation(mine, a->keep_bottleneck, a->bottleneck, net->rational, net, &l->act)) return false;
-  l->act_name = json_string_value(json_is_object(mine) ? json_object_get(mine, "type") : mine);
+  l->act_name = nam_text(nam_is(mine, NAM_OBJECT) ? nam_get(mine, "type") : mine);
   return read_gate(a, index, net, l);
 }

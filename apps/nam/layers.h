@@ -11,7 +11,7 @@ typedef struct film {
 } film;
 
 typedef struct layer_array {
-  json_t *config;
+  const nam_value *config;
   int64_t input, condition, channels, bottleneck, layers; /* as in the file */
   int64_t groups_input, groups_mixin, layer1x1_groups, head1x1_groups, head1x1_out;
   bool layer1x1, head1x1, head_bias;
@@ -30,7 +30,7 @@ typedef struct layer { /* one of an array */
   const char *act_name;
 } layer;
 
-bool layers_read(json_t *config, layer_array *arrays, int32_t *count, int32_t room);
+bool layers_read(const nam_value *config, layer_array *arrays, int32_t *count, int32_t room);
 void layers_keep(layer_array *arrays, int32_t count, double ratio);
 bool layer_read(const layer_array *a, int64_t index, nam_net *net, layer *l);
 #endif

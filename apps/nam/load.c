@@ -1,19 +1,24 @@
-/* Loading: parse, build every size, measure, then one allocation that holds the model, its chains and its streams. */
+/* Loading: parse, build every size, measure, hold everything against the limits of nam.h, then one allocation that
+ * holds the model, its chains and its streams. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "play.h"
 
 enum { ALIGN = 64 };
 
 typedef struct loading {
-  json_t *root;
+  nam_budget budget;
+  nam_value *root;
   int32_t count;
   nam_size size[MAX_SIZES];
   nam_net net[MAX_SIZES];
   hk_chain_desc desc[MAX_SIZES];
   size_t chain[MAX_SIZES], stream[MAX_SIZES];
+  int64_t prewarm[MAX_SIZES]; /* frames */
   int64_t in, out;
   double rate;
 } loading;
@@ -24,15 +29,15 @@ static hk_status build_size(loading *l, int32_t i, const hk_nam_options *o) {
   nam_net *net = &l->net[i];
   const int64_t in = nam_inputs(l->size[i].model);
   net->rational = o && o->rational_tanh;
-  if (!in || !nam_net_start(net, in)) return HK_INVALID;
+  if (!in || !nam_net_start(net, &l->budget, in)) return nam_failure();
   const int32_t out = nam_build(net, l->size[i].model, 1, l->size[i].ratio, 0);
-  if (!out) return HK_INVALID;
-  if (i && (in != l->in || net->channels[out] != l->out)) {
+  if (!out) return nam_failure();
+  if (i && (in != l->in || net->signal[out].channels != l->out)) {
     nam_fail("the sizes of the model differ in their channels");
     return HK_INVALID;
   }
   l->in = in;
-  l->out = net->channels[out];
+  l->out = net->signal[out].channels;
   l->desc[i] = (hk_chain_desc){.size = sizeof l->desc[i],
                                .channels = in,
                                .max_block = BLOCK,
@@ -44,65 +49,92 @@ static hk_status build_size(loading *l, int32_t i, const hk_nam_options *o) {
   return nam_status(hk_chain_measure(&l->desc[i], &l->chain[i], &l->stream[i]));
 }
 
-static hk_status start(loading *l, const void *text, size_t bytes, const hk_nam_options *o) {
-  json_error_t error;
-  memset(l, 0, sizeof *l);
-  if (!text || (o && o->size != sizeof *o)) {
-    nam_fail("text is NULL or options.size is not sizeof(hk_nam_options)");
-    return HK_INVALID;
+static size_t head_bytes(const loading *l) {
+  return aligned(sizeof(hk_nam) + (size_t)l->count * sizeof(nam_voice)) +
+         aligned((size_t)(l->in + l->out) * BLOCK * sizeof(float));
+}
+
+/* The first `count` sizes. A recurrent one keeps its warm state besides, which is never longer than its stream. */
+static size_t model_bytes(const loading *l, int32_t count) {
+  size_t bytes = ALIGN + head_bytes(l);
+  for (int32_t i = 0; i < count; i++) {
+    bytes += aligned(l->chain[i]) + (l->net[i].recurrent ? 2 : 1) * aligned(l->stream[i]);
   }
-  if (!(l->root = json_loadb(text, bytes, 0, &error))) {
-    nam_fail("not JSON: %s at line %d, column %d", error.text, error.line, error.column);
-    return HK_SYNTAX;
-  }
-  if (!nam_sizes(l->root, l->size, &l->count) || !nam_rate(l->root, &l->rate)) return HK_INVALID;
+  return bytes;
+}
+
+/* Recurrent sizes are played for half a second; the others settle with one frame, which costs a piece of 64. */
+static double prewarm_work(loading *l, int32_t i) {
+  const nam_net *net = &l->net[i];
+  const int64_t half_second = l->rate > 0 ? (int64_t)(0.5 * l->rate) : 24000,
+                reach = net->signal[l->desc[i].output].reach;
+  l->prewarm[i] = net->recurrent && half_second > reach ? half_second : reach;
+  return (net->recurrent ? (double)l->prewarm[i] : 64.0) * net->work;
+}
+
+static hk_status build_sizes(loading *l, const hk_nam_options *o) {
+  double work = 0;
   for (int32_t i = 0; i < l->count; i++) {
     hk_status e = build_size(l, i, o);
     if (e) return e;
-    if (l->chain[i] > MAX_BYTES || l->stream[i] > MAX_BYTES) {
-      nam_fail("the model needs %zu bytes; %d is the most", l->chain[i] + l->stream[i], MAX_BYTES);
+    const size_t bytes = model_bytes(l, i + 1);
+    work += prewarm_work(l, i);
+    if (bytes > MAX_BYTES) {
+      nam_fail("the model needs %zu bytes (%d of its %d sizes); at most %d are supported", bytes, i + 1, l->count,
+               MAX_BYTES);
+      return HK_INVALID;
+    }
+    if (work > MAX_PREWARM) {
+      nam_fail("prewarming the model takes %.3g operations (%d of its %d sizes); at most %.3g are supported", work,
+               i + 1, l->count, MAX_PREWARM);
       return HK_INVALID;
     }
   }
   return HK_OK;
 }
 
+static hk_status start(loading *l, const void *text, size_t bytes, const hk_nam_options *o) {
+  memset(l, 0, sizeof *l);
+  l->budget.left = MAX_LOAD - LOWERING;
+  if (!text || (o && o->size != sizeof *o)) {
+    nam_fail("text is NULL or options.size is not sizeof(hk_nam_options)");
+    return HK_INVALID;
+  }
+  if (bytes > MAX_FILE) {
+    nam_fail("the model file has %zu bytes; at most %d are supported", bytes, MAX_FILE);
+    return HK_INVALID;
+  }
+  if (!nam_spend(&l->budget, bytes)) return nam_failure();
+  hk_status e = nam_parse(text, bytes, &l->budget, &l->root);
+  if (e) return e;
+  if (!nam_sizes(l->root, l->size, &l->count) || !nam_rate(l->root, &l->rate)) return nam_failure();
+  e = build_sizes(l, o);
+  return e || nam_spend(&l->budget, model_bytes(l, l->count)) ? e : nam_failure();
+}
+
 static void finish(loading *l) {
-  for (int32_t i = 0; i < l->count; i++) nam_net_free(&l->net[i]);
-  json_decref(l->root);
+  for (int32_t i = 0; i < MAX_SIZES; i++) nam_net_free(&l->net[i]);
+  free(l->root);
 }
 
-static size_t head_bytes(const loading *l) {
-  return aligned(sizeof(hk_nam) + (size_t)l->count * sizeof(nam_voice)) +
-         aligned((size_t)(l->in + l->out) * BLOCK * sizeof(float));
-}
-
-/* Room for the warm state of every size is counted with its stream: a state is never longer. */
-static size_t model_bytes(const loading *l) {
-  size_t bytes = ALIGN + head_bytes(l);
-  for (int32_t i = 0; i < l->count; i++) bytes += aligned(l->chain[i]) + 2 * aligned(l->stream[i]);
-  return bytes;
-}
-
-static void copy_text(char to[SHORT_TEXT], json_t *o, const char *key) {
-  const char *text = json_string_value(json_object_get(o, key));
+static void copy_text(char to[SHORT_TEXT], const nam_value *o, const char *key) {
+  const char *text = nam_text(nam_get(o, key));
   snprintf(to, SHORT_TEXT, "%s", text ? text : "");
 }
 
-static void read_level(json_t *meta, const char *key, int32_t *has, double *value) {
-  json_t *v = nam_object(meta, key);
-  *has = json_is_number(v);
-  *value = *has ? json_number_value(v) : 0;
+static void read_level(const nam_value *meta, const char *key, int32_t *has, double *value) {
+  const nam_value *v = nam_object(meta, key);
+  *has = nam_is(v, NAM_NUMBER);
+  *value = *has ? nam_number(v) : 0;
 }
 
 static void describe(hk_nam *m, const loading *l) {
-  json_t *meta = nam_object(l->root, "metadata");
+  const nam_value *meta = nam_object(l->root, "metadata");
   copy_text(m->architecture, l->root, "architecture");
   copy_text(m->version, l->root, "version");
   copy_text(m->name, meta, "name");
   copy_text(m->modeled_by, meta, "modeled_by");
-  const char *make = json_string_value(json_object_get(meta, "gear_make")),
-             *gear = json_string_value(json_object_get(meta, "gear_model"));
+  const char *make = nam_text(nam_get(meta, "gear_make")), *gear = nam_text(nam_get(meta, "gear_model"));
   snprintf(m->gear, SHORT_TEXT, "%s%s%s", make ? make : "", make && gear ? " " : "", gear ? gear : "");
   hk_nam_facts *f = &m->facts;
   *f = (hk_nam_facts){.size = sizeof *f,
@@ -133,9 +165,8 @@ static hk_status place_voice(hk_nam *m, const loading *l, int32_t i, char **p) {
   *p += aligned(l->stream[i]);
   if (!e) e = hk_chain_info(v->chain, &v->facts);
   if (e) return nam_status(e);
-  const int64_t half_second = l->rate > 0 ? (int64_t)(0.5 * l->rate) : 24000;
-  m->prewarm = v->facts.recurrent && half_second > v->facts.receptive_field ? half_second : v->facts.receptive_field;
-  if (!(e = hk_stream_prewarm(v->stream, m->prewarm)) && v->facts.recurrent) {
+  const bool recurrent = l->net[i].recurrent;
+  if (!(e = hk_stream_prewarm(v->stream, recurrent ? l->prewarm[i] : v->facts.receptive_field)) && recurrent) {
     v->warm = *p;
     v->warm_bytes = v->facts.state_bytes;
     *p += aligned(l->stream[i]);
@@ -145,10 +176,10 @@ static hk_status place_voice(hk_nam *m, const loading *l, int32_t i, char **p) {
 }
 
 static hk_status make(hk_nam **model, const loading *l) {
-  const size_t bytes = model_bytes(l);
+  const size_t bytes = model_bytes(l, l->count);
   void *memory = calloc(1, bytes);
   if (!memory) {
-    nam_fail("no memory for a model of %zu bytes", bytes);
+    nam_refuse(HK_NO_MEMORY, "no memory for a model of %zu bytes", bytes);
     return HK_NO_MEMORY;
   }
   char *p = (char *)aligned((size_t)(uintptr_t)memory);
@@ -172,7 +203,7 @@ static hk_status make(hk_nam **model, const loading *l) {
 HK_API hk_status hk_nam_load_memory(hk_nam **model, const void *text, size_t bytes, const hk_nam_options *options) {
   loading *l = model ? malloc(sizeof *l) : NULL;
   if (!l) {
-    nam_fail(model ? "no memory" : "model is NULL");
+    nam_refuse(model ? HK_NO_MEMORY : HK_INVALID, model ? "no memory to load a model" : "model is NULL");
     return model ? HK_NO_MEMORY : HK_INVALID;
   }
   hk_status e = start(l, text, bytes, options);
@@ -185,41 +216,62 @@ HK_API hk_status hk_nam_load_memory(hk_nam **model, const void *text, size_t byt
 HK_API hk_status hk_nam_measure(const void *text, size_t bytes, const hk_nam_options *options, size_t *size) {
   loading *l = size ? malloc(sizeof *l) : NULL;
   if (!l) {
-    nam_fail(size ? "no memory" : "model_bytes is NULL");
+    nam_refuse(size ? HK_NO_MEMORY : HK_INVALID, size ? "no memory to load a model" : "model_bytes is NULL");
     return size ? HK_NO_MEMORY : HK_INVALID;
   }
   hk_status e = start(l, text, bytes, options);
-  if (!e) *size = model_bytes(l);
+  if (!e) *size = model_bytes(l, l->count);
   finish(l);
   free(l);
   return e;
 }
 
+static hk_status too_long(const char *path, unsigned long long bytes) {
+  nam_fail("%s has %s%llu bytes; a model file has at most %d", path, bytes ? "" : "more than ",
+           bytes ? bytes : MAX_FILE, MAX_FILE);
+  return HK_INVALID;
+}
+
+/* What cannot say its length (a pipe) is read up to one byte more than a model file may have. */
+static hk_status read_open(FILE *file, const char *path, char **text, size_t *bytes) {
+  struct stat facts;
+  const long long length = !fstat(fileno(file), &facts) && S_ISREG(facts.st_mode) ? (long long)facts.st_size : 0;
+  if (length > MAX_FILE) return too_long(path, (unsigned long long)length);
+  size_t room = length > 0 ? (size_t)length + 1 : 1 << 16, used = 0;
+  char *buffer = NULL;
+  for (;;) {
+    char *more = realloc(buffer, room);
+    if (!more) {
+      free(buffer);
+      nam_refuse(HK_NO_MEMORY, "no memory for the %zu bytes of %s", room, path);
+      return HK_NO_MEMORY;
+    }
+    buffer = more;
+    used += fread(buffer + used, 1, room - used, file);
+    if (used < room || room > MAX_FILE) break;
+    room = room > MAX_FILE / 2 ? (size_t)MAX_FILE + 1 : 2 * room;
+  }
+  if (!ferror(file) && used <= MAX_FILE) {
+    *text = buffer;
+    *bytes = used;
+    return HK_OK;
+  }
+  free(buffer);
+  if (used > MAX_FILE) return too_long(path, 0);
+  nam_refuse(HK_IO, "%s cannot be read", path);
+  return HK_IO;
+}
+
 static hk_status read_file(const char *path, char **text, size_t *bytes) {
   FILE *file = path ? fopen(path, "rb") : NULL;
   if (!file) {
-    nam_fail("%s cannot be opened", path ? path : "NULL");
-    return HK_IO;
+    const hk_status e = path && errno == ENOMEM ? HK_NO_MEMORY : HK_IO;
+    nam_refuse(e, "%s cannot be opened%s", path ? path : "NULL", e == HK_NO_MEMORY ? ": no memory" : "");
+    return e;
   }
-  size_t room = 1 << 16, used = 0;
-  char *buffer = malloc(room);
-  while (buffer) {
-    used += fread(buffer + used, 1, room - used, file);
-    if (used < room || room > (size_t)MAX_BYTES) break;
-    char *more = realloc(buffer, room *= 2);
-    if (!more) free(buffer);
-    buffer = more;
-  }
-  const bool bad = ferror(file) || used > (size_t)MAX_BYTES;
+  const hk_status e = read_open(file, path, text, bytes);
   fclose(file);
-  if (!buffer || bad) {
-    nam_fail("%s cannot be read, or is too long", path);
-    free(buffer);
-    return HK_IO;
-  }
-  *text = buffer;
-  *bytes = used;
-  return HK_OK;
+  return e;
 }
 
 HK_API hk_status hk_nam_load_file(hk_nam **model, const char *path, const hk_nam_options *options) {

@@ -5,10 +5,10 @@
 
 #include "nam.h"
 
-bool nam_version(json_t *root, const char **text) {
+bool nam_version(const nam_value *root, const char **text) {
   int major, minor, patch;
   char rest;
-  *text = json_string_value(json_object_get(root, "version"));
+  *text = nam_text(nam_get(root, "version"));
   if (!*text) return nam_fail("version must be a text");
   if (strspn(*text, "0123456789.") != strlen(*text) || strlen(*text) > 20 ||
       sscanf(*text, "%4d.%4d.%4d%c", &major, &minor, &patch, &rest) != 3) {
@@ -18,45 +18,48 @@ bool nam_version(json_t *root, const char **text) {
   return true;
 }
 
-bool nam_rate(json_t *model, double *rate) {
+bool nam_rate(const nam_value *model, double *rate) {
   if (!nam_real_or(model, "sample_rate", 0, rate)) return false;
-  if (*rate > 1e7) return nam_fail("sample_rate is %g", *rate);
-  if (*rate < 0) *rate = 0; /* -1 says unknown */
+  if (*rate == -1) *rate = 0; /* exporters write -1 for unknown */
+  if (*rate != 0 && !(*rate >= MIN_RATE && *rate <= MAX_RATE)) {
+    return nam_fail("sample_rate is %g; %d to %d Hz is supported (or null, 0 or -1 for unknown)", *rate, MIN_RATE,
+                    MAX_RATE);
+  }
   return true;
 }
 
-static bool is(json_t *model, const char *architecture) {
-  const char *text = json_string_value(json_object_get(model, "architecture"));
+static bool is(const nam_value *model, const char *architecture) {
+  const char *text = nam_text(nam_get(model, "architecture"));
   return text && !strcmp(text, architecture);
 }
 
-static bool check_root(json_t *model) {
+static bool check_root(const nam_value *model) {
   const char *version;
-  if (!json_is_object(model)) return nam_fail("a model must be a JSON object");
+  if (!nam_is(model, NAM_OBJECT)) return nam_fail("a model must be a JSON object");
   if (!nam_version(model, &version)) return false;
-  if (!json_is_string(json_object_get(model, "architecture"))) return nam_fail("architecture must be a text");
-  if (!json_is_object(json_object_get(model, "config"))) return nam_fail("config must be an object");
-  return json_object_get(model, "weights") ? true : nam_fail("weights is missing");
+  if (!nam_text(nam_get(model, "architecture"))) return nam_fail("architecture must be a text");
+  if (!nam_is(nam_get(model, "config"), NAM_OBJECT)) return nam_fail("config must be an object");
+  return nam_get(model, "weights") ? true : nam_fail("weights is missing");
 }
 
 /* A SlimmableWavenet may hold its WaveNet one level down. */
-static json_t *wavenet_config(json_t *model) {
-  json_t *config = json_object_get(model, "config"), *inner = nam_object(config, "model");
-  return is(model, "SlimmableWavenet") && json_is_object(inner) ? inner : config;
+static const nam_value *wavenet_config(const nam_value *model) {
+  const nam_value *config = nam_get(model, "config"), *inner = nam_object(config, "model");
+  return is(model, "SlimmableWavenet") && nam_is(inner, NAM_OBJECT) ? inner : config;
 }
 
-static bool is_wavenet(json_t *model) { return is(model, "WaveNet") || is(model, "SlimmableWavenet"); }
+static bool is_wavenet(const nam_value *model) { return is(model, "WaveNet") || is(model, "SlimmableWavenet"); }
 
-static bool container_sizes(json_t *root, nam_size *sizes, int32_t *count) {
-  json_t *list = json_object_get(json_object_get(root, "config"), "submodels");
-  if (!json_is_array(list) || json_array_size(list) < 1 || json_array_size(list) > MAX_SIZES) {
+static bool container_sizes(const nam_value *root, nam_size *sizes, int32_t *count) {
+  const nam_value *list = nam_get(nam_get(root, "config"), "submodels");
+  if (!nam_is(list, NAM_ARRAY) || nam_count(list) < 1 || nam_count(list) > MAX_SIZES) {
     return nam_fail("submodels must be an array of 1 to %d models", MAX_SIZES);
   }
   double before = -1e300, rate, own;
   if (!nam_rate(root, &rate)) return false;
-  *count = (int32_t)json_array_size(list);
+  *count = (int32_t)nam_count(list);
   for (int32_t i = 0; i < *count; i++) {
-    json_t *entry = json_array_get(list, (size_t)i), *model = json_object_get(entry, "model");
+    const nam_value *entry = nam_at(list, (size_t)i), *model = nam_get(entry, "model");
     if (!nam_object(entry, "max_value")) return nam_fail("submodels[%d] has no max_value", i);
     if (!nam_real_or(entry, "max_value", 0, &sizes[i].below)) return false;
     if (!check_root(model) || !nam_rate(model, &own)) return false;
@@ -70,7 +73,7 @@ static bool container_sizes(json_t *root, nam_size *sizes, int32_t *count) {
   return before >= 1.0 ? true : nam_fail("the last max_value is %g, below 1", before);
 }
 
-bool nam_sizes(json_t *root, nam_size *sizes, int32_t *count) {
+bool nam_sizes(const nam_value *root, nam_size *sizes, int32_t *count) {
   if (!check_root(root)) return false;
   if (is(root, "SlimmableContainer")) return container_sizes(root, sizes, count);
   if (is_wavenet(root)) return nam_wavenet_sizes(wavenet_config(root), root, sizes, count);
@@ -79,16 +82,16 @@ bool nam_sizes(json_t *root, nam_size *sizes, int32_t *count) {
   return true;
 }
 
-int64_t nam_inputs(json_t *model) {
+int64_t nam_inputs(const nam_value *model) {
   int64_t channels;
-  json_t *config = is_wavenet(model) ? wavenet_config(model) : json_object_get(model, "config");
+  const nam_value *config = is_wavenet(model) ? wavenet_config(model) : nam_get(model, "config");
   return nam_int_or(config, "in_channels", 1, 1, MAX_CHANNELS, &channels) ? channels : 0;
 }
 
-int32_t nam_build(nam_net *net, json_t *model, int32_t input, double ratio, int depth) {
+int32_t nam_build(nam_net *net, const nam_value *model, int32_t input, double ratio, int depth) {
   if (depth > MAX_DEPTH) return nam_fail("models are nested more than %d deep", MAX_DEPTH);
   if (!check_root(model)) return 0;
-  json_t *config = json_object_get(model, "config");
+  const nam_value *config = nam_get(model, "config");
   if (is(model, "SlimmableContainer")) { /* inside another model: at its largest */
     nam_size sizes[MAX_SIZES];
     int32_t count;
@@ -97,16 +100,15 @@ int32_t nam_build(nam_net *net, json_t *model, int32_t input, double ratio, int 
   nam_weights w;
   double rate;
   int32_t out;
-  if (nam_inputs(model) != net->channels[input]) {
+  if (nam_inputs(model) != net->signal[input].channels) {
     return nam_fail("a model with %lld inputs gets %lld", (long long)nam_inputs(model),
-                    (long long)net->channels[input]);
+                    (long long)net->signal[input].channels);
   }
-  if (!nam_rate(model, &rate) || !nam_read_weights(net, json_object_get(model, "weights"), &w)) return 0;
+  if (!nam_rate(model, &rate) || !nam_read_weights(net, nam_get(model, "weights"), &w)) return 0;
   if (is_wavenet(model)) out = nam_wavenet(net, wavenet_config(model), &w, input, ratio, depth, rate);
   else if (is(model, "LSTM")) out = nam_lstm(net, config, &w, input);
   else if (is(model, "ConvNet")) out = nam_convnet(net, config, &w, input);
   else if (is(model, "Linear")) out = nam_linear(net, config, &w, input);
-  else
-    return nam_fail("architecture \"%.40s\" is not known", json_string_value(json_object_get(model, "architecture")));
+  else return nam_fail("architecture \"%.40s\" is not known", nam_text(nam_get(model, "architecture")));
   return out && nam_end(&w) ? out : 0;
 }

@@ -19,13 +19,15 @@ void nam_net_free(nam_net *net) {
     net->chunks = next;
   }
   free(net->step);
-  free(net->channels);
+  free(net->signal);
 }
 
 float *nam_floats(nam_net *net, size_t count) {
-  nam_chunk *c = count < (size_t)MAX_BYTES ? malloc(sizeof *c + (count ? count : 1) * sizeof(float)) : NULL;
+  const size_t bytes = count < (size_t)MAX_LOAD ? sizeof(nam_chunk) + (count ? count : 1) * sizeof(float) : SIZE_MAX;
+  if (!nam_spend(net->budget, bytes)) return NULL;
+  nam_chunk *c = malloc(bytes);
   if (!c) {
-    nam_fail("no memory for %zu weights", count);
+    nam_refuse(HK_NO_MEMORY, "no memory for %zu weights", count);
     return NULL;
   }
   c->next = net->chunks;
@@ -33,15 +35,15 @@ float *nam_floats(nam_net *net, size_t count) {
   return c->at;
 }
 
-bool nam_read_weights(nam_net *net, json_t *array, nam_weights *w) {
-  if (!json_is_array(array)) return nam_fail("weights must be an array");
-  const size_t count = json_array_size(array);
+bool nam_read_weights(nam_net *net, const nam_value *array, nam_weights *w) {
+  if (!nam_is(array, NAM_ARRAY)) return nam_fail("weights must be an array");
+  const size_t count = nam_count(array);
   float *to = nam_floats(net, count);
   if (!to) return false;
   for (size_t i = 0; i < count; i++) {
-    json_t *v = json_array_get(array, i);
-    if (!json_is_number(v)) return nam_fail("weights[%zu] is not a number", i);
-    to[i] = (float)json_number_value(v);
+    const nam_value *v = nam_at(array, i);
+    if (!nam_is(v, NAM_NUMBER)) return nam_fail("weights[%zu] is not a number", i);
+    to[i] = (float)nam_number(v);
     if (!isfinite(to[i])) return nam_fail("weights[%zu] does not fit f32", i);
   }
   *w = (nam_weights){to, count, count};
@@ -64,27 +66,55 @@ bool nam_end(const nam_weights *w) {
 }
 
 static bool grow(nam_net *net, int32_t room) {
-  hk_step *steps = room > 2 * MAX_STEPS ? NULL : realloc(net->step, (size_t)room * sizeof *steps);
+  if (room > MAX_STEPS)
+    return nam_fail("the model has more than %d steps (convolutions, sums, activations)", MAX_STEPS);
+  if (!nam_spend(net->budget, (size_t)(room - net->room) * (sizeof *net->step + sizeof *net->signal))) return false;
+  hk_step *steps = realloc(net->step, (size_t)room * sizeof *steps);
   if (steps) net->step = steps;
-  int64_t *channels = steps ? realloc(net->channels, ((size_t)room + 2) * sizeof *channels) : NULL;
-  if (!channels) return nam_fail("the model has too many layers, or memory is out");
-  net->channels = channels;
+  nam_signal *signals = steps ? realloc(net->signal, ((size_t)room + 2) * sizeof *signals) : NULL;
+  if (!signals) return nam_refuse(HK_NO_MEMORY, "no memory for a model of %d steps", room);
+  net->signal = signals;
   net->room = room;
   return true;
 }
 
-bool nam_net_start(nam_net *net, int64_t channels) {
+bool nam_net_start(nam_net *net, nam_budget *budget, int64_t channels) {
+  net->budget = budget;
   if (!grow(net, 64)) return false;
-  net->channels[0] = 0;
-  net->channels[1] = channels;
+  net->signal[0] = (nam_signal){0, 0};
+  net->signal[1] = (nam_signal){channels, 1};
   return true;
+}
+
+static int64_t or_one(int64_t v) { return v ? v : 1; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Operations per frame: products and sums as hk_chain_facts counts them, 20 per channel for activations and sums, and
+ * per step what a kernel call costs (an LSTM makes three per frame, the others few per 64 frames). */
+static double step_work(const nam_net *net, const hk_step *s, int64_t channels) {
+  const double in = (double)net->signal[s->x].channels, k = (double)s->k;
+  double work = 20.0 * (double)channels + (s->kind == HK_STEP_LSTM ? 2000.0 : 50.0);
+  if (s->kind == HK_STEP_LSTM) work += 8.0 * k * (in + k);
+  if (s->kind == HK_STEP_CONV) {
+    work += 2.0 * k * in * (double)or_one(s->window) / (double)or_one(s->groups);
+    if (s->mix) work += 2.0 * k * (double)net->signal[s->mix].channels / (double)or_one(s->mix_groups);
+  }
+  return work;
+}
+
+static int64_t step_reach(const nam_net *net, const hk_step *s) {
+  int64_t reach = net->signal[s->x].reach;
+  if (s->kind == HK_STEP_CONV) reach += or_one(s->dilation) * (or_one(s->window) - 1);
+  return larger(larger(reach, net->signal[s->mix].reach), larger(net->signal[s->x2].reach, net->signal[s->add].reach));
 }
 
 int32_t nam_step(nam_net *net, const hk_step *step, int64_t channels) {
   if (net->count == net->room && !grow(net, 2 * net->room)) return 0;
   net->step[net->count] = *step;
   net->step[net->count].size = sizeof *step;
-  net->channels[net->count + 2] = channels;
+  net->signal[net->count + 2] = (nam_signal){channels, step_reach(net, step)};
+  net->work += step_work(net, step, channels);
+  net->recurrent |= step->kind == HK_STEP_LSTM;
   return ++net->count + 1;
 }
 
@@ -136,5 +166,5 @@ bool nam_read_conv(nam_net *net, nam_weights *w, const nam_conv *given, hk_step 
 
 int32_t nam_add(nam_net *net, int32_t a, int32_t b) {
   const hk_step s = {.kind = HK_STEP_MAP, .x = a, .residual = HK_RESIDUAL_AFTER, .add = b, .beta = 1.0f};
-  return nam_step(net, &s, net->channels[a]);
+  return nam_step(net, &s, net->signal[a].channels);
 }

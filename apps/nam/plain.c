@@ -7,19 +7,19 @@
 
 static int32_t add_head(nam_net *net, nam_weights *w, int32_t x, int64_t out) {
   hk_step s = {.kind = HK_STEP_CONV, .x = x};
-  if (!nam_read_conv(net, w, &(nam_conv){net->channels[x], out, 1, 1, 1, 0, 0, true}, &s)) return 0;
+  if (!nam_read_conv(net, w, &(nam_conv){net->signal[x].channels, out, 1, 1, 1, 0, 0, true}, &s)) return 0;
   return nam_step(net, &s, out);
 }
 
-int32_t nam_lstm(nam_net *net, json_t *config, nam_weights *w, int32_t input) {
+int32_t nam_lstm(nam_net *net, const nam_value *config, nam_weights *w, int32_t input) {
   int64_t layers, in, hidden, out;
   if (!nam_int(config, "num_layers", 1, MAX_LAYERS, &layers) || !nam_int(config, "input_size", 1, MAX_CHANNELS, &in) ||
       !nam_int(config, "hidden_size", 1, MAX_CHANNELS, &hidden) ||
       !nam_int_or(config, "out_channels", 1, 1, MAX_CHANNELS, &out)) {
     return 0;
   }
-  if (in != net->channels[input]) {
-    nam_fail("input_size is %lld, the input has %lld channels", (long long)in, (long long)net->channels[input]);
+  if (in != net->signal[input].channels) {
+    nam_fail("input_size is %lld, the input has %lld channels", (long long)in, (long long)net->signal[input].channels);
     return 0;
   }
   int32_t x = input;
@@ -56,11 +56,11 @@ static bool fold_norm(nam_net *net, nam_weights *w, hk_step *s, int64_t per_chan
   return true;
 }
 
-int32_t nam_convnet(nam_net *net, json_t *config, nam_weights *w, int32_t input) {
+int32_t nam_convnet(nam_net *net, const nam_value *config, nam_weights *w, int32_t input) {
   int64_t channels, groups, out, history = 0;
   bool norm;
-  json_t *dilations = json_object_get(config, "dilations"), *act = nam_object(config, "activation");
-  if (!json_is_array(dilations) || json_array_size(dilations) < 1 || json_array_size(dilations) > MAX_LAYERS || !act) {
+  const nam_value *dilations = nam_get(config, "dilations"), *act = nam_object(config, "activation");
+  if (!nam_is(dilations, NAM_ARRAY) || nam_count(dilations) < 1 || nam_count(dilations) > MAX_LAYERS || !act) {
     nam_fail("a ConvNet needs 1 to %d dilations and an activation", MAX_LAYERS);
     return 0;
   }
@@ -69,25 +69,26 @@ int32_t nam_convnet(nam_net *net, json_t *config, nam_weights *w, int32_t input)
       !nam_int_or(config, "out_channels", 1, 1, MAX_CHANNELS, &out) || !nam_bool_or(config, "batchnorm", false, &norm))
     return 0;
   int32_t x = input;
-  for (size_t i = 0; i < json_array_size(dilations); i++) {
+  for (size_t i = 0; i < nam_count(dilations); i++) {
     int64_t dilation;
     hk_step s = {.kind = HK_STEP_CONV, .x = x};
-    if (!nam_as_int(json_array_get(dilations, i), "dilations", 1, MAX_DILATION, &dilation)) return 0;
+    if (!nam_as_int(nam_at(dilations, i), "dilations", 1, MAX_DILATION, &dilation)) return 0;
     if (!nam_activation(act, channels, channels, net->rational, net, &s.act)) return 0;
-    if (!nam_read_conv(net, w, &(nam_conv){net->channels[x], channels, 2, dilation, groups, 0, 0, !norm}, &s)) return 0;
-    if (norm && !fold_norm(net, w, &s, net->channels[x] / groups * 2)) return 0;
+    if (!nam_read_conv(net, w, &(nam_conv){net->signal[x].channels, channels, 2, dilation, groups, 0, 0, !norm}, &s))
+      return 0;
+    if (norm && !fold_norm(net, w, &s, net->signal[x].channels / groups * 2)) return 0;
     if (!(x = nam_step(net, &s, channels))) return 0;
     history += dilation;
   }
-  nam_describe(net, "ConvNet: %zu layers of %lld channels, %lld frames back\n", json_array_size(dilations),
+  nam_describe(net, "ConvNet: %zu layers of %lld channels, %lld frames back\n", nam_count(dilations),
                (long long)channels, (long long)history);
   return add_head(net, w, x, out);
 }
 
-int32_t nam_linear(nam_net *net, json_t *config, nam_weights *w, int32_t input) {
+int32_t nam_linear(nam_net *net, const nam_value *config, nam_weights *w, int32_t input) {
   int64_t taps, out;
   bool bias;
-  const int64_t channels = net->channels[input];
+  const int64_t channels = net->signal[input].channels;
   const float *newest, *level = NULL;
   if (!nam_int(config, "receptive_field", 1, MAX_KERNEL, &taps) || !nam_bool_or(config, "bias", false, &bias) ||
       !nam_int_or(config, "out_channels", channels, 1, MAX_CHANNELS, &out) || !nam_take(w, (double)taps, &newest) ||

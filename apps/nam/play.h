@@ -18,7 +18,6 @@ struct hk_nam {
   size_t bytes;
   int32_t voices, active;
   int64_t in, out;
-  int64_t prewarm;
   hk_nam_facts facts;
   char architecture[SHORT_TEXT], version[SHORT_TEXT], name[SHORT_TEXT], modeled_by[SHORT_TEXT], gear[SHORT_TEXT];
   float *block;            /* BLOCK frames of input, then of output: for doubles */

@@ -62,7 +62,7 @@ static int32_t film_step(nam_net *net, const layer_array *a, const layer_steps *
   if (!x || !a->films[which].active) return x;
   const int32_t parameters = conv_step(net, s->film[which], condition);
   const hk_step scale = {.kind = HK_STEP_SCALE, .x = x, .x2 = parameters};
-  return parameters ? nam_step(net, &scale, net->channels[x]) : 0;
+  return parameters ? nam_step(net, &scale, net->signal[x].channels) : 0;
 }
 
 /* conv, mix-in and activation of one layer: the signal p */
@@ -92,7 +92,8 @@ static int32_t activated(nam_net *net, const layer_array *a, const layer *l, con
   z = film_step(net, a, s, ACT_PRE, z, st->condition);
   if (!z) return 0;
   tail.x = z;
-  return film_step(net, a, s, ACT_POST, nam_step(net, &tail, net->channels[z] / (l->gate ? 2 : 1)), st->condition);
+  return film_step(net, a, s, ACT_POST, nam_step(net, &tail, net->signal[z].channels / (l->gate ? 2 : 1)),
+                   st->condition);
 }
 
 static bool add_layer(nam_net *net, nam_weights *w, const layer_array *a, const layer *l, state *st) {
@@ -128,21 +129,21 @@ static void describe(nam_net *net, int32_t index, const layer_array *a, const la
 }
 
 static bool add_array(nam_net *net, nam_weights *w, int32_t index, const layer_array *a, state *st) {
-  if (net->channels[st->x] != a->keep_input)
+  if (net->signal[st->x].channels != a->keep_input)
     return nam_fail("layer array %d takes %lld inputs, not %lld", index, (long long)a->keep_input,
-                    (long long)net->channels[st->x]);
-  if (net->channels[st->condition] != a->condition)
+                    (long long)net->signal[st->x].channels);
+  if (net->signal[st->condition].channels != a->condition)
     return nam_fail("layer array %d wants %lld condition channels, not %lld", index, (long long)a->condition,
-                    (long long)net->channels[st->condition]);
+                    (long long)net->signal[st->condition].channels);
   hk_step s = {0};
   if (!nam_read_conv(net, w, &(nam_conv){a->input, a->channels, 1, 1, 1, a->keep_input, a->keep_channels, false}, &s))
     return false;
   if (!(st->x = conv_step(net, s, st->x))) return false;
   const int64_t width = a->head1x1 ? a->head1x1_out : a->keep_bottleneck,
                 full = a->head1x1 ? a->head1x1_out : a->bottleneck;
-  if (st->head && net->channels[st->head] != width)
+  if (st->head && net->signal[st->head].channels != width)
     return nam_fail("layer array %d: the head before it has %lld channels, not %lld", index,
-                    (long long)net->channels[st->head], (long long)width);
+                    (long long)net->signal[st->head].channels, (long long)width);
   int64_t history = 0;
   layer l = {0};
   for (int64_t i = 0; i < a->layers; i++) {
@@ -162,7 +163,7 @@ static bool add_array(nam_net *net, nam_weights *w, int32_t index, const layer_a
 /* The head scale multiplies the last head convolution, which is the newest step: into its weights. */
 static bool scale_head(nam_net *net, float scale) {
   hk_step *s = &net->step[net->count - 1];
-  const int64_t in = net->channels[s->x], count = s->k * in * s->window;
+  const int64_t in = net->signal[s->x].channels, count = s->k * in * s->window;
   float *f = nam_floats(net, (size_t)(count + s->k));
   if (!f) return false;
   for (int64_t i = 0; i < count; i++) f[i] = scale * s->f[i];
@@ -172,25 +173,25 @@ static bool scale_head(nam_net *net, float scale) {
   return true;
 }
 
-static bool add_post_head(nam_net *net, nam_weights *w, json_t *head, state *st) {
+static bool add_post_head(nam_net *net, nam_weights *w, const nam_value *head, state *st) {
   int64_t channels, out, in;
-  if (!json_is_object(head)) return nam_fail("head must be an object or null");
-  json_t *kernels = json_object_get(head, "kernel_sizes"), *act = nam_object(head, "activation");
-  if (!json_is_array(kernels) || json_array_size(kernels) < 1 || json_array_size(kernels) > MAX_LAYERS)
+  if (!nam_is(head, NAM_OBJECT)) return nam_fail("head must be an object or null");
+  const nam_value *kernels = nam_get(head, "kernel_sizes"), *act = nam_object(head, "activation");
+  if (!nam_is(kernels, NAM_ARRAY) || nam_count(kernels) < 1 || nam_count(kernels) > MAX_LAYERS)
     return nam_fail("head.kernel_sizes must be an array of 1 to %d numbers", MAX_LAYERS);
   if (!act) return nam_fail("head.activation is missing");
   if (!nam_int(head, "channels", 1, MAX_CHANNELS, &channels) || !nam_int(head, "out_channels", 1, MAX_CHANNELS, &out) ||
-      !nam_int_or(head, "in_channels", net->channels[st->head], 1, MAX_CHANNELS, &in))
+      !nam_int_or(head, "in_channels", net->signal[st->head].channels, 1, MAX_CHANNELS, &in))
     return false;
-  if (in != net->channels[st->head])
+  if (in != net->signal[st->head].channels)
     return nam_fail("head.in_channels is %lld; the layers give %lld", (long long)in,
-                    (long long)net->channels[st->head]);
-  const size_t last = json_array_size(kernels) - 1;
+                    (long long)net->signal[st->head].channels);
+  const size_t last = nam_count(kernels) - 1;
   for (size_t i = 0; i <= last; i++) {
-    const int64_t now = net->channels[st->head];
+    const int64_t now = net->signal[st->head].channels;
     hk_step a = {.kind = HK_STEP_MAP, .x = st->head}, c = {0};
     int64_t kernel;
-    if (!nam_as_int(json_array_get(kernels, i), "head.kernel_sizes", 1, MAX_KERNEL, &kernel)) return false;
+    if (!nam_as_int(nam_at(kernels, i), "head.kernel_sizes", 1, MAX_KERNEL, &kernel)) return false;
     if (!nam_activation(act, now, now, net->rational, net, &a.act)) return false;
     if (!nam_read_conv(net, w, &(nam_conv){now, i == last ? out : channels, kernel, 1, 1, 0, 0, true}, &c))
       return false;
@@ -202,14 +203,15 @@ static bool add_post_head(nam_net *net, nam_weights *w, json_t *head, state *st)
   return true;
 }
 
-int32_t nam_wavenet(nam_net *net, json_t *config, nam_weights *w, int32_t input, double ratio, int depth, double rate) {
+int32_t nam_wavenet(nam_net *net, const nam_value *config, nam_weights *w, int32_t input, double ratio, int depth,
+                    double rate) {
   layer_array arrays[MAX_ARRAYS];
   int32_t count;
   double scale;
   if (!layers_read(config, arrays, &count, MAX_ARRAYS) || !nam_real_or(config, "head_scale", 1, &scale)) return 0;
   layers_keep(arrays, count, ratio);
   state st = {input, 0, input};
-  json_t *condition = nam_object(config, "condition_dsp"), *head = nam_object(config, "head");
+  const nam_value *condition = nam_object(config, "condition_dsp"), *head = nam_object(config, "head");
   if (condition) {
     double own;
     if (!nam_rate(condition, &own)) return 0;
@@ -234,7 +236,7 @@ int32_t nam_wavenet(nam_net *net, json_t *config, nam_weights *w, int32_t input,
 }
 
 /* One size for each interval of the value in which no array changes its channels. */
-bool nam_wavenet_sizes(json_t *config, json_t *model, nam_size *sizes, int32_t *count) {
+bool nam_wavenet_sizes(const nam_value *config, const nam_value *model, nam_size *sizes, int32_t *count) {
   layer_array arrays[MAX_ARRAYS];
   int32_t n;
   *count = 0;
