@@ -1,6 +1,7 @@
 /* What a real-time thread may rely on: process, reset and set_size make no allocation and take no lock, and process
  * makes no system call at all: a child under strict seccomp, which the kernel kills for any, plays a model. A loaded
- * model is one allocation; loading with the n-th allocation failing leaves nothing behind. */
+ * model is one allocation; loading a model of any kind with the n-th allocation failing says so and leaves nothing
+ * behind. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -95,24 +96,56 @@ static void test_no_system_call(hk_nam *m) {
 #endif
 }
 
-static void test_failing_loads(void) {
-  for (long n = 1; n < 1000; n++) {
-    hk_nam *m = NULL;
-    const long before = live;
-    fail_at = n;
-    const hk_status e = hk_nam_load_memory(&m, json, strlen(json), NULL);
-    const int failed = fail_at == 0;
-    fail_at = 0;
-    if (!failed) {
-      CHECK(!e, "%s", hk_nam_last_error());
-      CHECK(live == before + 1, "a loaded model keeps %ld blocks", live - before);
-      hk_nam_free(m);
-      CHECK(live == before, "free leaves %ld blocks", live - before);
-      CHECK(n > 5, "only %ld allocations were seen", n);
-      return;
+typedef enum way { MEMORY, FILE_PATH, MEASURE, WAYS } way;
+
+static hk_status load(way how, const char *path, const char *text, hk_nam **m) {
+  size_t bytes = 0;
+  if (how == MEMORY) return hk_nam_load_memory(m, text, strlen(text), NULL);
+  return how == FILE_PATH ? hk_nam_load_file(m, path, NULL) : hk_nam_measure(text, strlen(text), NULL, &bytes);
+}
+
+/* With the n-th allocation failing, and with all from the n-th on, until nothing fails: HK_NO_MEMORY with a sentence,
+ * nothing left behind, and the model as good as ever afterwards. */
+static void test_failing_loads(way how, const char *path, const char *text) {
+  for (fail_rest = 0; fail_rest < 2; fail_rest++) {
+    for (long n = 1; n < 1000; n++) {
+      hk_nam *m = NULL;
+      const long before = live;
+      refused = 0;
+      fail_at = n;
+      const hk_status e = load(how, path, text, &m);
+      fail_at = 0;
+      if (!refused) {
+        CHECK(!e, "%s: %s", path, hk_nam_last_error());
+        CHECK(live == before + (how != MEASURE), "%s: a loaded model keeps %ld blocks", path, live - before);
+        if (m) play(m);
+        hk_nam_free(m);
+        CHECK(live == before, "%s: free leaves %ld blocks", path, live - before);
+        CHECK(n > 5, "%s: only %ld allocations were seen", path, n);
+        break;
+      }
+      CHECK(e == HK_NO_MEMORY && !m && live == before, "%s: allocation %ld failed: status %s, %ld blocks left", path, n,
+            hk_status_name(e), live - before);
+      CHECK(strstr(hk_nam_last_error(), "no memory"), "%s: allocation %ld failed: \"%s\"", path, n, hk_nam_last_error());
     }
-    CHECK(e && !m && live == before, "allocation %ld failed: status %s, %ld blocks left", n, hk_status_name(e),
-          live - before);
+  }
+  fail_rest = 0;
+}
+
+/* One file of every kind. Read into memory with the true functions, so that nothing here counts. */
+static void test_every_kind(void) {
+  static const char *const kinds[] = {"wavenet", "features", "condition", "slimmable",
+                                      "lstm",    "convnet",  "linear",    "container"};
+  static char text[1 << 16];
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "tests/fuzz/corpus/nam/%s.nam", kinds[i]);
+    FILE *file = fopen(path, "rb");
+    CHECK(file != NULL, "%s is missing", path);
+    if (!file) continue;
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    for (way how = 0; how < WAYS; how++) test_failing_loads(how, path, text);
   }
 }
 
@@ -125,6 +158,7 @@ int main(void) {
   test_quiet(m);
   test_no_system_call(m);
   hk_nam_free(m);
-  test_failing_loads();
+  test_failing_loads(MEMORY, "the container", json);
+  test_every_kind();
   return hk_test_end();
 }

@@ -1,4 +1,4 @@
-/* Allocations of a program linked with --wrap for each of malloc's kin: counted, and failing on demand. Included by one file of a program. */
+/* Allocations of a program linked with --wrap for each of malloc's kin: counted, and failing on demand (one, or one and all after it). Included by one file of a program. */
 #ifndef HK_TESTS_ALLOCS_H
 #define HK_TESTS_ALLOCS_H
 #include <stdlib.h>
@@ -14,11 +14,16 @@ void *__wrap_realloc(void *p, size_t n);
 void *__wrap_aligned_alloc(size_t a, size_t n);
 void __wrap_free(void *p);
 
-static long live, made, fail_at; /* fail_at counts down to the allocation that fails; 0 means never */
+static long live, made, refused;
+static long fail_at;  /* counts down to the allocation that fails; 0 means never */
+static int fail_rest; /* nonzero: all that follow fail too, until fail_at is set to 0 */
 
 static int refuse(void) {
   made++;
-  return fail_at > 0 && --fail_at == 0;
+  if (fail_at <= 0 || --fail_at > 0) return 0;
+  refused++;
+  fail_at = fail_rest ? 1 : 0;
+  return 1;
 }
 void *__wrap_malloc(size_t n) { return refuse() ? NULL : (live++, __real_malloc(n)); }
 void *__wrap_calloc(size_t n, size_t m) { return refuse() ? NULL : (live++, __real_calloc(n, m)); }
