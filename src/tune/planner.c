@@ -194,6 +194,10 @@ hk_status hk_planner_visit(const hk_task *task, hk_planner_fn fn, void *context)
   if (!l) return hk_fail(HK_NO_MEMORY, "no memory to plan");
   gather(task, l);
   hk_decision *all = task->options.rigor == HK_PATIENT ? hk_alloc(MAX_CANDIDATES * sizeof *all) : NULL;
+  if (task->options.rigor == HK_PATIENT && !all) {
+    hk_free(l);
+    return hk_fail(HK_NO_MEMORY, "no memory for the candidates");
+  }
   const hk_decision *usable = all ? all : l->usable;
   const int count = all ? shortlist(task, l, all) : l->usable_count;
   for (int i = 0; i < count; i++) fn(context, &usable[i], NULL);

@@ -36,12 +36,14 @@ static double spread(trial *t, double *middle) {
   return (t->time[t->samples * 3 / 4] - t->time[t->samples / 4]) / 2;
 }
 
-/* Builds a trial and takes one sample; false when it cannot be built or run, or is far behind the best so far. */
-static bool start(const hk_task *task, const hk_weights *w, const hk_decision *d, const hk_stage *b, double best, trial *t) {
+/* Builds a trial and takes one sample; false when it cannot be built (then *built says why) or run, or is far behind the
+ * best so far. */
+static bool start(const hk_task *task, const hk_weights *w, const hk_decision *d, const hk_stage *b, double best, trial *t,
+                  hk_status *built) {
   const int most = b->device == HK_CUDA ? 200 : 10000; /* a launch each, recorded anew for every sample */
   double cold, warm;
   *t = (trial){.d = d, .reps = 1};
-  if (hk_plan_build(&t->plan, task, d, w, NULL) || hk_stage_time(b, t->plan, 1, &cold)) return false;
+  if ((*built = hk_plan_build(&t->plan, task, d, w, NULL)) || hk_stage_time(b, t->plan, 1, &cold)) return false;
   if (best > 0 && cold > 8 * best) return false;
   warm = cold;
   if (cold <= 0.05 && hk_stage_time(b, t->plan, b->sets, &warm)) return false;
@@ -69,11 +71,17 @@ static hk_status race(const hk_task *task, const hk_weights *w, const hk_decisio
   const double limit = task->options.time_limit_s, begin = hk_clock();
   int n = 0;
   double best = 0;
+  bool no_memory = false;
   for (int i = 0; i < count; i++) {
     if (n && limit > 0 && hk_clock() - begin > 0.6 * limit) break;
-    if (!start(task, w, &c[i], b, best, &t[n])) {
+    hk_status built;
+    if (!start(task, w, &c[i], b, best, &t[n], &built)) {
       hk_plan_destroy(t[n].plan);
-      if (!n && i == count - 1) return hk_fail(HK_UNSUPPORTED, "no candidate could be measured");
+      if (built == HK_NO_MEMORY) no_memory = true;
+      if (!n && i == count - 1) {
+        return no_memory ? hk_fail(HK_NO_MEMORY, "no memory to build a candidate to measure")
+                         : hk_fail(HK_UNSUPPORTED, "no candidate could be measured");
+      }
       continue;
     }
     if (best == 0 || t[n].time[0] < best) best = t[n].time[0];
