@@ -4,7 +4,7 @@
 
 #include "stream/stream.h"
 
-enum { MAX_CHANNELS = 1 << 16, MAX_TIME = 1 << 26, MAX_STEPS = 1 << 16 };
+enum { MAX_CHANNELS = 1 << 16, MAX_TIME = 1 << 26, MAX_STEPS = 1 << 16, MAX_RATES = 1024 };
 static const double MAX_FLOATS = 4e9; /* weights or history of one step */
 
 static hk_status bad(int32_t i, const char *what) { return hk_fail(HK_INVALID, "steps[%d]: %s", i, what); }
@@ -28,11 +28,13 @@ static hk_status check_act(int32_t i, const hk_step_act *a, const char *field) {
 
 static int64_t or_one(int64_t v) { return v ? v : 1; }
 
+/* -1: one more than MAX_RATES */
 static int32_t domain_of_stride(hk_graph *g, int32_t parent, int64_t stride) {
   if (stride == 1) return parent;
   for (int32_t d = 1; d < g->domains; d++) {
     if (g->domain[d].parent == parent && g->domain[d].stride == stride) return d;
   }
+  if (g->domains == MAX_RATES) return -1;
   g->domain[g->domains] = (hk_net_domain){parent, stride, g->domain[parent].rate / (double)stride};
   return g->domains++;
 }
@@ -66,7 +68,10 @@ static hk_status check_conv(hk_graph *g, int32_t i, const hk_step *s, hk_net_sig
   }
   if ((double)window * (double)s->k * (double)(x->channels / groups) > MAX_FLOATS) return bad(i, "too many weights");
   if (!s->f) return bad(i, "f is missing");
-  out->domain = domain_of_stride(g, x->domain, stride);
+  if ((out->domain = domain_of_stride(g, x->domain, stride)) < 0) {
+    return hk_fail(HK_INVALID, "steps[%d].stride is %lld, the %d-th rate of the chain; at most %d are supported", i,
+                   (long long)stride, MAX_RATES + 1, MAX_RATES);
+  }
   out->reach = x->reach + (int64_t)ceil(history / g->domain[x->domain].rate);
   hk_status e = check_mix(g, i, s, out);
   if (!e && s->mix) out->reach = hk_max64(out->reach, g->signal[s->mix].reach);

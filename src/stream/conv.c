@@ -65,27 +65,30 @@ static hk_status create(hk_chain **chain, const hk_geom *g, const hk_epi *epi, c
       !channel_distance(&g->y, halved ? 1 : g->groups, halved ? g->y_channels : g->k, &d.y_channel)) {
     return hk_fail(HK_UNSUPPORTED, "the channels of x or y do not lie at one distance");
   }
+  hk_step step = {.size = sizeof step,
+                  .kind = HK_STEP_CONV,
+                  .x = 1,
+                  .k = g->k * g->groups,
+                  .window = g->win[2],
+                  .dilation = g->dil[2],
+                  .stride = g->stride[2],
+                  .groups = g->groups,
+                  .f = w->f, /* until they are gathered: sizes are checked first */
+                  .bias = e->bias ? w->bias : NULL,
+                  .act = {.act = e->act, .a = e->a, .b = e->b, .slopes = w->slopes},
+                  .act2 = {.act = e->act2, .a = e->a2, .b = e->b2, .slopes = w->slopes},
+                  .gate = e->gate,
+                  .residual = e->residual,
+                  .add = e->residual ? 1 : 0,
+                  .beta = e->beta};
+  d.steps = &step;
+  hk_status status = hk_chain_measure(&d, NULL, NULL);
+  if (status) return status;
   float *f = hk_alloc((size_t)(g->k * g->groups * g->c * g->win[2]) * sizeof(float));
   if (!f) return hk_fail(HK_NO_MEMORY, "no memory to gather the weights");
   gather_weights(g, epi, w, f);
-  const hk_step step = {.size = sizeof step,
-                        .kind = HK_STEP_CONV,
-                        .x = 1,
-                        .k = g->k * g->groups,
-                        .window = g->win[2],
-                        .dilation = g->dil[2],
-                        .stride = g->stride[2],
-                        .groups = g->groups,
-                        .f = f,
-                        .bias = e->bias ? w->bias : NULL,
-                        .act = {.act = e->act, .a = e->a, .b = e->b, .slopes = w->slopes},
-                        .act2 = {.act = e->act2, .a = e->a2, .b = e->b2, .slopes = w->slopes},
-                        .gate = e->gate,
-                        .residual = e->residual,
-                        .add = e->residual ? 1 : 0,
-                        .beta = e->beta};
-  d.steps = &step;
-  hk_status status = hk_chain_create(chain, &d, NULL, 0);
+  step.f = f;
+  status = hk_chain_create(chain, &d, NULL, 0);
   hk_free(f);
   return status;
 }

@@ -50,14 +50,13 @@ static void share_sums(hk_graph *g) {
 }
 
 static int32_t buffer_new(hk_graph *g, int64_t rows, int32_t domain, int64_t history, bool whole) {
-  if (!history) { /* the freed one last is the hottest */
-    for (int32_t b = g->buffers - 1; b >= 0; b--) {
-      hk_net_buffer *q = &g->buffer[b];
-      if (q->used || q->history) continue;
-      q->used = true;
-      q->rows = hk_max64(q->rows, rows);
-      return b;
-    }
+  if (!history && g->free_buffer >= 0) { /* the one freed last is the hottest */
+    const int32_t b = g->free_buffer;
+    hk_net_buffer *q = &g->buffer[b];
+    g->free_buffer = q->next_free;
+    q->used = true;
+    q->rows = hk_max64(q->rows, rows);
+    return b;
   }
   g->buffer[g->buffers] =
       (hk_net_buffer){.domain = domain, .rows = rows, .history = history, .whole = whole, .used = true};
@@ -65,7 +64,11 @@ static int32_t buffer_new(hk_graph *g, int64_t rows, int32_t domain, int64_t his
 }
 
 static void buffer_drop(hk_graph *g, int32_t b) {
-  if (!g->buffer[b].history) g->buffer[b].used = false;
+  hk_net_buffer *q = &g->buffer[b];
+  if (q->history || !q->used) return;
+  q->used = false;
+  q->next_free = g->free_buffer;
+  g->free_buffer = b;
 }
 
 static int32_t signal_buffer(hk_graph *g, int32_t id) {
@@ -299,20 +302,22 @@ static void drop_dead(hk_graph *g, int32_t i, const hk_step *s) {
   }
 }
 
+/* True for the first call with a buffer that has a history. */
+static bool close_buffer(hk_graph *g, int32_t b) {
+  if (b < 0 || !g->buffer[b].history || g->buffer[b].closed) return false;
+  return g->buffer[b].closed = true;
+}
+
 static void mark_last_writers(hk_graph *g) {
-  for (int32_t b = 0; b < g->buffers; b++) {
-    if (!g->buffer[b].history) continue;
-    for (int32_t j = g->ops - 1; j >= 0; j--) {
-      hk_net_op *op = &g->op[j];
-      if (op->y == b) op->ring_y = true;
-      else if (op->sum == b) op->ring_sum = true;
-      else continue;
-      break;
-    }
+  for (int32_t j = g->ops - 1; j >= 0; j--) {
+    hk_net_op *op = &g->op[j];
+    op->ring_y = close_buffer(g, op->y);
+    op->ring_sum = close_buffer(g, op->sum);
   }
 }
 
 hk_status hk_graph_lower(hk_graph *g) {
+  g->free_buffer = -1;
   for (int32_t id = 1; id <= g->signals; id++) g->signal[id].buffer = -1;
   share_sums(g);
   signal_buffer(g, 1);

@@ -39,6 +39,8 @@ typedef struct hk_net_buffer {
   int64_t rows, history, length, guard, stride, offset; /* length 0: no ring; offset in floats into the stream */
   int64_t before;  /* short history: frames that lie before the block; they and the block are part of the state */
   bool whole, used, phased; /* phased: written frame by frame, a ring of any length */
+  bool closed;              /* while lowering: its last writer is known */
+  int32_t next_free;        /* while lowering: below it on the stack of free buffers; -1 none */
 } hk_net_buffer;
 
 typedef enum hk_op_kind { HK_OP_CONV, HK_OP_MAP, HK_OP_LSTM, HK_OP_SPLIT } hk_op_kind;
@@ -75,6 +77,7 @@ typedef struct hk_net_op {
 typedef struct hk_graph {
   const hk_chain_desc *desc;
   int32_t signals, ops, buffers, domains, output;
+  int32_t free_buffer;   /* the buffer without history that was freed last; -1 none */
   hk_net_signal *signal; /* [1..signals] */
   hk_net_op *op;
   hk_net_buffer *buffer;
