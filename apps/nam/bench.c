@@ -24,12 +24,14 @@ typedef struct timing {
   double total, median, late, worst; /* seconds; late: 99.9th percentile */
 } timing;
 
+/* False, with a sentence on stderr, when it could not be measured. */
 static bool measure(hk_nam *m, const hk_nam_facts *f, long block, long frames, int passes, timing *t) {
   const long blocks = frames / block;
   double *fastest = malloc((size_t)blocks * sizeof *fastest);
   float *x = malloc((size_t)(block * f->in_channels) * sizeof *x),
         *y = malloc((size_t)(block * f->out_channels) * sizeof *y);
-  bool good = fastest && x && y;
+  const bool memory = fastest && x && y;
+  bool good = memory;
   for (int pass = 0; good && pass < passes; pass++) {
     unsigned seed = 1;
     good = hk_nam_reset(m) == HK_OK;
@@ -44,6 +46,8 @@ static bool measure(hk_nam *m, const hk_nam_facts *f, long block, long frames, i
       if (!pass || took < fastest[b]) fastest[b] = took;
     }
   }
+  if (!memory) program_fail("no memory for blocks of %ld frames", block);
+  else if (!good) program_fail("%s", hk_nam_last_error());
   *t = (timing){0};
   for (long b = 0; good && b < blocks; b++) t->total += fastest[b];
   if (good) {
@@ -83,7 +87,7 @@ int verb_bench(const arguments *a) {
     if (frames < block) {
       status = program_fail("--seconds is shorter than a block");
     } else if (!measure(m, &f, block, frames, a->passes, &t)) {
-      status = program_fail("%s", hk_nam_last_error());
+      status = 1;
     } else {
       const double played = (double)(frames / block * block);
       printf("%6ld %10.2f %10.1f %9.1f %10.2f %10.2f %10.2f\n", block, 1e3 * t.total * a->seconds * rate / played,

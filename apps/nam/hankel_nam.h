@@ -14,6 +14,9 @@ extern "C" {
 
 typedef struct hk_nam hk_nam;
 
+/* Sample rates of models, in Hz; files with others are refused. docs/nam.md lists all limits. */
+enum { HK_NAM_MIN_RATE = 8000, HK_NAM_MAX_RATE = 768000 };
+
 /* All zeros are the defaults. */
 typedef struct hk_nam_options {
   size_t size;
@@ -21,7 +24,8 @@ typedef struct hk_nam_options {
   hk_isa isa;            /* cap */
 } hk_nam_options;
 
-/* options may be NULL. The model is at its largest size, prewarmed, ready to play. */
+/* options may be NULL. The model is at its largest size, prewarmed, ready to play. Short of memory these say HK_NO_MEMORY;
+ * loading never holds more than 256 MiB, the text of the file included. */
 HK_API hk_status hk_nam_load_file(hk_nam **model, const char *path, const hk_nam_options *options);
 HK_API hk_status hk_nam_load_memory(hk_nam **model, const void *text, size_t bytes, const hk_nam_options *options);
 /* The bytes that load_memory would allocate for the model. */

@@ -21,9 +21,9 @@ bool nam_version(const nam_value *root, const char **text) {
 bool nam_rate(const nam_value *model, double *rate) {
   if (!nam_real_or(model, "sample_rate", 0, rate)) return false;
   if (*rate == -1) *rate = 0; /* exporters write -1 for unknown */
-  if (*rate != 0 && !(*rate >= MIN_RATE && *rate <= MAX_RATE)) {
-    return nam_fail("sample_rate is %g; %d to %d Hz is supported (or null, 0 or -1 for unknown)", *rate, MIN_RATE,
-                    MAX_RATE);
+  if (*rate != 0 && !(*rate >= HK_NAM_MIN_RATE && *rate <= HK_NAM_MAX_RATE)) {
+    return nam_fail("sample_rate is %g; %d to %d Hz is supported (or null, 0 or -1 for unknown)", *rate,
+                    HK_NAM_MIN_RATE, HK_NAM_MAX_RATE);
   }
   return true;
 }

@@ -25,7 +25,7 @@ struct nam_net;
  *   MAX_PREWARM operations of prewarming, all sizes together: about 1 s at 40 GFLOP/s */
 enum { MAX_CHANNELS = 4096, MAX_KERNEL = 1 << 20, MAX_DILATION = 1 << 20, MAX_LAYERS = 4096, MAX_DEPTH = 4, MAX_SIZES = 64,
        MAX_STEPS = 8192, MAX_FILE = 1 << 26, MAX_LOAD = 1 << 28, LOWERING = MAX_STEPS * 2560, MAX_BYTES = 1 << 27,
-       MIN_RATE = 8000, MAX_RATE = 768000, LAYERS_TEXT = 4096, SHORT_TEXT = 128, BLOCK = 256 };
+       LAYERS_TEXT = 4096, SHORT_TEXT = 128, BLOCK = 256 };
 #define MAX_PREWARM 4e10
 
 /* What is left of MAX_LOAD. Nothing is given back: what loading frees early it frees at its end. */
@@ -54,6 +54,7 @@ const nam_value *nam_at(const nam_value *array, size_t index);
 size_t nam_count(const nam_value *array);
 const char *nam_text(const nam_value *v);
 double nam_number(const nam_value *v);
+const nam_value *nam_after(const nam_value *v); /* what follows in the tree; v is not NULL */
 
 /* json.c; all set the error sentence and return false when the field is missing (without a default) or wrong */
 bool nam_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* always false; HK_INVALID */
@@ -121,7 +122,7 @@ typedef struct nam_size { /* one size of a file */
 bool nam_sizes(const nam_value *root, nam_size *sizes, int32_t *count);
 bool nam_version(const nam_value *root, const char **text);
 int32_t nam_build(nam_net *net, const nam_value *model, int32_t input, double ratio, int depth);
-bool nam_rate(const nam_value *model, double *rate);           /* 0: unknown, else MIN_RATE to MAX_RATE */
+bool nam_rate(const nam_value *model, double *rate);           /* 0: unknown, else HK_NAM_MIN_RATE to _MAX_RATE */
 int64_t nam_inputs(const nam_value *model);                    /* channels of the input; 0: error */
 int32_t nam_wavenet(nam_net *net, const nam_value *config, nam_weights *w, int32_t input, double ratio, int depth, double rate);
 bool nam_wavenet_sizes(const nam_value *config, const nam_value *model, nam_size *sizes, int32_t *count);

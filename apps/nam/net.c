@@ -40,8 +40,8 @@ bool nam_read_weights(nam_net *net, const nam_value *array, nam_weights *w) {
   const size_t count = nam_count(array);
   float *to = nam_floats(net, count);
   if (!to) return false;
-  for (size_t i = 0; i < count; i++) {
-    const nam_value *v = nam_at(array, i);
+  const nam_value *v = array + 1;
+  for (size_t i = 0; i < count; i++, v = nam_after(v)) {
     if (!nam_is(v, NAM_NUMBER)) return nam_fail("weights[%zu] is not a number", i);
     to[i] = (float)nam_number(v);
     if (!isfinite(to[i])) return nam_fail("weights[%zu] does not fit f32", i);

@@ -265,7 +265,7 @@ hk_status nam_parse(const char *text, size_t bytes, nam_budget *budget, nam_valu
 
 bool nam_is(const nam_value *v, nam_kind kind) { return v && v->kind == kind; }
 
-static const nam_value *after(const nam_value *v) {
+const nam_value *nam_after(const nam_value *v) {
   return v + (v->kind == NAM_ARRAY || v->kind == NAM_OBJECT ? v->span : 1);
 }
 
@@ -273,7 +273,7 @@ const nam_value *nam_get(const nam_value *o, const char *key) {
   if (!nam_is(o, NAM_OBJECT)) return NULL;
   const nam_value *found = NULL, *k = o + 1;
   const size_t length = strlen(key);
-  for (uint32_t i = 0; i < o->count; i++, k = after(k + 1)) {
+  for (uint32_t i = 0; i < o->count; i++, k = nam_after(k + 1)) {
     if (k->count == length && !memcmp(k->text, key, length)) found = k + 1;
   }
   return found;
@@ -285,7 +285,7 @@ const nam_value *nam_at(const nam_value *array, size_t index) {
   if (index >= nam_count(array)) return NULL;
   const nam_value *v = array + 1;
   if (array->span == (size_t)array->count + 1) return v + index; /* no element has elements */
-  while (index--) v = after(v);
+  while (index--) v = nam_after(v);
   return v;
 }
 

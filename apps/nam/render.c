@@ -14,17 +14,42 @@ typedef struct sound {
   int channels, rate;
 } sound;
 
+/* What the header says of the length is not believed: frames are counted as they come. */
+static int read_frames(const char *path, SNDFILE *file, sound *s) {
+  const int64_t most = MAX_SAMPLES / s->channels;
+  int64_t room = s->frames > 0 && s->frames < 1 << 16 ? s->frames + 1 : 1 << 16;
+  for (s->frames = 0;;) {
+    if (room > most + 1) room = most + 1;
+    float *more = realloc(s->samples, (size_t)(room * s->channels) * sizeof *more);
+    if (!more) return program_fail("%s: no memory for %lld frames", path, (long long)room);
+    s->samples = more;
+    const int64_t got = sf_readf_float(file, s->samples + s->frames * s->channels, room - s->frames);
+    if (got > 0) s->frames += got;
+    if (got <= 0) return 0;
+    if (s->frames > most) {
+      return program_fail("%s has more than %lld samples (frames x channels); at most that are supported", path,
+                          (long long)MAX_SAMPLES);
+    }
+    if (s->frames == room) room *= 2;
+  }
+}
+
 static int read_sound(const char *path, sound *s) {
   SF_INFO info = {0};
   SNDFILE *file = sf_open(path, SFM_READ, &info);
   if (!file) return program_fail("%s: %s", path, sf_strerror(NULL));
   *s = (sound){NULL, info.frames, info.channels, info.samplerate};
-  s->samples = malloc((size_t)(s->frames * s->channels + 1) * sizeof(float));
-  const int64_t got = s->samples ? sf_readf_float(file, s->samples, s->frames) : -1;
+  int status = 0;
+  if (s->channels < 1) {
+    status = program_fail("%s has %d channels", path, s->channels);
+  } else if (s->rate < HK_NAM_MIN_RATE || s->rate > HK_NAM_MAX_RATE) {
+    status = program_fail("%s has a sample rate of %d Hz; %d to %d Hz is supported", path, s->rate, HK_NAM_MIN_RATE,
+                          HK_NAM_MAX_RATE);
+  } else {
+    status = read_frames(path, file, s);
+  }
   sf_close(file);
-  if (got < 0) return program_fail("%s: no memory for %lld frames", path, (long long)s->frames);
-  s->frames = got;
-  return 0;
+  return status;
 }
 
 /* A mono model plays the mean of the channels; else the counts must agree. */
@@ -42,9 +67,7 @@ static int fit_channels(const char *path, sound *s, int want) {
 
 static int convert(sound *s, int rate) {
   float *out;
-  if (!resample(s->samples, &s->frames, s->channels, s->rate, rate, &out)) {
-    return program_fail("cannot convert %d Hz to %d Hz", s->rate, rate);
-  }
+  if (resample(s->samples, &s->frames, s->channels, s->rate, rate, &out)) return 1;
   free(s->samples);
   s->samples = out;
   s->rate = rate;
@@ -100,6 +123,10 @@ static int through(const arguments *a, hk_nam *m, const hk_nam_facts *f, sound *
   }
   if (fit_channels(a->path[1], in, f->in_channels)) return 1;
   if (other && a->resample && convert(in, model_rate)) return 1;
+  if (in->frames > MAX_SAMPLES / f->out_channels) {
+    return program_fail("%lld frames of %d output channels are more than %lld samples", (long long)in->frames,
+                        f->out_channels, (long long)MAX_SAMPLES);
+  }
   *out = (sound){malloc((size_t)(in->frames * f->out_channels + 1) * sizeof(float)), in->frames, f->out_channels,
                  in->rate};
   if (!out->samples) return program_fail("no memory for %lld frames", (long long)in->frames);

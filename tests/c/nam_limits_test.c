@@ -135,6 +135,10 @@ static void test_models(void) {
   repeat(&t, "0", 64 + 2 * (64 * 64 * 200 + 64 + 64 + 64 * 64 + 64) + 64 + 1, ",");
   say(&t, "]}");
   expect("64 sizes of 1.6 million weights", HK_INVALID, "bytes", &t, 300000);
+  say(&t, "{\"version\":\"0.7.0\",\"architecture\":\"Linear\",\"config\":{\"receptive_field\":1},\"weights\":[");
+  repeat(&t, "0", 4 << 20, ",");
+  say(&t, ",[]]}"); /* elements of unequal length must not cost a search each */
+  expect("4 million weights and a bracket", HK_INVALID, "weights[4194304] is not a number", &t, 300000);
 }
 
 static void test_rates(void) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The C example of docs/nam.md, as printed there, compiles without a warning against the built libraries and plays a small
-# model; then the program: info, bench and render, and what render refuses. Skipped where the player is not built.
+# model; then the program: info, bench and render, and what render refuses, hostile sounds and models among it: within seconds and
+# 1 GiB of memory. Skipped where the player is not built.
 set -eu
 nam=$HANKEL_BUILD_DIR/bin/hankel-nam
 [ -x "$nam" ] || exit 77
@@ -58,4 +59,55 @@ sed 's/"0.5.4"/"0.9.0"/' "$models/wavenet.nam" > "$dir/new.nam"
 refuses "0.9.0 is not one of" "$nam" info "$dir/new.nam"
 sed 's/"weights":\[/"weights":[1,/' "$models/wavenet.nam" > "$dir/more.nam"
 refuses "1 too many" "$nam" info "$dir/more.nam"
+
+# Sounds whose headers lie: rate, channels and data bytes as given, then a few frames of silence.
+header() { # path rate channels data-bytes frames
+  python3 - "$@" << 'EOF'
+import struct, sys
+rate, channels, claimed, frames = map(int, sys.argv[2:])
+data = bytes(2 * channels * frames)
+with open(sys.argv[1], "wb") as f:
+    f.write(b"RIFF" + struct.pack("<I", min(36 + claimed, 2**32 - 1)) + b"WAVEfmt " +
+            struct.pack("<IHHIIHH", 16, 1, channels, rate, rate * 2 * channels % 2**32, 2 * channels % 2**16, 16) +
+            b"data" + struct.pack("<I", claimed) + data)
+EOF
+}
+bounded() { # command..., which may take 10 s and, unless a sanitizer reserves address space, 1 GiB
+  (if [ -z "${HK_SANITIZE:-}" ]; then ulimit -v 1048576; fi; exec timeout 10 "$@")
+}
+render="bounded $nam render $models/wavenet.nam"
+for rate in 2130754432 768001 7999 1 0; do
+  header "$dir/rate.wav" $rate 1 400 200
+  refuses "hankel-nam: .*rate" $render "$dir/rate.wav" "$dir/e.wav" --resample
+  refuses "hankel-nam: .*rate" $render "$dir/rate.wav" "$dir/e.wav" --force
+done
+header "$dir/cut.wav" 48000 1 4294967000 200
+$render "$dir/cut.wav" "$dir/e.wav"
+[ "$(stat -c %s "$dir/e.wav")" -lt 2000 ] || fail "a header of 4 GB was believed"
+header "$dir/many.wav" 48000 1000 400000 200
+$render "$dir/many.wav" "$dir/e.wav"
+header "$dir/none.wav" 48000 0 400 200
+refuses "hankel-nam: " $render "$dir/none.wav" "$dir/e.wav"
+header "$dir/prime.wav" 767999 1 400 200
+refuses "filter taps; at most 8388608" $render "$dir/prime.wav" "$dir/e.wav" --resample
+header "$dir/slow.wav" 8000 1 400 200
+$render "$dir/slow.wav" "$dir/e.wav" --resample
+# A FLAC file without a frame that says it has 2^36 - 1 of them
+python3 - "$dir/long.flac" << 'EOF'
+import struct, sys
+streaminfo = struct.pack(">HH6s", 4096, 4096, bytes(6)) + ((48000 << 44) | (15 << 36) | (2**36 - 1)).to_bytes(8, "big") + bytes(16)
+open(sys.argv[1], "wb").write(b"fLaC" + b"\x80" + len(streaminfo).to_bytes(3, "big") + streaminfo)
+EOF
+if $render "$dir/long.flac" "$dir/e.wav" 2> "$dir/log"; then
+  [ "$(stat -c %s "$dir/e.wav")" -lt 2000 ] || fail "a header of 2^36 frames was believed"
+else
+  grep -q "hankel-nam: " "$dir/log" || { cat "$dir/log"; fail "long.flac"; }
+fi
+# Models: 60 MB of nothing, a file longer than a model may be, the rate of a radio
+python3 -c 'print("[" + "{}," * (20 << 20) + "{}]")' > "$dir/bomb.nam"
+refuses "values of the file need more" bounded "$nam" info "$dir/bomb.nam"
+truncate -s 5G "$dir/bomb.nam"
+refuses "has 5368709120 bytes; a model file has at most 67108864" bounded "$nam" info "$dir/bomb.nam"
+sed 's/"sample_rate":48000/"sample_rate":10000000/' "$models/lstm.nam" > "$dir/radio.nam"
+refuses "sample_rate is 1e+07; 8000 to 768000 Hz" bounded "$nam" info "$dir/radio.nam"
 echo "the example, info, bench and render behave"
