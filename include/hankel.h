@@ -219,7 +219,7 @@ typedef struct hk_epilogue {
   float a, b, a2, b2;   /* parameters of act and act2 */
   hk_gate gate;
   hk_residual residual;
-  float beta;           /* factor of the residual C, which has y's type and shape */
+  float beta;           /* factor of the residual C, which has y's type and shape; 0: C is not read */
   int32_t c_strided;    /* nonzero: C lies as c says; zero: as y does */
   hk_strides c;
   hk_user_fn user;      /* act or act2 == HK_ACT_USER */

@@ -96,6 +96,7 @@ hk_status hk_epi_make(hk_epi *epi, const hk_epilogue *e, const hk_problem *p) {
       return s;
   }
   if ((s = check_residual(epi, p)) || (s = check_integer(epi, p))) return s;
+  if (epi->e.beta == 0) epi->e.residual = HK_RESIDUAL_NONE; /* 0*C is nothing, also where C holds NaN: C is not read */
   const hk_epilogue *c = &epi->e;
   const bool users = c->user || c->user2 || c->store || c->cuda_user || c->cuda_user2 || c->cuda_store;
   epi->any = c->scale || c->bias || c->act || c->gate || c->residual || users;

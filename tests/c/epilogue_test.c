@@ -102,7 +102,27 @@ static void gates(void) {
   hk_plan_destroy(plan);
 }
 
+/* beta = 0 reads no C: NaN there does not reach y, and NULL will do. */
+static void no_residual(void) {
+  static const char *const texts[] = {"sum:0", "presum:0+relu", "relu+sum:0"};
+  hk_problem p;
+  hk_epilogue e;
+  float one = 1, w4[4] = {0.5f, 1, 2, 0.25f}, out[4], nans[4] = {NAN, NAN, NAN, NAN};
+  const hk_weights w = {.size = sizeof w, .f = w4};
+  CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, "1d_c1_i1_k4_w1"));
+  for (size_t i = 0; i < 2 * sizeof texts / sizeof texts[0]; i++) {
+    const hk_args a = {.size = sizeof a, .x = &one, .y = out, .c = i % 2 ? nans : NULL};
+    hk_plan *plan = NULL;
+    CHECK_STATUS(HK_OK, "", hk_epilogue_parse(&e, texts[i / 2]));
+    CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &p, &e, NULL, &w));
+    CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));
+    CHECK(!memcmp(out, w4, sizeof out), "%s: %g", texts[i / 2], (double)out[0]);
+    hk_plan_destroy(plan);
+  }
+}
+
 int main(void) {
+  no_residual();
   for (int layout = 0; layout < 2; layout++) {
     const hk_epilogue zero = {.size = sizeof zero};
     hk_epilogue e = zero;
