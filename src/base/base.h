@@ -16,8 +16,10 @@
 
 static inline int64_t hk_min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t hk_max64(int64_t a, int64_t b) { return a > b ? a : b; }
-/* ceil(a / b) and a rounded up to a multiple of b, for a >= 0 and b > 0 */
-static inline int64_t hk_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/* ceil(a / b) and floor(a / b) for b > 0 and any a; neither overflows. */
+static inline int64_t hk_ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
+static inline int64_t hk_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+/* a rounded up to a multiple of b, for a >= 0 and b > 0 */
 static inline int64_t hk_round_up(int64_t a, int64_t b) { return hk_ceil_div(a, b) * b; }
 
 /* alloc.c: 64-byte aligned; NULL when memory is out; hk_alloc(0) is a valid pointer */

@@ -21,6 +21,14 @@ static hk_status float_only(const hk_problem *p, hk_geom *g) {
   return HK_OK;
 }
 
+/* *r = the sum of the terms; false, with a sentence, where it does not fit 63 bits. */
+static bool pad_sum(int64_t *r, const int64_t *terms, int count, int dimension) {
+  *r = 0;
+  for (int i = 0; i < count; i++)
+    if (!hk_add_checked(*r, terms[i], r)) return hk_fail(HK_INVALID, "the padding of the gradient overflows 63 bits in dimension %d", dimension), false;
+  return true;
+}
+
 static void start(hk_problem *q, const hk_problem *p) {
   memset(q, 0, sizeof *q);
   q->size = sizeof *q;
@@ -44,11 +52,14 @@ hk_status hk_problem_grad_input(const hk_problem *p, hk_problem *q) {
     const int d = i + 3 - p->rank;
     const int64_t reach = g.dil[d] * (g.win[d] - 1);
     r.in[i] = g.out[d], r.window[i] = g.win[d];
-    r.stride[i] = g.in_dil[d], r.dilation[i] = g.dil[d], r.in_dilation[i] = g.stride[d];
+    r.stride[i] = p->in_dilation[i], r.dilation[i] = p->dilation[i], r.in_dilation[i] = p->stride[i];
     r.reverse[i] = !p->reverse[i];
-    r.pad_lo[i] = reach - g.lo[d];
     const int64_t span = g.out[d] ? (g.out[d] - 1) * g.stride[d] + 1 : 0;
-    r.pad_hi[i] = (g.in[d] - 1) * g.in_dil[d] + 1 + reach - span - r.pad_lo[i];
+    /* in_dilation*(in - 1) + 1 also where x is empty */
+    const int64_t in = g.in[d] ? g.in_span[d] : 1 - p->in_dilation[i];
+    if (!pad_sum(&r.pad_lo[i], (const int64_t[]){reach, -g.lo[d]}, 2, i) ||
+        !pad_sum(&r.pad_hi[i], (const int64_t[]){in, -span, g.lo[d]}, 3, i))
+      return HK_INVALID;
   }
   r.x = p->y;
   r.y = p->x;
@@ -78,9 +89,10 @@ hk_status hk_problem_grad_filter(const hk_problem *p, hk_problem *q) {
   for (int i = 0; i < p->rank; i++) {
     const int d = i + 3 - p->rank;
     r.in[i] = p->in[i], r.window[i] = g.out[d];
-    r.stride[i] = g.dil[d], r.dilation[i] = g.stride[d], r.in_dilation[i] = g.in_dil[d];
+    r.stride[i] = p->dilation[i], r.dilation[i] = p->stride[i], r.in_dilation[i] = p->in_dilation[i];
     r.pad_lo[i] = g.lo[d];
-    r.pad_hi[i] = (g.win[d] - 1) * g.dil[d] + (g.out[d] - 1) * g.stride[d] + 1 - g.in_span[d] - g.lo[d];
+    const int64_t reach = (g.win[d] - 1) * g.dil[d], last = (g.out[d] - 1) * g.stride[d] + 1;
+    if (!pad_sum(&r.pad_hi[i], (const int64_t[]){last, -g.in_span[d], reach, -g.lo[d]}, 4, i)) return HK_INVALID;
   }
   r.x = p->x;
   r.x.outer = p->x.channel, r.x.channel = p->x.outer;

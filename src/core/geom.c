@@ -9,6 +9,7 @@
 /* Elements of a tensor, output positions, products of a sum. With 2^48 the bytes of any packed or padded copy fit 63 bits,
  * so that nothing built on a geometry can wrap. */
 #define MAX_COUNT (INT64_C(1) << 48)
+#define MAX_IDLE (1 << 20)         /* largest factor that is kept where it is multiplied by 0 alone */
 
 bool hk_add_checked(int64_t a, int64_t b, int64_t *r) { return !__builtin_add_overflow(a, b, r); }
 bool hk_mul_checked(int64_t a, int64_t b, int64_t *r) { return !__builtin_mul_overflow(a, b, r); }
@@ -100,6 +101,10 @@ static hk_status check_dimension(const hk_problem *p, hk_geom *g, int i, int d) 
     return too_far("(out-1)*stride + dilation*(window-1)", i);
   if (far > MAX_REACH || g->lo[d] > MAX_REACH || g->lo[d] < -MAX_REACH)
     return too_far("(out-1)*stride + dilation*(window-1) - pad_lo", i);
+  /* a factor that is multiplied by 0 alone may be as large as 2^63 - 1; a harmless one in its place cannot overflow later */
+  if (g->out[d] <= 1 && g->stride[d] > MAX_IDLE) g->stride[d] = 1;
+  if (g->win[d] == 1 && g->dil[d] > MAX_IDLE) g->dil[d] = 1;
+  if (g->in[d] <= 1 && g->in_dil[d] > MAX_IDLE) g->in_dil[d] = 1;
   return HK_OK;
 }
 
@@ -186,6 +191,21 @@ static hk_status check_strides(hk_geom *g) {
   return check_distinct(y, 6);
 }
 
+/* The places p*stride + s*dilation - lo of x that windows reach, those in the padding too, count within 63 bits: algorithms
+ * form such offsets before they know which of them lie inside. */
+static hk_status check_windows(const hk_geom *g) {
+  for (int d = 0; d < 3; d++) {
+    const int64_t step = llabs(g->x.at[d]), lo = llabs(g->lo[d]);
+    int64_t far = 0, reach = 0;
+    if (!g->gm || !g->gk) continue;
+    const int64_t windows = (g->out[d] - 1) * g->stride[d] + g->dil[d] * (g->win[d] - 1) + 1; /* check_dimension bounds it */
+    if (!hk_mul_checked(windows, step, &far) || !hk_mul_checked(lo, step, &reach) || far > MAX_REACH || reach > MAX_REACH)
+      return hk_fail(HK_INVALID, "the strides of x reach beyond 63 bits over its padding (dimension %d: stride %lld, pad_lo %lld)",
+                     d - (3 - g->rank), (long long)g->x.at[d], (long long)g->lo[d]);
+  }
+  return HK_OK;
+}
+
 static hk_strides spread(const hk_strides *s, int rank) {
   hk_strides r = *s;
   for (int d = 0; d < 3; d++) r.at[d] = d < 3 - rank ? 0 : s->at[d - (3 - rank)];
@@ -242,6 +262,7 @@ hk_status hk_geom_make(hk_geom *g, const hk_problem *p, bool gated) {
   settle(&g->x, g->groups, g->n, g->c, g->in);
   settle(&g->f, g->groups, g->k, g->c, g->win);
   settle(&g->y, g->groups, g->n, g->y_channels == p->k ? g->k : g->y_channels, g->out);
+  if ((s = check_windows(g))) return s;
   for (int i = 0; i < p->rank; i++)
     if (p->reverse[i] && g->win[i + lead] > 1) {
       const int d = i + lead;
@@ -251,12 +272,10 @@ hk_status hk_geom_make(hk_geom *g, const hk_problem *p, bool gated) {
   return HK_OK;
 }
 
-static int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
 void hk_geom_valid(const hk_geom *g, int d, int64_t s, int64_t *lo, int64_t *hi) {
   const int64_t shift = s * g->dil[d] - g->lo[d];
-  *lo = hk_max64(0, -floor_div(shift, g->stride[d]));
-  *hi = hk_min64(g->out[d], floor_div(g->in[d] - 1 - shift, g->stride[d]) + 1);
+  *lo = hk_max64(0, -hk_floor_div(shift, g->stride[d]));
+  *hi = hk_min64(g->out[d], hk_floor_div(g->in[d] - 1 - shift, g->stride[d]) + 1);
   if (*hi < *lo) *hi = *lo;
 }
 

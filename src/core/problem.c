@@ -96,11 +96,12 @@ hk_status hk_problem_pad(hk_problem *p, hk_padding padding) {
   if (s) return s;
   const int lead = 3 - p->rank;
   for (int i = 0; i < p->rank; i++) {
-    const int64_t reach = g.dil[i + lead] * (g.win[i + lead] - 1), span = g.in_span[i + lead], st = g.stride[i + lead];
+    const int64_t reach = g.dil[i + lead] * (g.win[i + lead] - 1), span = g.in_span[i + lead], st = p->stride[i];
     int64_t lo = 0, hi = 0;
     if (padding == HK_PAD_SAME_UPPER || padding == HK_PAD_SAME_LOWER) {
-      const int64_t out = hk_ceil_div(span, st);
-      const int64_t all = hk_max64(0, (out - 1) * st + reach + 1 - span);
+      /* (out - 1)*stride + reach + 1 - span with out = ceil(span / stride); what the last window has of x is 1..stride elements */
+      const int64_t last = span ? span - (hk_ceil_div(span, st) - 1) * st : st;
+      const int64_t all = hk_max64(0, reach + 1 - last);
       lo = padding == HK_PAD_SAME_UPPER ? all / 2 : all - all / 2;
       hi = all - lo;
     } else if (padding == HK_PAD_CAUSAL) {
@@ -186,7 +187,7 @@ hk_status hk_problem_conv_transpose(hk_problem *p, const hk_conv_desc *d) {
     if (out <= 0)
       return hk_fail(HK_INVALID, "the output size %lld of dimension %d must be positive", (long long)out, i);
     fwd.in[i] = out;
-    fwd.pad_hi[i] = far + reach + 1 - out - fwd.pad_lo[i]; /* so that the forward output is exactly our input */
+    fwd.pad_hi[i] -= extra; /* so that the forward output is exactly our input */
   }
   if ((s = hk_problem_dense(&fwd, d->layout))) return s;
   return hk_problem_grad_input(&fwd, p);

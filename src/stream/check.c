@@ -6,6 +6,7 @@
 
 enum { MAX_CHANNELS = 1 << 16, MAX_TIME = 1 << 26, MAX_STEPS = 1 << 16, MAX_RATES = 1024 };
 static const double MAX_FLOATS = 4e9; /* weights or history of one step */
+static const double MAX_REACH = 0x1p52; /* input frames: a double counts them exactly */
 
 static hk_status bad(int32_t i, const char *what) { return hk_fail(HK_INVALID, "steps[%d]: %s", i, what); }
 
@@ -68,11 +69,14 @@ static hk_status check_conv(hk_graph *g, int32_t i, const hk_step *s, hk_net_sig
   }
   if ((double)window * (double)s->k * (double)(x->channels / groups) > MAX_FLOATS) return bad(i, "too many weights");
   if (!s->f) return bad(i, "f is missing");
+  const double frame = 1.0 / g->domain[x->domain].rate, reach = (double)x->reach + ceil(history * frame);
+  if ((double)stride * frame > MAX_REACH) return bad(i, "the strides of the steps before multiply to more than 2^52");
+  if (reach > MAX_REACH) return bad(i, "the receptive field exceeds 2^52 input frames: shorten windows, dilations or strides");
   if ((out->domain = domain_of_stride(g, x->domain, stride)) < 0) {
     return hk_fail(HK_INVALID, "steps[%d].stride is %lld, the %d-th rate of the chain; at most %d are supported", i,
                    (long long)stride, MAX_RATES + 1, MAX_RATES);
   }
-  out->reach = x->reach + (int64_t)ceil(history / g->domain[x->domain].rate);
+  out->reach = (int64_t)reach;
   hk_status e = check_mix(g, i, s, out);
   if (!e && s->mix) out->reach = hk_max64(out->reach, g->signal[s->mix].reach);
   out->channels = s->k;
