@@ -80,9 +80,11 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
 /* Strips gathered at once: what a list of pieces costs is shared by them. Zen 4, 4 channels of 64 x 64 to 320: a panel of all of L1 costs
  * narrow strips 6 %, 3 channels of 224 x 224 to 64 with wide ones gain 5. */
 static int64_t wide_strips(const hk_task *t, const hk_decision *d) {
-  const int64_t nr = d->kernel->nr, room = nr >= 64 ? hk_cost_l1() : hk_cost_l1() / 2;
+  const int64_t nr = d->kernel->nr, room = (nr >= 64 ? hk_cost_l1() : hk_cost_l1() / 2) / (int64_t)sizeof(float);
   if (d->knob[HK_PLANES_FLAT] || d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK || !hk_fuse_make(t, false).all || t->geom.taps == 1) return 1;
-  return hk_max64(1, hk_min64(HK_BLOCK_MAX / nr, room / (int64_t)sizeof(float) / (t->geom.gk * nr)));
+  /* sums that wait for the next piece of the reduction have room for one strip: the whole of it must be gathered at once */
+  if (t->geom.taps > HK_PLANES_SEGMENTS) return 1;
+  return hk_max64(1, hk_min64(HK_BLOCK_MAX / nr, hk_min64(room, HK_PLANES_PANEL) / nr / t->geom.gk));
 }
 
 static double predict(const hk_task *t, const hk_decision *d) {

@@ -25,18 +25,19 @@ static bool refuse(char *why, const char *text) {
   return false;
 }
 
-/* The distance between positions, when it is one for all of them, images too; 0: it is not. */
-static int64_t even_step(const hk_strides *s, const int64_t size[3], int64_t n, bool images) {
-  int64_t step = 0, count = 1;
-  for (int d = 2; d >= 0; d--) {
-    if (size[d] == 1) continue;
-    if (!step) step = s->at[d];
-    else if (s->at[d] != step * count) return 0;
-    count *= size[d];
+/* True when positions, and the images of a batch of n, lie at one distance from each other, which goes to *step: 1 for a single
+ * position; 0 where all of them are the same element. */
+static bool even_step(const hk_strides *s, const int64_t size[3], int64_t n, int64_t *step) {
+  const int64_t sizes[4] = {n, size[0], size[1], size[2]}, steps[4] = {s->outer, s->at[0], s->at[1], s->at[2]};
+  int64_t count = 1;
+  *step = 1;
+  for (int d = 3; d >= 0; d--) {
+    if (sizes[d] == 1) continue;
+    if (count == 1) *step = steps[d];
+    else if (steps[d] != *step * count) return false;
+    count *= sizes[d];
   }
-  if (!images || n == 1) return step ? step : 1;
-  if (!step) return s->outer;
-  return s->outer == step * count ? step : 0;
+  return true;
 }
 
 static bool one_tap(const hk_geom *g) {
@@ -61,11 +62,10 @@ static bool flat(const hk_strides *s, int64_t groups, int64_t channels) {
   return (s->channel == 1 || channels == 1) && (s->group == channels || groups == 1);
 }
 
-/* From channel to channel where groups go on evenly; 0: they do not. */
-static int64_t channel_step(const hk_strides *s, int64_t groups, int64_t channels) {
-  if (groups == 1) return channels == 1 ? 1 : s->channel;
-  if (channels == 1) return s->group;
-  return s->group == channels * s->channel ? s->channel : 0;
+/* True when channels go on evenly from group to group: *step from one to the next. */
+static bool channel_step(const hk_strides *s, int64_t groups, int64_t channels, int64_t *step) {
+  *step = groups > 1 && channels == 1 ? s->group : channels == 1 ? 1 : s->channel;
+  return groups == 1 || channels == 1 || s->group == channels * s->channel;
 }
 
 static int32_t registers(const hk_kernel *k) { return k->isa == HK_ISA_AVX2 ? 16 : 32; }
@@ -94,9 +94,8 @@ static int64_t widest_block(const hk_geom *g, const hk_kernel *k) {
 }
 
 static bool lines_lie(const hk_geom *g, int64_t *x_step, int64_t *y_step) {
-  *x_step = even_step(&g->x, g->in, g->n, true);
-  *y_step = even_step(&g->y, g->out, g->n, true);
-  return flat(&g->x, g->groups, g->c) && flat(&g->y, g->groups, g->k) && *x_step && *y_step;
+  return even_step(&g->x, g->in, g->n, x_step) && even_step(&g->y, g->out, g->n, y_step) && flat(&g->x, g->groups, g->c) &&
+         flat(&g->y, g->groups, g->k);
 }
 
 static bool lay_lines(const hk_geom *g, const hk_kernel *k, own *o) {
@@ -133,15 +132,16 @@ static bool lay_woven(const hk_geom *g, const hk_kernel *k, int64_t block, own *
 }
 
 static bool lay_planes(const hk_geom *g, const hk_kernel *k, own *o) {
-  o->shape.x_step = channel_step(&g->x, g->groups, g->c);
-  o->shape.y_step = channel_step(&g->y, g->groups, g->k);
+  int64_t x_step, y_step;
+  const bool even = channel_step(&g->x, g->groups, g->c, &o->shape.x_step) && channel_step(&g->y, g->groups, g->k, &o->shape.y_step) &&
+                    even_step(&g->x, g->in, 1, &x_step) && even_step(&g->y, g->out, 1, &y_step);
   if (g->c == g->k && g->c <= HK_POINT_SQUARE(registers(k)) && !o->shape.fused) o->shape.way = HK_POINT_SQUARES;
   o->images = g->n;
   o->count = g->pixels;
   o->unit = o->x_unit = o->y_unit = k->nr;
   o->x_image = g->x.outer;
   o->y_image = g->y.outer;
-  return o->shape.x_step && o->shape.y_step && even_step(&g->x, g->in, 1, false) == 1 && even_step(&g->y, g->out, 1, false) == 1;
+  return even && x_step == 1 && y_step == 1;
 }
 
 static bool layout(const hk_task *t, const hk_decision *d, own *o, char *why) {

@@ -63,8 +63,7 @@ static bool tap_index(const hk_geom *g, int d, int64_t p, int64_t s, int64_t *in
   return i % g->in_dil[d] == 0;
 }
 
-/* Offset of the line of x that taps s0, s1 read for a run; false when outside. */
-static bool line_offset(const hk_geom *g, const hk_run *r, int64_t s0, int64_t s1, int64_t *offset) {
+bool hk_line_offset(const hk_geom *g, const hk_run *r, int64_t s0, int64_t s1, int64_t *offset) {
   int64_t i0, i1;
   if (!tap_index(g, 0, r->p[0], s0, &i0) || i0 < 0 || i0 >= g->in[0]) return false;
   if (!tap_index(g, 1, r->p[1], s1, &i1) || i1 < 0 || i1 >= g->in[1]) return false;
@@ -73,8 +72,6 @@ static bool line_offset(const hk_geom *g, const hk_run *r, int64_t s0, int64_t s
 }
 
 static int64_t clip(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
-/* ceil(a / b) for b > 0 and any a */
-static int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 
 /* Elements of x between neighbours of a run; 1 where a phase has one output, which never steps. */
 static int64_t index_step(const hk_geom *g, const hk_block *b) {
@@ -88,8 +85,8 @@ static void run_span(const hk_geom *g, const hk_run *r, int64_t inc, int64_t s2,
   if (!tap_index(g, 2, r->p[2], s2, index)) return;
   const int64_t first = *index, last = first + (r->count - 1) * inc;
   if (last < 0 || first >= g->in[2]) return;
-  *lo = first >= 0 ? 0 : clip(ceil_div(-first, inc), 0, r->count);
-  *hi = last < g->in[2] ? r->count : clip(ceil_div(g->in[2] - first, inc), *lo, r->count);
+  *lo = first >= 0 ? 0 : clip(hk_ceil_div(-first, inc), 0, r->count);
+  *hi = last < g->in[2] ? r->count : clip(hk_ceil_div(g->in[2] - first, inc), *lo, r->count);
 }
 
 /* Rows of one run under one tap; true when any of them lies in x. */
@@ -115,7 +112,7 @@ int64_t hk_rows_make(const hk_geom *g, const hk_block *b, const float *x, int64_
     for (int32_t i = 0; i < b->runs; i++) {
       const hk_run *r = &b->run[i];
       int64_t line;
-      const bool inside = line_offset(g, r, s0, s1, &line);
+      const bool inside = hk_line_offset(g, r, s0, s1, &line);
       any |= run_rows(g, r, inc, inside ? x + line : NULL, s2, rows->zeros, to + r->m);
     }
     if (any) rows->tap[kept++] = t;
@@ -150,8 +147,8 @@ static bool run_windows(const hk_geom *g, const hk_run *r, const float *line, co
   int64_t lo = r->count, hi = r->count;
   const int64_t i = r->p[2] * g->stride[2] - g->lo[2], inc = g->stride[2];
   if (line) {
-    lo = clip(ceil_div(-i, inc), 0, r->count);
-    hi = clip(ceil_div(g->in[2] - g->win[2] + 1 - i, inc), lo, r->count);
+    lo = clip(hk_ceil_div(-i, inc), 0, r->count);
+    hi = clip(hk_ceil_div(g->in[2] - g->win[2] + 1 - i, inc), lo, r->count);
   }
   for (int64_t j = lo == 0 ? hi : 0; j < r->count; j = j + 1 == lo ? hi : j + 1) {
     const float *s = line ? window_in_scratch(g, line, i + j * inc, scratch) : NULL;
@@ -173,7 +170,7 @@ int64_t hk_rows_make_merged(const hk_geom *g, const hk_block *b, const float *x,
     for (int32_t i = 0; i < b->runs; i++) {
       const hk_run *r = &b->run[i];
       int64_t line;
-      const bool inside = line_offset(g, r, t / g->win[1], t % g->win[1], &line);
+      const bool inside = hk_line_offset(g, r, t / g->win[1], t % g->win[1], &line);
       any |= run_windows(g, r, inside ? x + line : NULL, rows->zeros, &scratch, to + r->m);
     }
     if (any) rows->tap[kept++] = t;
@@ -202,7 +199,7 @@ int64_t hk_pieces_make(const hk_geom *g, const hk_block *b, int64_t tap, int64_t
   for (int32_t i = 0; i < b->runs; i++) {
     const hk_run *r = &b->run[i];
     int64_t line = 0, index = 0, lo = 0, hi = 0;
-    if (line_offset(g, r, s0, s1, &line)) run_span(g, r, inc, s2, &lo, &hi, &index);
+    if (hk_line_offset(g, r, s0, s1, &line)) run_span(g, r, inc, s2, &lo, &hi, &index);
     if (lo == hi) lo = hi = 0;
     n = add_piece(piece, n, (hk_gather_piece){.at = r->m, .count = (int32_t)lo, .zero = true}, *step);
     if (lo < hi) {

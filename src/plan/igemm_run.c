@@ -214,20 +214,16 @@ static void make_line(const work *w, const hk_run *r, even_line *l) {
   const hk_epi *epi = &w->j->plan->task.epi;
   const int64_t y = r->n * g->y.outer + r->p[0] * g->y.at[0] + r->p[1] * g->y.at[1] + o->q0 * g->y.at[2];
   const int64_t c = r->n * epi->c.outer + r->p[0] * epi->c.at[0] + r->p[1] * epi->c.at[1] + o->q0 * epi->c.at[2];
-  l->at = (hk_igemm_line){.x = w->x + r->n * g->x.outer + (o->q0 * g->stride[2] - g->lo[2]) * g->c, .x_seg = l->x_seg,
+  l->at = (hk_igemm_line){.x = w->x + (o->q0 * g->stride[2] - g->lo[2]) * g->c, .x_seg = l->x_seg,
                           .x_step = g->stride[2] * g->c, .y = (float *)w->j->call->y + w->group * g->y.group + y,
                           .y_step = g->y.at[2], .c_step = epi->c.at[2]};
   if (epi->e.residual) l->at.c = (const float *)w->j->call->c + w->group * epi->c.group + c;
   l->kept = 0;
-  for (int64_t a = 0; a < g->win[0]; a++) {
-    const int64_t i0 = r->p[0] * g->stride[0] + a * g->dil[0] - g->lo[0];
+  for (int64_t a = 0; a < g->win[0]; a++)
     for (int64_t b = 0; b < g->win[1]; b++) {
-      const int64_t i1 = r->p[1] * g->stride[1] + b * g->dil[1] - g->lo[1];
-      if (i0 < 0 || i0 >= g->in[0] || i1 < 0 || i1 >= g->in[1]) continue;
-      l->x_seg[l->kept] = i0 * g->x.at[0] + i1 * g->x.at[1];
+      if (!hk_line_offset(g, r, a, b, &l->x_seg[l->kept])) continue;
       l->seg[l->kept++] = (a * g->win[1] + b) * o->channels;
     }
-  }
 }
 
 /* A block of output lines: between their ends without tables, then all ends as one block with tables. */

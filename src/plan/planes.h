@@ -11,6 +11,7 @@ enum { HK_PLANES_BM, HK_PLANES_BS, HK_PLANES_PACK, HK_PLANES_FLAT };
 #define HK_PLANES_PANEL 16384  /* floats: gathered pixels */
 #define HK_PLANES_PARTIAL 8192 /* floats: sums of bm channels x a strip */
 #define HK_PLANES_SET 512      /* channels at most in a set */
+#define HK_PLANES_SEGMENTS 64  /* taps gathered at once */
 #define HK_PLANES_TILE 4096    /* floats: weights of a tile packed in place */
 
 typedef struct hk_planes_own {

@@ -4,8 +4,6 @@
 
 #include "plan/planes.h"
 
-#define SEGMENTS 64
-
 typedef struct job {
   const hk_plan *plan;
   const hk_call *call;
@@ -22,7 +20,7 @@ typedef struct work {
   const float *x;
   hk_pgemm_args args;
   int64_t segments;
-  hk_pgemm_segment seg[SEGMENTS];
+  hk_pgemm_segment seg[HK_PLANES_SEGMENTS];
   hk_gather_piece piece[HK_PIECES_MAX];
   _Alignas(HK_ALIGN) float scale[HK_PLANES_SET];
   _Alignas(HK_ALIGN) float bias[HK_PLANES_SET];
@@ -61,7 +59,7 @@ static void gather(work *w, int64_t *row) {
   const int64_t room = HK_PLANES_PANEL / w->width;
   int64_t filled = 0;
   w->segments = 0;
-  while (*row < g->gk && filled < room && w->segments < SEGMENTS) {
+  while (*row < g->gk && filled < room && w->segments < HK_PLANES_SEGMENTS) {
     const int64_t tap = *row / g->c, c = *row % g->c;
     const int64_t count = hk_min64(g->c - c, room - filled);
     int64_t step;
@@ -176,7 +174,7 @@ static void run_strip(work *w, int64_t split) {
   const hk_planes_own *o = w->j->o;
   const hk_geom *g = &w->j->plan->task.geom;
   /* the whole reduction in one panel: gathered once for all sets */
-  const bool single = g->gk <= HK_PLANES_PANEL / w->width && g->taps <= SEGMENTS;
+  const bool single = g->gk <= HK_PLANES_PANEL / w->width && g->taps <= HK_PLANES_SEGMENTS;
   int64_t row = 0;
   if (single) gather(w, &row);
   for (int64_t s = split * o->bs; s < hk_min64(o->groups_m, (split + 1) * o->bs); s++) run_set(w, s * o->bm, single);
