@@ -14,6 +14,12 @@ static void log_create(const hk_plan *plan, double seconds) {
          epilogue, decision, plan->source, seconds * 1e3, problem, epilogue, cuda ? " --device cuda" : "");
 }
 
+static hk_status check_workspace(const hk_task *t, const hk_decision *d) {
+  if (!t->options.limit_workspace || d->workspace_bytes <= t->options.workspace_limit_bytes) return HK_OK;
+  return hk_fail(HK_UNSUPPORTED, "the decision needs %zu bytes of workspace, the limit is %zu", d->workspace_bytes,
+                 t->options.workspace_limit_bytes);
+}
+
 hk_status hk_plan_create(hk_plan **plan, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
                          const hk_weights *w) {
   hk_task task;
@@ -23,12 +29,10 @@ hk_status hk_plan_create(hk_plan **plan, const hk_problem *p, const hk_epilogue 
   const double start = hk_clock();
   const char *text = o && o->size == sizeof *o ? o->decision : NULL;
   hk_status s = hk_task_make(&task, p, e, o, w);
-  if (!s && task.f_now) task.wild = hk_task_is_wild(&task, w->f);
+  if (!s && task.f_now) hk_task_read_weights(&task, w->f);
   const char *source = "forced";
   if (!s) s = text ? hk_decision_parse(&task, text, &d) : hk_planner_decide(&task, w, &d, &source);
-  if (!s && task.options.limit_workspace && d.workspace_bytes > task.options.workspace_limit_bytes)
-    s = hk_fail(HK_UNSUPPORTED, "the decision needs %zu bytes of workspace, the limit is %zu", d.workspace_bytes,
-                task.options.workspace_limit_bytes);
+  if (!s) s = check_workspace(&task, &d);
   if (!s) s = hk_plan_build(plan, &task, &d, w, NULL);
   if (s) return s;
   (*plan)->source = source;
@@ -58,10 +62,11 @@ hk_status hk_plan_create_like(hk_plan **plan, const hk_plan *like, const hk_prob
   if (!s) s = hk_task_make(&task, p, &like->task.epi.e, &like->task.options, &w);
   if (s) return s;
   task.f_now = like->task.f_now;
-  task.wild = like->task.wild;
+  hk_task_set_nonfinite(&task, like->task.nonfinite);
   char text[512];
   hk_decision d;
-  if ((s = hk_plan_decision(like, text, sizeof text, NULL)) || (s = hk_decision_parse(&task, text, &d))) return s;
+  if ((s = hk_plan_decision(like, text, sizeof text, NULL)) || (s = hk_decision_parse(&task, text, &d)) || (s = check_workspace(&task, &d)))
+    return s;
   if ((s = hk_plan_build(plan, &task, &d, NULL, like))) return s;
   (*plan)->source = like->source;
   return HK_OK;
@@ -87,7 +92,8 @@ hk_status hk_plan_candidates(const hk_problem *p, const hk_epilogue *e, const hk
   hk_task task;
   if (!fn) return hk_fail(HK_INVALID, "fn is NULL");
   /* candidates are those of a plan whose weights are known; a stand-in satisfies prelu's rule */
-  const hk_weights w = {.size = sizeof w, .f = "", .slopes = ""};
+  static const double none;
+  const hk_weights w = {.size = sizeof w, .f = &none, .slopes = &none};
   const hk_status s = hk_task_make(&task, p, e, o, &w);
   if (s) return s;
   visit v = {fn, context};

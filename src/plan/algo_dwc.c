@@ -17,8 +17,6 @@ static bool refuse(char *why, const char *text) {
   return false;
 }
 
-static int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
 /* Taps of a window row that chain lie this many taps apart; 0: none do. */
 static int64_t chain_step(const hk_geom *g, const hk_dwc *p) {
   const int64_t step = g->stride[2] * p->unit;
@@ -310,8 +308,8 @@ static void make_runs(const hk_geom *g, hk_dwc *p) {
           *run = (hk_dw_run){.last = INT16_MAX};
           run->offset = (int32_t)(at * col + (staged ? (a * g->win[1] + r) * p->cols_staged * p->vw * p->wide
                                                      : a * g->dil[0] * g->x.at[0] + r * g->dil[1] * g->x.at[1]));
-          p->of[n] = (hk_dwc_run_of){a, r, -floor_div(at - g->lo[2], g->stride[2]),
-                                     -floor_div(at - g->lo[2] - g->in[2], g->stride[2])};
+          p->of[n] = (hk_dwc_run_of){a, r, -hk_floor_div(at - g->lo[2], g->stride[2]),
+                                     -hk_floor_div(at - g->lo[2] - g->in[2], g->stride[2])};
           for (; s < g->win[2] && run->taps < (chain ? HK_RUN_TAPS : 1); s += step, run->taps++)
             p->order[placed++] = (int32_t)((a * g->win[1] + r) * g->win[2] + s);
           p->inner_first = hk_max64(p->inner_first, p->of[n].first);
@@ -363,21 +361,13 @@ static void destroy(hk_plan *plan) {
 }
 
 static hk_status pack_all(hk_plan *plan, const hk_dwc *p) {
-  hk_packed *w = plan->packed;
-  const int64_t floats = p->blocks * p->f_block;
-  if (!plan->task.f_now) return HK_OK;
-  if (hk_plan_shares(plan)) {
-    const bool same = w->f_bytes == (size_t)floats * 4;
-    return same ? HK_OK : hk_fail(HK_UNSUPPORTED, "the packed weights have other blocks");
-  }
-  w->f_bytes = (size_t)floats * 4;
-  w->f = hk_alloc(w->f_bytes);
-  if (!w->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", w->f_bytes);
-  float *to = w->f;
-  for (int64_t run = 0; run < p->run_count; run += p->chains)
+  float *to;
+  const int64_t layout[] = {p->back, p->block_groups, p->run_count, p->chains};
+  const hk_status s = hk_plan_pack_room(plan, p->blocks * p->f_block, sizeof *to, layout, HK_COUNT(layout), &to);
+  for (int64_t run = 0; to && run < p->run_count; run += p->chains)
     for (int64_t b = 0; b < p->blocks; b++)
       to = hk_dwc_pack(&plan->task.geom, p, plan->raw_f, b, run, hk_min64(run + p->chains, p->run_count), to);
-  return HK_OK;
+  return s;
 }
 
 /* A result that no cache could keep is not fetched before it is written; every vector of it must be a whole line.
@@ -397,6 +387,8 @@ static hk_status build(hk_plan *plan) {
   hk_dwc *p = plan->own = hk_alloc_zero(sizeof *p);
   if (!p) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!hk_dwc_layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "dwc: %s", why);
+  /* a block that may be moved back need not be: shared weights decide */
+  if (hk_plan_shares(plan) && plan->task.f_now && !plan->packed->layout[0]) p->back = 0;
   p->stage = hk_kernel_best(HK_FAMILY_STAGE, plan->decision.kernel->isa)->fn;
   p->fused = hk_dw_fuse_make(&plan->task, &p->fuse) && flat(&g->y, g->groups, g->k) &&
              (!plan->task.epi.e.residual || flat(&plan->task.epi.c, g->groups, g->k));

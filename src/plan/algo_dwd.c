@@ -58,13 +58,9 @@ static bool check(const hk_task *t, hk_decision *d, char *why) { return supporte
 
 static hk_status build(hk_plan *plan) {
   const hk_geom *g = &plan->task.geom;
-  hk_packed *w = plan->packed;
-  if (!plan->task.f_now) return HK_OK;
-  const size_t bytes = (size_t)(g->groups * g->k * g->taps) * sizeof(float);
-  if (hk_plan_shares(plan)) return w->f_bytes == bytes ? HK_OK : hk_fail(HK_UNSUPPORTED, "the packed weights have another order");
-  w->f_bytes = bytes;
-  float *to = w->f = hk_alloc(bytes);
-  if (!to) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", bytes);
+  float *to;
+  const hk_status s = hk_plan_pack_room(plan, g->groups * g->k * g->taps, sizeof *to, NULL, 0, &to);
+  if (!to) return s;
   for (int64_t k = 0; k < g->groups * g->k; k++)
     for (int64_t t = 0; t < g->taps; t++)
       *to++ = ((const float *)plan->raw_f)[k / g->k * g->f.group + k % g->k * g->f.outer + hk_dw_tap(g, t)];

@@ -137,15 +137,12 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 
 static hk_status build(hk_plan *plan) {
   const hk_geom *g = &plan->task.geom;
-  hk_packed *w = plan->packed;
   dwm *m = plan->own = hk_alloc(sizeof *m);
   if (!m) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!layout(&plan->task, &plan->decision, m)) return hk_fail(HK_UNSUPPORTED, "dwm: a knob is out of range");
-  const size_t bytes = (size_t)(m->blocks * g->win[1] * g->win[2] * m->vw) * sizeof(float);
-  if (hk_plan_shares(plan)) return w->f_bytes == bytes ? HK_OK : hk_fail(HK_UNSUPPORTED, "the packed weights have other blocks");
-  w->f_bytes = bytes;
-  float *to = w->f = hk_alloc(bytes);
-  if (!to) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", bytes);
+  float *to;
+  const hk_status s = hk_plan_pack_room(plan, m->blocks * g->win[1] * g->win[2] * m->vw, sizeof *to, NULL, 0, &to);
+  if (!to) return s;
   for (int64_t b = 0; b < m->blocks; b++)
     for (int64_t t = 0; t < g->win[1] * g->win[2]; t++)
       for (int64_t k = b * m->vw; k < (b + 1) * m->vw; k++)

@@ -159,10 +159,12 @@ static void transform(complex_d *z, const complex_d *root, int64_t n, int64_t st
 static hk_status pack(hk_plan *plan, const hk_fft *p) {
   const hk_geom *g = &plan->task.geom;
   const int64_t n = p->points;
+  float *h;
+  const hk_status s = hk_plan_pack_room(plan, p->blocks * n * 2 * p->vw, sizeof *h, &p->points, 1, &h);
+  if (!h) return s;
+  memset(h, 0, plan->packed->f_bytes);
   complex_d *z = hk_alloc((size_t)n * sizeof *z), *root = hk_alloc((size_t)n * sizeof *root);
-  plan->packed->f_bytes = (size_t)(p->blocks * n * 2 * p->vw) * sizeof(float);
-  float *h = plan->packed->f = hk_alloc_zero(plan->packed->f_bytes);
-  if (z && root && h) {
+  if (z && root) {
     for (int64_t i = 0; i < n; i++) root[i] = unit(i, n);
     for (int64_t k = 0; k < g->groups; k++) {
       memset(z, 0, (size_t)n * sizeof *z);
@@ -175,7 +177,7 @@ static hk_status pack(hk_plan *plan, const hk_fft *p) {
       }
     }
   }
-  const bool ok = z && root && h;
+  const bool ok = z && root;
   hk_free(z);
   hk_free(root);
   return ok ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
@@ -196,9 +198,7 @@ static hk_status build(hk_plan *plan) {
   p->twiddle = hk_alloc((size_t)(2 * p->points + 8) * sizeof(float));
   if (!p->twiddle) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   make_twiddles(p->twiddle, p->points);
-  if (!hk_plan_shares(plan)) return pack(plan, p);
-  const bool same = plan->packed->f_bytes == (size_t)(p->blocks * p->points * 2 * p->vw) * sizeof(float);
-  return same ? HK_OK : hk_fail(HK_UNSUPPORTED, "the packed weights have another length of transforms");
+  return pack(plan, p);
 }
 
 const hk_algo hk_algo_fft = {.name = "fft", .knobs = {{"points", 16, MOST_POINTS}, {"slots", 1, HK_THREAD_PIECES}}, .family = HK_FAMILY_FFT, .device = HK_CPU,

@@ -294,14 +294,11 @@ static hk_status build(hk_plan *plan) {
   p->stage = hk_kernel_best(HK_FAMILY_STAGE, p->tile[0].kernel->isa)->fn;
   p->turn = hk_kernel_best(HK_FAMILY_TURN, p->tile[0].kernel->isa)->fn;
   make_offsets(g, p);
-  if (hk_plan_shares(plan)) {
-    hk_grouped_prepare(plan, p);
-    return HK_OK;
-  }
-  plan->packed->f_bytes = (size_t)(g->groups * g->k * g->gk) * sizeof(float);
-  plan->packed->f = hk_alloc(plan->packed->f_bytes);
-  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
-  pack(g, p, plan->raw_f, plan->packed->f);
+  float *to;
+  const int64_t layout[] = {p->tile_sizes, p->tile[0].kernel->mr, p->tile[0].tiles, p->tile[1].tiles};
+  const hk_status s = hk_plan_pack_room(plan, g->groups * g->k * g->gk, sizeof *to, layout, HK_COUNT(layout), &to);
+  if (s) return s;
+  if (to) pack(g, p, plan->raw_f, to);
   hk_grouped_prepare(plan, p);
   return HK_OK;
 }

@@ -227,12 +227,11 @@ static hk_status build(hk_plan *plan) {
   }
   o->zeros = hk_alloc_zero((size_t)o->channels * sizeof(float));
   if (!o->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
-  if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;
-  plan->packed->f_bytes = packed_bytes(g, &o->panels);
-  plan->packed->f = hk_alloc(plan->packed->f_bytes);
-  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
-  hk_panels_pack(plan, &o->panels, plan->raw_f, plan->packed->f);
-  return HK_OK;
+  float *to;
+  const int64_t layout[] = {o->panels.count, o->panels.tail, o->bk};
+  const hk_status s = hk_plan_pack_room(plan, o->panels.group_size * g->groups, sizeof *to, layout, HK_COUNT(layout), &to);
+  if (to) hk_panels_pack(plan, &o->panels, plan->raw_f, to);
+  return s;
 }
 
 static void destroy(hk_plan *plan) {

@@ -5,6 +5,7 @@
  * window are alike in size (tests/c/fft_test.c), but beside a very large value small ones lose digits, and a NaN spreads over
  * four outputs and a tap. A stretch of outputs at a time, its planes on the stack; no workspace. */
 #include <stdio.h>
+#include <string.h>
 
 #include "plan/cost.h"
 #include "plan/dw.h"
@@ -90,9 +91,10 @@ static bool check(const hk_task *t, hk_decision *d, char *why) { return supporte
 
 static hk_status pack(hk_plan *plan, const own *p) {
   const hk_geom *g = &plan->task.geom;
-  plan->packed->f_bytes = (size_t)(p->blocks * PLANES * p->fours * p->vw) * sizeof(float);
-  float *to = plan->packed->f = hk_alloc_zero(plan->packed->f_bytes);
-  if (!to) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
+  float *to;
+  const hk_status s = hk_plan_pack_room(plan, p->blocks * PLANES * p->fours * p->vw, sizeof *to, &p->fours, 1, &to);
+  if (!to) return s;
+  memset(to, 0, plan->packed->f_bytes);
   for (int64_t k = 0; k < g->groups; k++)
     for (int64_t i = 0; i < p->fours; i++) {
       double w[4];
@@ -110,9 +112,7 @@ static hk_status build(hk_plan *plan) {
   own *p = plan->own = hk_alloc_zero(sizeof *p);
   if (!p) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "karatsuba: %s", why);
-  if (!hk_plan_shares(plan)) return pack(plan, p);
-  const bool same = plan->packed->f_bytes == (size_t)(p->blocks * PLANES * p->fours * p->vw) * sizeof(float);
-  return same ? HK_OK : hk_fail(HK_UNSUPPORTED, "the packed weights have other blocks");
+  return pack(plan, p);
 }
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }

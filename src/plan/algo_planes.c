@@ -199,12 +199,10 @@ static hk_status build(hk_plan *plan) {
     const int64_t pixels = hk_grid_get(g, i).pixels;
     o->strips += o->wide > 1 ? hk_strip_count(pixels, o->lanes * o->most, o->wide) : hk_strip_count(pixels, o->lanes, o->most);
   }
-  if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;
-  plan->packed->f_bytes = packed_bytes(g);
-  plan->packed->f = hk_alloc(plan->packed->f_bytes);
-  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
-  hk_planes_pack_all(plan, plan->raw_f, plan->packed->f);
-  return HK_OK;
+  float *to;
+  const hk_status s = hk_plan_pack_room(plan, g->groups * g->k * g->gk, sizeof *to, &o->bm, 1, &to);
+  if (to) hk_planes_pack_all(plan, plan->raw_f, to);
+  return s;
 }
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }

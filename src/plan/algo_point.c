@@ -332,17 +332,14 @@ static hk_status build(hk_plan *plan) {
   own *o = plan->own = hk_alloc_zero(sizeof *o);
   if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!layout(&plan->task, &plan->decision, o, why)) return hk_fail(HK_UNSUPPORTED, "point: %s", why);
-  const size_t bytes = (size_t)packed_floats(g, o, vw) * sizeof(float);
-  if (hk_plan_shares(plan)) {
-    if (w->f_bytes != bytes) return hk_fail(HK_UNSUPPORTED, "the packed weights have other blocks");
-  } else {
-    w->f_bytes = bytes;
-    w->f = hk_alloc(bytes);
-    if (!w->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", bytes);
-    pack(g, o, vw, plan->raw_f, w->f);
-  }
+  float *to;
+  /* SQUARES reads what PLANES packs */
+  const int64_t layout[] = {o->shape.way == HK_POINT_SQUARES ? HK_POINT_PLANES : o->shape.way, o->shape.block};
+  hk_status s = hk_plan_pack_room(plan, packed_floats(g, o, vw), sizeof *to, layout, HK_COUNT(layout), &to);
+  if (s) return s;
+  if (to) pack(g, o, vw, plan->raw_f, to);
   o->shape.f = w->f;
-  const hk_status s = o->shape.way == HK_POINT_WOVEN || o->shape.way == HK_POINT_ROUNDS ? build_woven(plan, o, vw) : HK_OK;
+  s = o->shape.way == HK_POINT_WOVEN || o->shape.way == HK_POINT_ROUNDS ? build_woven(plan, o, vw) : HK_OK;
   if (plan->task.epi.e.bias) o->known_bias = o->bias ? o->bias : w->bias;
   if (o->parts == 1 && o->images == 1) plan->short_way.run_xy = run_xy;
   return s;

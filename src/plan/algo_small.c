@@ -153,12 +153,11 @@ static hk_status build(hk_plan *plan) {
     o->f_at[i] = floats;
     floats += g->groups * o->part[i].tiles * o->part[i].mr * g->gk;
   }
-  if (hk_plan_shares(plan)) return HK_OK;
-  plan->packed->f_bytes = (size_t)floats * sizeof(float);
-  plan->packed->f = hk_alloc(plan->packed->f_bytes);
-  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
-  for (int i = 0; i < o->parts; i++) pack_part(g, &o->part[i], plan->raw_f, (float *)plan->packed->f + o->f_at[i]);
-  return HK_OK;
+  float *to;
+  const int64_t parts = o->parts;
+  const hk_status s = hk_plan_pack_room(plan, floats, sizeof *to, &parts, 1, &to);
+  for (int i = 0; to && i < o->parts; i++) pack_part(g, &o->part[i], plan->raw_f, to + o->f_at[i]);
+  return s;
 }
 
 typedef struct job {

@@ -252,14 +252,11 @@ static void destroy(hk_plan *plan) {
 }
 
 static hk_status pack_all(hk_plan *plan, const hk_strip *p) {
-  hk_packed *w = plan->packed;
-  const size_t bytes = (size_t)(p->f_group * plan->task.geom.groups) * sizeof(float);
-  if (hk_plan_shares(plan)) return w->f_bytes == bytes ? HK_OK : hk_fail(HK_UNSUPPORTED, "the packed weights have other parts");
-  w->f_bytes = bytes;
-  w->f = hk_alloc(bytes);
-  if (!w->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", bytes);
-  (p->cut[0].paired ? pack_pairs : pack)(&plan->task.geom, p, plan->raw_f, w->f);
-  return HK_OK;
+  float *to;
+  const int64_t layout[] = {p->part_count, p->cut[0].vectors, p->cut[0].paired};
+  const hk_status s = hk_plan_pack_room(plan, p->f_group * plan->task.geom.groups, sizeof *to, layout, HK_COUNT(layout), &to);
+  if (to) (p->cut[0].paired ? pack_pairs : pack)(&plan->task.geom, p, plan->raw_f, to);
+  return s;
 }
 
 static hk_status build(hk_plan *plan) {

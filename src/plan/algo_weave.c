@@ -110,12 +110,10 @@ static hk_status build(hk_plan *plan) {
   for (int64_t c = 0; c < g->c; c++)
     for (int64_t l = 0; l < lanes; l++)
       index[c * lanes + l] = l < o->pixels * g->k ? (int32_t)(l / g->k * g->stride[2] * g->c + c) : 0;
-  if (hk_plan_shares(plan)) return HK_OK;
-  plan->packed->f_bytes = (size_t)(g->gk * lanes) * sizeof(float);
-  plan->packed->f = hk_alloc(plan->packed->f_bytes);
-  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
-  pack(g, lanes, o->pixels, plan->raw_f, plan->packed->f);
-  return HK_OK;
+  float *to;
+  const hk_status s = hk_plan_pack_room(plan, g->gk * lanes, sizeof *to, &o->pixels, 1, &to);
+  if (to) pack(g, lanes, o->pixels, plan->raw_f, to);
+  return s;
 }
 
 typedef struct job {

@@ -152,7 +152,9 @@ static hk_status build(hk_plan *plan) {
   else if (!s && own->relaid) s = hk_cu_relay_build(&own->relay, &sight.from);
   if (!s && own->joined) s = hk_cu_mend_build(&own->mend, &t->geom, &t->epi);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
+  const int64_t layout[] = {sight.from.groups, sight.gathered, (int64_t)own->packed_bytes};
   if (!s && t->f_now && !hk_plan_shares(plan)) s = hk_plan_cuda_pack(plan, &own->igemm, own->packed_bytes, own->joined, w);
+  if (!s && t->f_now) s = hk_plan_keep_layout(plan, plan->packed->f_bytes, layout, HK_COUNT(layout));
   /* tf32 keeps 11 of f32's 24 bits of each operand: two roundings of 2^-11 against eps = 2^-23. Split f32 loses the product of
    * the low parts, 2^-22, and what the tensor cores cut off when they add. */
   if (t->geom.x_type == HK_F32) plan->error_factor = row->parts == 2 ? 4 : 8192;

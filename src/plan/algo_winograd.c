@@ -158,12 +158,11 @@ static hk_status build(hk_plan *plan, int64_t m) {
   o->slot_bytes = hk_winograd_slot_bytes(g, &o->panels, o->bt);
   o->zeros = hk_alloc_zero((size_t)g->c * sizeof(float));
   if (!o->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
-  if (hk_plan_shares(plan)) return HK_OK;
-  plan->packed->f_bytes = (size_t)(o->panels.group_size * g->groups) * sizeof(float);
-  plan->packed->f = hk_alloc(plan->packed->f_bytes);
-  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
-  pack(g, o, plan->raw_f, plan->packed->f);
-  return HK_OK;
+  float *to;
+  const int64_t layout[] = {o->panels.count, o->points};
+  const hk_status s = hk_plan_pack_room(plan, o->panels.group_size * g->groups, sizeof *to, layout, HK_COUNT(layout), &to);
+  if (to) pack(g, o, plan->raw_f, to);
+  return s;
 }
 
 static void destroy(hk_plan *plan) {

@@ -69,17 +69,14 @@ const float *hk_chain_weights(const hk_plan *plan, const hk_chain *c) {
 
 hk_status hk_chain_pack(hk_plan *plan, const hk_chain *c) {
   const hk_geom *g = &plan->task.geom;
-  if (!plan->task.f_now) return HK_OK;
-  if (hk_plan_shares(plan)) {
-    const bool same = plan->packed->f && !memcmp(plan->packed->f, c->order, (size_t)c->taps * 4);
-    return same ? HK_OK : hk_fail(HK_UNSUPPORTED, "the packed weights have another order of taps");
-  }
   const int64_t channels = g->groups * g->k;
-  plan->packed->f_bytes = order_bytes(c) + (size_t)(channels * c->taps) * 4;
-  plan->packed->f = hk_alloc(plan->packed->f_bytes);
-  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
-  memcpy(plan->packed->f, c->order, (size_t)c->taps * 4);
-  float *to = (float *)(void *)((char *)plan->packed->f + order_bytes(c));
+  float *to;
+  const hk_status s = hk_plan_pack_room(plan, (int64_t)order_bytes(c) / 4 + channels * c->taps, sizeof *to, NULL, 0, &to);
+  if (!s && plan->task.f_now && hk_plan_shares(plan) && memcmp(plan->packed->f, c->order, (size_t)c->taps * 4))
+    return hk_fail(HK_UNSUPPORTED, "the packed weights have another order of taps");
+  if (!to) return s;
+  memcpy(to, c->order, (size_t)c->taps * 4);
+  to += order_bytes(c) / 4;
   for (int64_t k = 0; k < channels; k++) {
     const float *from = (const float *)plan->raw_f + k / g->k * g->f.group + k % g->k * g->f.outer;
     for (int64_t i = 0; i < c->taps; i++) *to++ = from[hk_dw_tap(g, c->order[i])];

@@ -42,6 +42,36 @@ static hk_packed *packed_make(const hk_task *t, const hk_weights *w) {
 
 bool hk_plan_shares(const hk_plan *plan) { return plan->share != NULL; }
 
+hk_status hk_plan_keep_layout(hk_plan *plan, size_t bytes, const int64_t *layout, int count) {
+  hk_packed *p = plan->packed;
+  const hk_decision *d = &plan->decision;
+  bool same = p->algo == d->algo && p->kernel == d->kernel && p->f_bytes == bytes;
+  for (int i = 0; i < count; i++) same = same && p->layout[i] == layout[i];
+  if (hk_plan_shares(plan)) {
+    if (same) return HK_OK;
+    return hk_fail(HK_UNSUPPORTED, "%s packs the weights of this problem in another order than those of the plan it is made like; "
+                   "hk_plan_create makes a plan of its own", d->algo->name);
+  }
+  p->algo = d->algo, p->kernel = d->kernel, p->f_bytes = bytes;
+  for (int i = 0; i < count; i++) p->layout[i] = layout[i];
+  return HK_OK;
+}
+
+hk_status hk_plan_pack_room(hk_plan *plan, int64_t elements, size_t bytes, const int64_t *layout, int count, void *to) {
+  void *none = NULL;
+  int64_t all;
+  memcpy(to, &none, sizeof none);
+  if (!plan->task.f_now) return HK_OK;
+  if (!hk_mul_checked(elements, (int64_t)bytes, &all))
+    return hk_fail(HK_NO_MEMORY, "no memory for %lld packed weights of %zu bytes", (long long)elements, bytes);
+  const hk_status s = hk_plan_keep_layout(plan, (size_t)all, layout, count);
+  if (s || hk_plan_shares(plan)) return s;
+  plan->packed->f = hk_alloc((size_t)all);
+  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %lld bytes of weights", (long long)all);
+  memcpy(to, &plan->packed->f, sizeof none);
+  return HK_OK;
+}
+
 hk_status hk_plan_copy_weights(hk_plan *plan) {
   const hk_geom *g = &plan->task.geom;
   if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;

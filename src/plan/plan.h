@@ -13,6 +13,7 @@
 
 #define HK_KNOBS 8
 #define HK_REASON 160
+#define HK_LAYOUT 4
 
 typedef struct hk_task {
   hk_problem problem;
@@ -23,7 +24,8 @@ typedef struct hk_task {
   int32_t threads;     /* >= 1 */
   bool f_now;          /* weights are known at creation */
   bool f_zero_per_k;
-  bool wild;           /* some tap falls outside x, and the weights, known at creation, hold Inf or NaN */
+  bool nonfinite;      /* the weights, known at creation, hold Inf or NaN */
+  bool wild;           /* and some tap falls outside x */
 } hk_task;
 
 typedef struct hk_algo hk_algo;
@@ -101,6 +103,9 @@ typedef struct hk_packed {
   atomic_int refs;
   void *f;          /* as the algorithm packed it; for algorithms that read f as given: a plain copy */
   size_t f_bytes;
+  const hk_algo *algo;       /* who packed f */
+  const hk_kernel *kernel;   /* and for which kernel */
+  int64_t layout[HK_LAYOUT]; /* and what else the order of f depends on: see hk_plan_keep_layout */
   void (*f_free)(void *f); /* how to free f; NULL: hk_free */
   void *scale, *bias, *slopes;
   int32_t *f_zero;
@@ -163,16 +168,25 @@ bool hk_decision_allowed(const hk_task *task, const hk_decision *d, char *why);
 /* plan.c: from a decision to a plan. like (may be NULL): a plan whose packed weights are shared. */
 hk_status hk_plan_build(hk_plan **plan, const hk_task *task, const hk_decision *d, const hk_weights *w,
                         const hk_plan *like);
-/* What task.wild should be for these weights; hk_task_make, which sees stand-ins too, reads none. */
-bool hk_task_is_wild(const hk_task *task, const void *f);
+/* Sets task.nonfinite and task.wild for these weights; hk_task_make, which sees stand-ins too, reads none. */
+void hk_task_read_weights(hk_task *task, const void *f);
+/* Sets them for weights that another plan has read. */
+void hk_task_set_nonfinite(hk_task *task, bool nonfinite);
 hk_status hk_task_make(hk_task *task, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
                        const hk_weights *w);
 
 /* For algorithms that read f as given: copies the extent of f (or shares it); weights at execute need nothing. */
 hk_status hk_plan_copy_weights(hk_plan *plan);
 void hk_packed_release(hk_packed *p);
-/* Takes the shared packed f when plan->share is set (then returns true: nothing to pack). */
+/* True for a plan made like another: packed weights are the other's, and there is nothing to pack. */
 bool hk_plan_shares(const hk_plan *plan);
+/* Notes what the order of packed weights depends on beside f's own sizes and strides: the algorithm, its kernel, their bytes, and
+ * count <= HK_LAYOUT numbers that the algorithm names. A plan that shares its weights compares instead, and fails where they
+ * were packed in another order. */
+hk_status hk_plan_keep_layout(hk_plan *plan, size_t bytes, const int64_t *layout, int count);
+/* The same, and room for `elements` of `bytes` each at plan->packed->f, which *to points at then; NULL: nothing is to be packed,
+ * because the weights come at execute or are shared. */
+hk_status hk_plan_pack_room(hk_plan *plan, int64_t elements, size_t bytes, const int64_t *layout, int count, void *to);
 
 /* For algorithms around another: builds the inner plan into plan->own; both plans then hold the inner plan's packed
  * weights, which plans made alike share. f: the inner plan's f[0], NULL when it comes at execute or is shared. */

@@ -1,5 +1,4 @@
 /* The task: problem, epilogue and options made canonical; everything a decision may depend on. */
-#include <math.h>
 #include <string.h>
 
 #include "plan/plan.h"
@@ -18,10 +17,10 @@ static hk_status check_options(const hk_options *o) {
   return HK_OK;
 }
 
-static hk_status check_state(const hk_task *t) {
+static hk_status check_state(const hk_task *t, const hk_problem *p) {
   const hk_geom *g = &t->geom;
   if (!t->options.stateful) return HK_OK;
-  if (g->rank != 1 || g->stride[2] != 1 || g->in_dil[2] != 1 || g->batch_grouped || g->hi[2] != 0 ||
+  if (g->rank != 1 || p->stride[0] != 1 || p->in_dilation[0] != 1 || g->batch_grouped || g->hi[2] != 0 ||
       g->lo[2] != g->dil[2] * (g->win[2] - 1))
     return hk_fail(HK_INVALID, "stateful needs rank 1, stride 1, no input dilation, no batch groups, pad_lo = "
                                "dilation*(window-1) = %lld and pad_hi = 0",
@@ -36,24 +35,64 @@ static bool leaves_x(const hk_geom *g) {
   return false;
 }
 
+/* An exponent of ones in any of count values whose bits are words of so many bytes. */
+#define ANY_ONES(word, mask)                                       \
+  for (int64_t i = 0; i < count; i++) {                            \
+    word v;                                                        \
+    memcpy(&v, (const char *)f + (size_t)i * sizeof v, sizeof v);  \
+    bad |= (v & (mask)) == (mask);                                 \
+  }
+
+static bool run_finite(hk_type type, const void *f, int64_t count) {
+  uint32_t bad = 0;
+  switch (type) {
+    case HK_F32: ANY_ONES(uint32_t, 0x7f800000u) break;
+    case HK_F64: ANY_ONES(uint64_t, 0x7ff0000000000000u) break;
+    case HK_F16: ANY_ONES(uint16_t, 0x7c00u) break;
+    case HK_BF16: ANY_ONES(uint16_t, 0x7f80u) break;
+    case HK_F8E4M3: ANY_ONES(uint8_t, 0x7fu) break; /* NaN alone; there is no Inf */
+    default: break;
+  }
+  return !bad;
+}
+
 static bool all_finite(const hk_geom *g, const void *f) {
-  if (hk_type_is_int8(g->f_type)) return true;
-  for (int64_t group = 0; group < g->groups; group++)
-    for (int64_t k = 0; k < g->k; k++)
-      for (int64_t tap = 0; tap < g->taps; tap++) {
-        const int64_t s2 = tap % g->win[2], s1 = tap / g->win[2] % g->win[1], s0 = tap / g->win[2] / g->win[1];
-        const int64_t at = g->f.offset + group * g->f.group + k * g->f.outer + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
-        for (int64_t c = 0; c < g->c; c++) {
-          const int64_t i = at + c * g->f.channel;
-          const double v = g->f_type == HK_F32 ? (double)((const float *)f)[i] : hk_load_element(g->f_type, f, i);
-          if (!isfinite(v)) return false;
-        }
-      }
+  const hk_extent e = hk_extent_of(&g->f, g->groups, g->k, g->c, g->win);
+  const int64_t bytes = (int64_t)hk_type_bytes(g->f_type);
+  /* All that lies between the first and the last element: the weights themselves where they are dense, less than them where strides
+   * are 0 or overlap. Inf in a gap between them is then taken for theirs, which costs speed and nothing else. */
+  if (e.elements <= g->groups * g->k * g->gk) return run_finite(g->f_type, (const char *)f - e.below * bytes, e.elements);
+  for (int64_t i = 0; i < g->groups * g->k * g->taps; i++) {
+    const int64_t tap = i % g->taps, k = i / g->taps % g->k, group = i / g->taps / g->k;
+    const int64_t s2 = tap % g->win[2], s1 = tap / g->win[2] % g->win[1], s0 = tap / g->win[2] / g->win[1];
+    const int64_t at = g->f.offset + group * g->f.group + k * g->f.outer + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
+    for (int64_t c = 0; c < g->c; c++)
+      if (!run_finite(g->f_type, (const char *)f + (at + c * g->f.channel) * bytes, 1)) return false;
+  }
   return true;
 }
 
-bool hk_task_is_wild(const hk_task *t, const void *f) {
-  return t->f_now && t->options.device == HK_CPU && t->geom.gm && leaves_x(&t->geom) && !all_finite(&t->geom, f);
+void hk_task_set_nonfinite(hk_task *t, bool nonfinite) {
+  t->nonfinite = nonfinite;
+  t->wild = nonfinite && t->geom.gm && leaves_x(&t->geom);
+}
+
+void hk_task_read_weights(hk_task *t, const void *f) {
+  hk_task_set_nonfinite(t, t->f_now && t->options.device == HK_CPU && !all_finite(&t->geom, f));
+}
+
+static hk_status check_aligned(const char *name, const void *p, size_t bytes) {
+  if (((uintptr_t)p & (bytes - 1)) == 0) return HK_OK;
+  return hk_fail(HK_INVALID, "weights.%s must be aligned to its element size %zu", name, bytes);
+}
+
+static hk_status check_weights(const hk_geom *g, const hk_weights *w) {
+  const size_t real = g->acc_type == HK_F64 ? 8 : 4;
+  hk_status s;
+  if ((s = check_aligned("f", w->f, hk_type_bytes(g->f_type))) || (s = check_aligned("scale", w->scale, real)) ||
+      (s = check_aligned("bias", w->bias, real)) || (s = check_aligned("slopes", w->slopes, real)))
+    return s;
+  return check_aligned("f_zero", w->f_zero, sizeof *w->f_zero);
 }
 
 hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
@@ -71,7 +110,8 @@ hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, co
     t->options = *o;
     t->options.decision = NULL;
   }
-  if ((s = hk_geom_make(&t->geom, p, e && e->gate)) || (s = hk_epi_make(&t->epi, e, p)) || (s = check_state(t))) return s;
+  if ((s = hk_geom_make(&t->geom, p, e && e->gate)) || (s = hk_epi_make(&t->epi, e, p)) || (s = check_state(t, p))) return s;
+  if (w && (s = check_weights(&t->geom, w))) return s;
   t->problem = *p;
   t->threads = t->options.threads ? t->options.threads : hk_threads_default();
   t->isa = t->options.isa ? t->options.isa : hk_cpu_best_isa();

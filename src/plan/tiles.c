@@ -2,12 +2,10 @@
 #include "plan/tiles.h"
 
 hk_status hk_tiles_pack(hk_plan *plan, size_t bytes, void (*pack)(const hk_plan *plan, const void *f, void *to)) {
-  if (!plan->task.f_now || hk_plan_shares(plan)) return HK_OK;
-  plan->packed->f_bytes = bytes;
-  plan->packed->f = hk_alloc(bytes);
-  if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", bytes);
-  pack(plan, plan->raw_f, plan->packed->f);
-  return HK_OK;
+  char *to;
+  const hk_status s = hk_plan_pack_room(plan, (int64_t)bytes, sizeof *to, NULL, 0, &to);
+  if (to) pack(plan, plan->raw_f, to);
+  return s;
 }
 
 hk_pixel hk_pixel_of(const hk_geom *g, int64_t m) {
