@@ -154,8 +154,7 @@ static void run_pass(job *j, const spot *s, int64_t tile, int64_t last) {
   const int64_t out_units = p->unit == 1 ? g->out[2] : g->out[2] / p->unit; /* with all their pixels */
   const bool one = g->win[0] == 1 && g->win[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 && g->in[1] > 0;
   const hk_dw_run *runs = (one && g->out[0] == 1 && g->out[1] == p->rows) || row_runs(j, s, row) ? p->runs + j->run : row;
-  static const float nothing; /* an empty x has no address to count from, and no run reads it */
-  const float *x = (j->call->x ? (const float *)(const void *)j->call->x : &nothing) + s->x + (j->from >> p->share) * p->block_groups * g->c;
+  const float *x = (const float *)(const void *)j->call->x + s->x + (j->from >> p->share) * p->block_groups * g->c;
   for (int64_t count = 1; tile < last; tile += count) {
     const int64_t unit = tile * p->tile, units = hk_min64(p->tile, p->units - unit), q = unit * p->unit;
     const bool inside = unit >= p->inner_first && unit + units <= p->inner_last;

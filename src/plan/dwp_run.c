@@ -30,7 +30,7 @@ static hk_dwp_site make_site(hk_dwp_job *j, const plane *at, int64_t kk, float *
   const hk_strides *cs = &j->plan->task.epi.c;
   const int64_t n = at->n, group = at->group, k = group * g->k + kk;
   hk_dwp_site s = {.j = j, .n = n, .k = k, .scale = 1.0f};
-  if (j->call->y) s.y = (float *)(void *)j->call->y + group * g->y.group + n * g->y.outer + kk * g->y.channel;
+  s.y = (float *)(void *)j->call->y + group * g->y.group + n * g->y.outer + kk * g->y.channel;
   if (e->residual) s.c = (const float *)(const void *)j->call->c + group * cs->group + n * cs->outer + kk * cs->channel;
   if (e->scale) s.scale = ((const float *)j->call->scale)[e->scale == 2 ? k : 0];
   if (e->bias) s.bias = ((const float *)j->call->bias)[k];
@@ -211,7 +211,6 @@ static void run_direct(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {
 
 /* ---- masked: x is read where it lies */
 
-static int64_t ceil_any(int64_t a, int64_t b) { return a >= 0 ? hk_ceil_div(a, b) : -(-a / b); }
 static int16_t clamp16(int64_t v) { return (int16_t)(v < 0 ? 0 : v > INT16_MAX ? INT16_MAX : v); }
 
 /* The runs of the tile whose first output row is p: which vectors lie inside x, and in which column lanes begin. */
@@ -223,8 +222,8 @@ static void masked_runs(const hk_dwp_job *j, int64_t z, int64_t p, hk_dw_run *to
     const int64_t depth = z * g->stride[0] + a * g->dil[0] - g->lo[0], row = p * g->stride[1] + r * g->dil[1] - g->lo[1];
     to[i] = c->runs[i];
     to[i].column = (int32_t)(s * g->dil[2] - g->lo[2]);
-    to[i].first = clamp16(ceil_any(-row, g->stride[1]));
-    to[i].last = depth < 0 || depth >= g->in[0] ? 0 : clamp16(ceil_any(g->in[1] - row, g->stride[1]));
+    to[i].first = clamp16(hk_ceil_div(-row, g->stride[1]));
+    to[i].last = depth < 0 || depth >= g->in[0] ? 0 : clamp16(hk_ceil_div(g->in[1] - row, g->stride[1]));
   }
 }
 

@@ -59,12 +59,17 @@ static hk_status check_parameters(const hk_plan *plan, const hk_args *a, hk_call
   return HK_OK;
 }
 
+/* What stands for an empty x, and for the y of a store function: algorithms count offsets from them that they never read or
+ * write, which from NULL is undefined. On a device both stay NULL. */
+static const _Alignas(HK_ALIGN) char nowhere[HK_ALIGN];
+
 static hk_status check_tensors(const hk_plan *plan, const hk_args *a, hk_call *call) {
   const hk_geom *g = &plan->task.geom;
   const hk_epi *epi = &plan->task.epi;
   const size_t xb = hk_type_bytes(g->x_type), fb = hk_type_bytes(g->f_type), yb = hk_type_bytes(g->y_type);
   hk_status s;
   const bool empty = g->gm == 0 || g->y_channels == 0;
+  if (plan->task.options.device == HK_CPU) call->x = nowhere, call->y = (char *)(uintptr_t)nowhere;
   const bool reads_f = g->gk && !empty, has_x = g->gk && g->in[0] && g->in[1] && g->in[2] && g->n;
   if (has_x && (!empty || plan->task.options.stateful)) {
     if ((s = check_pointer("x", a->x, xb))) return s;
