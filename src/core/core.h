@@ -45,6 +45,8 @@ hk_status hk_geom_make(hk_geom *g, const hk_problem *p, bool gated);
 hk_status hk_geom_make_either(hk_geom *g, const hk_problem *p);
 /* Range of output positions p in [*lo, *hi) for which tap s of dimension d reads inside x (input dilation 1 only). */
 void hk_geom_valid(const hk_geom *g, int d, int64_t s, int64_t *lo, int64_t *hi);
+/* True when some output finds a tap of dimension d outside x, or between the elements of a dilated x. */
+bool hk_geom_leaves(const hk_geom *g, int d);
 /* The share of a window's taps that lie inside x, over all outputs (input dilation 1 only); of long windows a sample. */
 double hk_geom_inside(const hk_geom *g);
 /* Offset of channel k (over all groups) in y or in a residual laid out as s. */

@@ -279,6 +279,11 @@ void hk_geom_valid(const hk_geom *g, int d, int64_t s, int64_t *lo, int64_t *hi)
   if (*hi < *lo) *hi = *lo;
 }
 
+bool hk_geom_leaves(const hk_geom *g, int d) {
+  return g->in_dil[d] > 1 || g->lo[d] > 0 ||
+         (g->out[d] - 1) * g->stride[d] + (g->win[d] - 1) * g->dil[d] - g->lo[d] >= g->in_span[d];
+}
+
 double hk_geom_inside(const hk_geom *g) {
   double share = 1;
   for (int d = 0; d < 3; d++) {

@@ -25,10 +25,7 @@ static int64_t chain_step(const hk_geom *g, const hk_dwc *p) {
 
 static int64_t row_runs(const hk_geom *g, const hk_dwc *p) {
   const int64_t step = chain_step(g, p);
-  if (!step) return g->win[2];
-  int64_t runs = 0;
-  for (int64_t s = 0; s < step && s < g->win[2]; s++) runs += hk_ceil_div(hk_ceil_div(g->win[2] - s, step), HK_RUN_TAPS);
-  return runs;
+  return step ? hk_chain_runs(g->win[2], step) : g->win[2];
 }
 
 static bool flat(const hk_strides *s, int64_t groups, int64_t channels) {
@@ -44,6 +41,7 @@ static bool supported(const hk_task *t, char *why) {
   if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return refuse(why, "input dilation is not 1");
   if (t->epi.e.gate) return refuse(why, "the epilogue is gated");
   if (t->options.stateful) return refuse(why, "the plan is stateful");
+  if (g->taps > HK_TABLE_TAPS) return refuse(why, "the window has more than 262144 taps");
   int64_t reach = 0;
   for (int i = 0; i < 3; i++) {
     int64_t span;
@@ -309,7 +307,7 @@ static void make_runs(const hk_geom *g, hk_dwc *p) {
           run->offset = (int32_t)(at * col + (staged ? (a * g->win[1] + r) * p->cols_staged * p->vw * p->wide
                                                      : a * g->dil[0] * g->x.at[0] + r * g->dil[1] * g->x.at[1]));
           p->of[n] = (hk_dwc_run_of){a, r, -hk_floor_div(at - g->lo[2], g->stride[2]),
-                                     -hk_floor_div(at - g->lo[2] - g->in[2], g->stride[2])};
+                                     -hk_floor_div(at - g->lo[2] - g->in[2], g->stride[2]), placed};
           for (; s < g->win[2] && run->taps < (chain ? HK_RUN_TAPS : 1); s += step, run->taps++)
             p->order[placed++] = (int32_t)((a * g->win[1] + r) * g->win[2] + s);
           p->inner_first = hk_max64(p->inner_first, p->of[n].first);
@@ -335,8 +333,7 @@ float *hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t bl
   const int64_t pixel = p->block_groups * g->k;
   const int64_t first = (block >> p->share) * p->block_groups - (block == p->blocks - 1 ? p->back : 0);
   const int64_t part = (block & ((1 << p->share) - 1)) * p->vw; /* where a group's outputs are several blocks */
-  const int32_t *order = p->order;
-  for (int64_t n = 0; n < from; n++) order += p->runs[n].taps;
+  const int32_t *order = p->order + p->of[from].order;
   for (int64_t n = from; n < to; order += p->runs[n++].taps)
     for (int64_t i = 0; i < hk_max64(1, p->inputs); i++)
       for (int64_t t = 0; t < p->runs[n].taps; t++) {

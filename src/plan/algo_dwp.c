@@ -36,7 +36,7 @@ static void buffer_shape(const hk_geom *g, hk_dwp *p) {
 static bool fits(const hk_geom *g, hk_dwp *p, int64_t limit) {
   /* sizes that would overflow a product never fit */
   if (g->win[2] * g->dil[2] > HK_DW_BUFFER || g->win[1] * g->dil[1] > HK_DW_BUFFER || g->win[0] > HK_DW_BUFFER ||
-      g->stride[2] > HK_DW_BUFFER || g->stride[1] > HK_DW_BUFFER)
+      g->stride[2] > HK_DW_BUFFER || g->stride[1] > HK_DW_BUFFER || hk_min64(p->band_q, g->out[2]) > HK_DW_BUFFER)
     return false;
   buffer_shape(g, p);
   return p->used + 8 <= limit;
@@ -50,8 +50,9 @@ static bool choose_band(const hk_geom *g, hk_dwp *p) {
     while (!fits(g, p, limit) && p->band_p > 1) p->band_p = hk_ceil_div(p->band_p, 2);
     while (!fits(g, p, limit) && p->band_q > p->vw) p->band_q = hk_ceil_div(p->band_q, 2);
     if (!fits(g, p, limit)) continue;
-    const int64_t least = p->band_p;
-    for (p->band_p = g->out[1]; p->band_p > least && !fits(g, p, limit);) p->band_p--;
+    /* each row more adds stride[1] lines to every slice of the buffer */
+    const int64_t line = g->win[0] * p->row, spare = (limit - 8 - p->used) / line / g->stride[1];
+    p->band_p = hk_min64(g->out[1], p->band_p + spare);
     p->band_p = hk_ceil_div(g->out[1], hk_ceil_div(g->out[1], p->band_p));
     return fits(g, p, limit);
   }
@@ -86,8 +87,7 @@ static bool fans(const hk_geom *g, const hk_dwp *p) {
 
 /* Loads a vector and tap, of tiles of so many vectors, where every `apart`-th of `taps` taps chain. */
 static double shared_loads(double vectors, int64_t taps, int64_t apart) {
-  int64_t runs = 0;
-  for (int64_t s = 0; s < apart && s < taps; s++) runs += hk_ceil_div(hk_ceil_div(taps - s, apart), HK_RUN_TAPS);
+  const int64_t runs = hk_chain_runs(taps, apart);
   return ((double)runs * (vectors - 1) + (double)taps) / (vectors * (double)taps);
 }
 
@@ -251,7 +251,7 @@ static bool supported(const hk_task *t, char *why) {
   if (t->epi.e.gate) return refuse(why, "the epilogue is gated");
   if (t->options.stateful) return refuse(why, "the plan is stateful");
   if (!t->f_now && g->taps > HK_DW_TAPS_NOW) return refuse(why, "the window is too large for weights at execute");
-  if (g->taps > INT32_MAX / 64) return refuse(why, "the window has too many taps");
+  if (g->taps > HK_TABLE_TAPS) return refuse(why, "the window has more than 262144 taps");
   return true;
 }
 

@@ -67,7 +67,7 @@ static void buffer_shape(const hk_geom *g, hk_grouped *p) {
 
 static bool fits(const hk_geom *g, hk_grouped *p, int64_t limit) {
   if (g->win[2] * g->dil[2] > HK_DW_BUFFER || g->win[1] * g->dil[1] > HK_DW_BUFFER || g->stride[1] > 64 || g->stride[2] > 64 ||
-      g->c > HK_DW_BUFFER)
+      g->c > HK_DW_BUFFER || p->band_q > HK_DW_BUFFER || p->band_p > HK_DW_BUFFER)
     return false;
   buffer_shape(g, p);
   return p->used <= limit && g->k * ((p->band_p - 1) * p->pitch + p->band_q) <= HK_GROUPED_SUMS;
@@ -163,6 +163,7 @@ static bool supported(const hk_task *t, char *why) {
   if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return refuse(why, "input dilation is not 1");
   if (t->epi.e.gate) return refuse(why, "the epilogue is gated");
   if (t->options.stateful) return refuse(why, "the plan is stateful");
+  if (g->k > HK_TABLE_BYTES / (int64_t)sizeof(float) / g->groups) return refuse(why, "a row of zeros in place of the bias would take more than 16 MiB");
   return true;
 }
 

@@ -58,6 +58,9 @@ bool hk_igemm_turns(const hk_task *t) {
          turned_fuse(t).all;
 }
 
+/* A row of zeros stands for every pixel in the padding. */
+static bool needs_zeros(const hk_geom *g) { return hk_geom_leaves(g, 0) || hk_geom_leaves(g, 1) || hk_geom_leaves(g, 2); }
+
 static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
@@ -68,6 +71,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (t->options.stateful) no = "streaming state lies channel by channel";
   else if (k->family == HK_FAMILY_DOT && g->k > MOST_DOTS) no = "more output channels than sums of their own pay for";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  else if (needs_zeros(g) && g->c > HK_TABLE_BYTES / (int64_t)sizeof(float)) no = "a row of zeros for the padding would take more than 16 MiB";
   else if (t->wild && !hk_cuts_make(g, true).exact) no = "weights hold Inf or NaN, and the taps inside x change too often";
   if (no) snprintf(why, HK_REASON, "%s", no);
   return !no;
@@ -213,7 +217,7 @@ static hk_status build(hk_plan *plan) {
   o->splits = hk_ceil_div(o->panels.count, o->bn);
   o->grids = hk_grid_count(g);
   o->ahead = hk_cost_ahead() && g->taps * o->bk * plan->decision.kernel->nr * (int64_t)sizeof(float) > hk_cost_l1();
-  for (int64_t i = 0; i < o->grids; i++) o->blocks += hk_ceil_div(hk_grid_get(g, i).pixels, o->bm);
+  o->blocks = hk_grid_pieces(g, o->bm);
   o->q0 = hk_min64(g->out[2], hk_max64(0, hk_ceil_div(hk_max64(g->lo[2], 0), g->stride[2])));
   const int64_t room = g->in[2] + g->lo[2] - g->win[2];
   o->q1 = room < 0 ? 0 : hk_min64(g->out[2], room / g->stride[2] + 1);
@@ -225,8 +229,8 @@ static hk_status build(hk_plan *plan) {
     o->lines = hk_max64(1, hk_min64(o->lines, g->gm / g->out[2] / (4 * plan->task.threads)));
     o->blocks = hk_ceil_div(g->gm / g->out[2], o->lines);
   }
-  o->zeros = hk_alloc_zero((size_t)o->channels * sizeof(float));
-  if (!o->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
+  o->zeros = needs_zeros(g) ? hk_alloc_zero((size_t)o->channels * sizeof(float)) : NULL;
+  if (!o->zeros && needs_zeros(g)) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
   float *to;
   const int64_t layout[] = {o->panels.count, o->panels.tail, o->bk};
   const hk_status s = hk_plan_pack_room(plan, o->panels.group_size * g->groups, sizeof *to, layout, HK_COUNT(layout), &to);

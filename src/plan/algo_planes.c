@@ -192,13 +192,9 @@ static hk_status build(hk_plan *plan) {
   o->groups_m = hk_ceil_div(g->k, o->bm);
   o->bs = k[HK_PLANES_BS];
   o->splits = hk_ceil_div(o->groups_m, o->bs);
-  o->grids = hk_grid_count(g);
   o->wide = wide_strips(&plan->task, &plan->decision);
   if (k[HK_PLANES_FLAT]) hk_planes_cut(&plan->task, plan->decision.kernel, o);
-  for (int64_t i = 0; i < o->grids; i++) {
-    const int64_t pixels = hk_grid_get(g, i).pixels;
-    o->strips += o->wide > 1 ? hk_strip_count(pixels, o->lanes * o->most, o->wide) : hk_strip_count(pixels, o->lanes, o->most);
-  }
+  o->strips = hk_grid_pieces(g, o->lanes * o->most * o->wide);
   float *to;
   const hk_status s = hk_plan_pack_room(plan, g->groups * g->k * g->gk, sizeof *to, &o->bm, 1, &to);
   if (to) hk_planes_pack_all(plan, plan->raw_f, to);

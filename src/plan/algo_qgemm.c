@@ -50,17 +50,18 @@ static void pack(const hk_plan *plan, const void *f, void *packed) {
   int16_t *to = packed;
   const hk_geom *g = &plan->task.geom;
   const int64_t nr = plan->decision.kernel->nr, pairs = pairs_of(g), panels = panels_of(g, plan->decision.kernel);
-  for (int64_t i = 0; i < g->groups * panels * g->taps * pairs * nr * 2; i++, to++) {
-    const int64_t c = i / (2 * nr) % pairs * 2 + i % 2, k = i / (2 * nr) / pairs / g->taps % panels * nr + i / 2 % nr;
-    const int64_t tap = i / (2 * nr) / pairs % g->taps, group = i / (2 * nr) / pairs / g->taps / panels;
-    if (c >= g->c || k >= g->k) {
-      *to = 0;
-      continue;
-    }
+  for (int64_t row = 0; row < g->groups * panels * g->taps; row++) {
+    const int64_t tap = row % g->taps, k0 = row / g->taps % panels * nr, group = row / g->taps / panels;
     const int64_t s = tap % g->win[2], r = tap / g->win[2] % g->win[1], u = tap / g->win[2] / g->win[1];
-    const int32_t zero = plan->packed->f_zero ? plan->packed->f_zero[group * g->k + k] : g->f_zero;
-    *to = (int16_t)((int32_t)hk_load_element(g->f_type, f, group * g->f.group + k * g->f.outer + c * g->f.channel +
-                                                               u * g->f.at[0] + r * g->f.at[1] + s * g->f.at[2]) - zero);
+    const int64_t columns = hk_min64(nr, g->k - k0);
+    const int64_t from = group * g->f.group + k0 * g->f.outer + u * g->f.at[0] + r * g->f.at[1] + s * g->f.at[2];
+    const int32_t *zeros = plan->packed->f_zero ? plan->packed->f_zero + group * g->k + k0 : NULL;
+    memset(to, 0, (size_t)(pairs * nr * 2) * sizeof *to);
+    for (int64_t c = 0; c < g->c; c++, to += c % 2 ? 0 : 2 * nr)
+      for (int64_t k = 0; k < columns; k++)
+        to[2 * k + c % 2] = (int16_t)((int32_t)hk_load_element(g->f_type, f, from + k * g->f.outer + c * g->f.channel) -
+                                      (zeros ? zeros[k] : g->f_zero));
+    if (g->c % 2) to += 2 * nr;
   }
 }
 

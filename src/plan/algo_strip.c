@@ -190,12 +190,12 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 
 /* ---- build */
 
-/* For each output along d the part of the window inside x. */
-static hk_strip_range *make_ranges(const hk_geom *g, int d) {
-  hk_strip_range *r = hk_alloc((size_t)g->out[d] * sizeof *r);
-  if (!r) return NULL;
-  for (int64_t p = 0; p < g->out[d]; p++) r[p] = hk_strip_inside(g, d, p);
-  return r;
+/* For each output along d the part of the window inside x; of very many the run asks one by one. False when memory is out. */
+static bool make_ranges(const hk_geom *g, int d, hk_strip_range **to) {
+  if (g->out[d] > HK_STRIP_RANGES) return true;
+  *to = hk_alloc((size_t)g->out[d] * sizeof **to);
+  for (int64_t p = 0; *to && p < g->out[d]; p++) (*to)[p] = hk_strip_inside(g, d, p);
+  return *to != NULL;
 }
 
 static bool make_parts(const hk_geom *g, hk_strip *p) {
@@ -266,7 +266,7 @@ static hk_status build(hk_plan *plan) {
   hk_strip *p = plan->own = hk_alloc_zero(sizeof *p);
   if (!p) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "strip: %s", why);
-  bool made = make_parts(g, p) && (p->plane = make_ranges(g, 0)) && (p->row = make_ranges(g, 1)) &&
+  bool made = make_parts(g, p) && make_ranges(g, 0, &p->plane) && make_ranges(g, 1, &p->row) &&
               (p->zeros = hk_alloc_zero((size_t)g->c * sizeof(float)));
   for (int i = 0; i < p->cuts && made; i++) made = hk_strip_cut_make(&plan->task, p->way, &p->cut[i], tap_weights(g, p, &p->cut[i]));
   if (!made) return hk_fail(HK_NO_MEMORY, "no memory for a plan");

@@ -32,6 +32,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (sticks_out(g, 2) || (!is_line(g) && sticks_out(g, 1))) no = "padding of more than 1: the error of sums with few taps inside x would stand out";
   else if (g->x.channel != 1 && g->c > 1) no = "the channels of x are not adjacent";
   else if (g->c < 16) no = "fewer than 16 channels: the transforms cost more than they save, and their error stands out";
+  else if (g->c > HK_TABLE_BYTES / (int64_t)sizeof(float)) no = "a row of zeros for the padding would take more than 16 MiB";
   else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
   else if (t->options.stateful) no = "streaming state lies channel by channel";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";

@@ -44,6 +44,8 @@ bool hk_decision_allowed(const hk_task *t, const hk_decision *d, char *why) {
   else if (!hk_cpu_has(isa)) snprintf(why, HK_REASON, "this CPU lacks %s", hk_isa_name(isa));
   else if (isa > t->isa) snprintf(why, HK_REASON, "%s is above the ISA cap %s", hk_isa_name(isa), hk_isa_name(t->isa));
   else if (d->algo->fallback && t->options.forbid_fallback) snprintf(why, HK_REASON, "is a slow path and forbid_fallback is set");
+  else if (t->vast && !d->algo->fallback && d->algo->device == HK_CPU)
+    snprintf(why, HK_REASON, "more than 2^56 products, 2^50 elements, 2^40 positions or 2^24 weights whose strides repeat them 16 times are for ref alone");
   else return accepts_nonfinite(d->algo, t, why);
   return false;
 }

@@ -40,6 +40,10 @@ typedef struct hk_grid {
 } hk_grid;
 int64_t hk_grid_count(const hk_geom *g);
 hk_grid hk_grid_get(const hk_geom *g, int64_t index);
+/* Pieces of at most `unit` pixels that all grids are cut into, none of them over two grids; and the grid of piece *index, which
+ * then counts within that grid. Both take a constant time, however many grids there are. */
+int64_t hk_grid_pieces(const hk_geom *g, int64_t unit);
+hk_grid hk_grid_find(const hk_geom *g, int64_t unit, int64_t *index);
 
 /* Consecutive pixels of a block that share n and all but the last coordinate. */
 typedef struct hk_run {

@@ -3,13 +3,18 @@
  * wherever the set of taps changes, and tiles never cross a group. */
 #include "plan/dense.h"
 
+#define MOST_WINDOW 4096 /* along a dimension whose taps are looked at one by one */
 #define LEAST 3 /* pixels of a group worth its own tiles: a tile of two waits for the weights */
 
 /* Where, along d, the set of taps inside x changes: cut[0] = 0 .. cut[count] = out. Returns count, or 1 and *exact false when
- * there are more places than HK_CUTS. */
+ * there are more places than HK_CUTS, or too many taps to look at. */
 static int32_t find_cuts(const hk_geom *g, int d, int64_t cut[HK_CUTS + 1], bool *exact) {
   int32_t n = 1;
   cut[0] = 0;
+  cut[1] = g->out[d];
+  if (!hk_geom_leaves(g, d)) return 1;
+  if (g->win[d] > MOST_WINDOW) *exact = false;
+  if (g->win[d] > MOST_WINDOW) return 1;
   for (int64_t from = 0; from < g->out[d];) {
     int64_t next = g->out[d];
     for (int64_t s = 0; s < g->win[d]; s++) {

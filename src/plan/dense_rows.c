@@ -29,6 +29,51 @@ hk_grid hk_grid_get(const hk_geom *g, int64_t index) {
   return r;
 }
 
+/* The sub-grids along a dimension are of two lengths: many[0] of length[0], which come first, then many[1] that are one shorter. */
+typedef struct lengths {
+  int64_t many[2], length[2];
+} lengths;
+
+static lengths lengths_of(const hk_geom *g, int d) {
+  const int64_t step = phases(g, d), each = g->out[d] / step, more = g->out[d] % step;
+  if (!more) return (lengths){{step, 0}, {each, 0}};
+  return (lengths){{more, step - more}, {each + 1, each}};
+}
+
+/* Pieces of the grids whose dimensions before d hold `pixels` together. */
+static int64_t pieces_from(const lengths l[3], int d, int64_t pixels, int64_t unit) {
+  if (d == 3) return hk_ceil_div(pixels, unit);
+  int64_t sum = 0;
+  for (int i = 0; i < 2; i++)
+    if (l[d].many[i]) sum += l[d].many[i] * pieces_from(l, d + 1, pixels * l[d].length[i], unit);
+  return sum;
+}
+
+int64_t hk_grid_pieces(const hk_geom *g, int64_t unit) {
+  const lengths l[3] = {lengths_of(g, 0), lengths_of(g, 1), lengths_of(g, 2)};
+  return pieces_from(l, 0, g->n, unit);
+}
+
+hk_grid hk_grid_find(const hk_geom *g, int64_t unit, int64_t *index) {
+  if (g->in_dil[0] == 1 && g->in_dil[1] == 1 && g->in_dil[2] == 1) return hk_grid_get(g, 0);
+  const lengths l[3] = {lengths_of(g, 0), lengths_of(g, 1), lengths_of(g, 2)};
+  int64_t pixels = g->n, grid = 0;
+  for (int d = 0; d < 3; d++) {
+    int64_t each = pieces_from(l, d + 1, pixels * l[d].length[0], unit), first = 0;
+    int i = 0;
+    if (*index >= l[d].many[0] * each) {
+      *index -= l[d].many[0] * each;
+      first = l[d].many[0];
+      i = 1;
+      each = pieces_from(l, d + 1, pixels * l[d].length[1], unit);
+    }
+    grid = grid * (l[d].many[0] + l[d].many[1]) + first + *index / each;
+    *index %= each;
+    pixels *= l[d].length[i];
+  }
+  return hk_grid_get(g, grid);
+}
+
 void hk_block_make(hk_block *b, const hk_grid *grid, int64_t m0, int64_t count) {
   b->grid = grid;
   b->count = (int32_t)count;

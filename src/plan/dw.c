@@ -42,11 +42,13 @@ bool hk_chain_make(hk_chain *c, const int64_t *offset, int64_t taps, int64_t ste
   tap *sorted = hk_alloc((size_t)taps * sizeof *sorted);
   c->runs = hk_alloc((size_t)taps * sizeof *c->runs);
   c->order = hk_alloc((size_t)taps * sizeof *c->order);
-  const bool ok = sorted && c->runs && c->order;
+  c->place = hk_alloc((size_t)taps * sizeof *c->place);
+  const bool ok = sorted && c->runs && c->order && c->place;
   if (ok) {
     for (int64_t i = 0; i < taps; i++) sorted[i] = (tap){offset[i], (int32_t)i, 0};
     qsort(sorted, (size_t)taps, sizeof *sorted, by_offset);
     link_taps(c, sorted, step);
+    for (int64_t i = 0; i < taps; i++) c->place[c->order[i]] = (int32_t)i;
   } else {
     hk_chain_free(c);
   }
@@ -57,8 +59,9 @@ bool hk_chain_make(hk_chain *c, const int64_t *offset, int64_t taps, int64_t ste
 void hk_chain_free(hk_chain *c) {
   hk_free(c->runs);
   hk_free(c->order);
+  hk_free(c->place);
   c->runs = NULL;
-  c->order = NULL;
+  c->order = c->place = NULL;
 }
 
 static size_t order_bytes(const hk_chain *c) { return (size_t)hk_round_up(c->taps * 4, HK_ALIGN); }

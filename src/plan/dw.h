@@ -12,6 +12,7 @@
 typedef struct hk_chain {
   hk_dw_run *runs;
   int32_t *order; /* order[i]: which tap is the i-th weight of the runs */
+  int32_t *place; /* place[order[i]] = i */
   int64_t run_count, taps;
 } hk_chain;
 /* Joins taps whose offsets (32-bit) lie `step` apart (0: neighbours, as fans), at most HK_RUN_TAPS a run; false when
@@ -38,6 +39,12 @@ const char *hk_dw_line_refuses(const hk_task *task, int64_t least_taps, int64_t 
 static inline int64_t hk_dw_inside(const hk_geom *g, int d, int64_t i) {
   if (i < 0 || i >= g->in_span[d]) return -1;
   return g->in_dil[d] == 1 ? i : i % g->in_dil[d] ? -1 : i / g->in_dil[d];
+}
+/* Runs of a line of taps of which every `apart`-th chain, HK_RUN_TAPS a run: taps % apart chains have one tap more than the others. */
+static inline int64_t hk_chain_runs(int64_t taps, int64_t apart) {
+  if (apart >= taps) return taps;
+  const int64_t each = taps / apart, more = taps % apart;
+  return more * hk_ceil_div(each + 1, HK_RUN_TAPS) + (apart - more) * hk_ceil_div(each, HK_RUN_TAPS);
 }
 static inline int64_t hk_gcd(int64_t a, int64_t b) {
   while (b) {

@@ -22,6 +22,7 @@ enum { HK_DWC_SOURCE, HK_DWC_UNIT, HK_DWC_TILE, HK_DWC_SHARDS, HK_DWC_PARTS, HK_
 typedef struct hk_dwc_run_of {
   int64_t a, r;          /* depth and row of the window */
   int64_t first, last;   /* units q + m for which its input column lies inside x */
+  int64_t order;         /* where its taps begin in hk_dwc.order */
 } hk_dwc_run_of;
 
 typedef struct hk_dwc {

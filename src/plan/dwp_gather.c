@@ -26,11 +26,8 @@ static void gather(const hk_dwp_job *j, const float *x, float *to, int64_t tap, 
 
 /* The weights of taps [from, from + count), out of the order of the chain. */
 static void take_weights(const hk_dwp_site *s, int64_t from, int64_t count, float *to) {
-  const hk_chain *c = &s->j->p->chain;
-  for (int64_t i = 0; i < c->taps; i++) {
-    const int64_t tap = c->order[i] - from;
-    if (tap >= 0 && tap < count) to[tap] = s->f[i];
-  }
+  const int32_t *place = s->j->p->chain.place;
+  for (int64_t i = 0; i < count; i++) to[i] = s->f[place[from + i]];
 }
 
 void hk_dwp_gather(const hk_dwp_site *s, const float *x, const int64_t p[3], int64_t count) {

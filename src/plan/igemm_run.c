@@ -34,12 +34,7 @@ typedef struct work {
 static void find_block(work *w, int64_t index) {
   const hk_geom *g = &w->j->plan->task.geom;
   const int64_t bm = w->j->o->bm;
-  for (int64_t i = 0;; i++) {
-    w->grid = hk_grid_get(g, i);
-    const int64_t blocks = hk_ceil_div(w->grid.pixels, bm);
-    if (index < blocks) break;
-    index -= blocks;
-  }
+  w->grid = hk_grid_find(g, bm, &index);
   hk_block_make(&w->block, &w->grid, index * bm, hk_min64(bm, w->grid.pixels - index * bm));
   if (w->j->o->cuts.columns) w->groups = hk_block_group(&w->j->o->cuts, &w->block, w->end);
 }

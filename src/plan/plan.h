@@ -14,6 +14,11 @@
 #define HK_KNOBS 8
 #define HK_REASON 160
 #define HK_LAYOUT 4
+/* Most bytes that one table of a plan takes, packed weights apart: with it creation stays under the 64 MiB of docs/limits.md. An
+ * algorithm that would need more refuses, and one that needs no table takes the problem. */
+#define HK_TABLE_BYTES ((int64_t)16 << 20)
+/* Most taps for which a plan keeps a table of taps, up to 64 bytes each, and sorts them. */
+#define HK_TABLE_TAPS ((int64_t)1 << 18)
 
 typedef struct hk_task {
   hk_problem problem;
@@ -26,6 +31,7 @@ typedef struct hk_task {
   bool f_zero_per_k;
   bool nonfinite;      /* the weights, known at creation, hold Inf or NaN */
   bool wild;           /* and some tap falls outside x */
+  bool vast;           /* so large that 64-bit sizes and offsets of the algorithms could overflow, or that packed weights would: for ref alone */
 } hk_task;
 
 typedef struct hk_algo hk_algo;

@@ -19,7 +19,7 @@ typedef struct hk_planes_own {
   const hk_kernel *gather;
   int64_t lanes, most;           /* floats in a vector; vectors in the widest strip */
   int64_t bm, groups_m, bs, splits; /* channels packed together; how many such; per job; jobs a strip */
-  int64_t grids, strips, wide;   /* of the gathering loop; strips gathered at once */
+  int64_t strips, wide;          /* of the gathering loop; strips gathered at once */
   int64_t chunks;                /* flat: jobs an image is cut into */
   int64_t cuts, each, more;      /* flat: strips of an image, their vectors, how many have one more */
   bool ahead;                    /* flat: hk_planes_ahead */

@@ -44,12 +44,7 @@ static void set_block(work *w, int64_t first, int64_t columns) {
 static hk_strip find_strip(work *w, int64_t index) {
   const hk_planes_own *o = w->j->o;
   const int64_t lanes = o->wide > 1 ? o->lanes * o->most : o->lanes, most = o->wide > 1 ? o->wide : o->most;
-  for (int64_t i = 0;; i++) {
-    w->grid = hk_grid_get(&w->j->plan->task.geom, i);
-    const int64_t strips = hk_strip_count(w->grid.pixels, lanes, most);
-    if (index < strips) break;
-    index -= strips;
-  }
+  w->grid = hk_grid_find(&w->j->plan->task.geom, lanes * most, &index);
   return hk_strip_get(w->grid.pixels, lanes, most, index);
 }
 

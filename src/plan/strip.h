@@ -15,6 +15,7 @@
 enum { HK_STRIP_CUT, HK_STRIP_BAND, HK_STRIP_GROUPS, HK_STRIP_SHARDS, HK_STRIP_PARTS };
 enum { HK_STRIP_BY_ROWS, HK_STRIP_BY_PLANE };
 #define HK_STRIP_TAPS 512 /* most of a window */
+#define HK_STRIP_RANGES (1 << 16) /* most outputs along a dimension whose ranges are kept */
 
 /* Tiles that differ by where they lie. */
 typedef struct hk_strip_span {
@@ -52,7 +53,7 @@ typedef struct hk_strip {
   int32_t cuts;
   hk_strip_cut cut[2];
   hk_strip_part *part;
-  hk_strip_range *plane, *row;                      /* for each output plane and row */
+  hk_strip_range *plane, *row;                      /* for each output plane and row; NULL: there are more than HK_STRIP_RANGES */
   float *zeros;
 } hk_strip;
 

@@ -5,16 +5,13 @@
 #define MOST_CLASSES 64  /* along a dimension */
 #define MOST_PIXELS 1024 /* of a plane that is cut as one */
 #define MOST_TAPS (1 << 18) /* of all spans of a row */
+#define MOST_SPANS (HK_TABLE_BYTES / (int64_t)sizeof(hk_strip_span))
 
 hk_strip_range hk_strip_inside(const hk_geom *g, int d, int64_t p) {
-  hk_strip_range r = {0, 0};
-  for (int64_t s = g->win[d] - 1; s >= 0; s--) {
-    const int64_t i = p * g->stride[d] + s * g->dil[d] - g->lo[d];
-    if (i < 0 || i >= g->in[d]) continue;
-    r.from = (int32_t)s;
-    if (!r.to) r.to = (int32_t)s + 1;
-  }
-  return r;
+  const int64_t first = p * g->stride[d] - g->lo[d], dil = g->dil[d]; /* where tap 0 lies */
+  const int64_t from = first < 0 ? hk_ceil_div(-first, dil) : 0;
+  const int64_t to = first < g->in[d] ? hk_min64(g->win[d], hk_ceil_div(g->in[d] - first, dil)) : 0;
+  return from < to ? (hk_strip_range){(int32_t)from, (int32_t)to} : (hk_strip_range){0, 0};
 }
 
 static bool inside(hk_strip_range r, int64_t s) { return s >= r.from && s < r.to; }
@@ -74,7 +71,7 @@ typedef struct plane_class {
 } plane_class;
 
 static bool plane_classes(const hk_geom *g, plane_class *p) {
-  if (g->out[1] * g->out[2] > MOST_PIXELS || g->out[1] == 1) return false;
+  if (g->out[1] == 1 || g->out[1] > MOST_PIXELS || g->out[2] > MOST_PIXELS / g->out[1]) return false;
   p->rows = find_classes(g, 1, p->row);
   p->columns = find_classes(g, 2, p->column);
   return p->rows && p->columns;
@@ -98,9 +95,28 @@ static double plane_cycles(const hk_geom *g, const hk_strip_cut *c, double produ
   return cycles;
 }
 
+/* Tiles [from, to) of a row all of whose taps lie inside x: those between the outputs that the first and the last tap reach. */
+static void inner_tiles(const hk_geom *g, int64_t tile, int64_t *from, int64_t *to) {
+  int64_t first[2], last[2];
+  hk_geom_valid(g, 2, 0, &first[0], &last[0]);
+  hk_geom_valid(g, 2, g->win[2] - 1, &first[1], &last[1]);
+  *from = hk_ceil_div(hk_max64(first[0], first[1]), tile);
+  *to = hk_max64(*from, hk_min64(last[0], last[1]) / tile);
+}
+
+static int64_t tile_of(const hk_geom *g, const hk_strip_cut *c) { return hk_ceil_div(g->out[2], tiles_of(c, g->out[2])); }
+
+/* Most spans of a row: its inner tiles are one. */
+static int64_t row_spans(const hk_geom *g, int64_t tile) {
+  int64_t from, to;
+  inner_tiles(g, tile, &from, &to);
+  return hk_ceil_div(g->out[2], tile) - (to - from) + 1;
+}
+
 double hk_strip_cycles(const hk_geom *g, int64_t way, const hk_strip_cut *c, double product) {
   if (way == HK_STRIP_BY_PLANE) return plane_cycles(g, c, product);
-  if ((g->lo[2] > 0 || g->hi[2] > 0) && tiles_of(c, g->out[2]) * g->taps > MOST_TAPS) return -1;
+  if ((g->lo[2] > 0 || g->hi[2] > 0) && tiles_of(c, g->out[2]) > MOST_TAPS / g->taps) return -1;
+  if (row_spans(g, tile_of(g, c)) > MOST_SPANS) return -1;
   return row_cycles(g, c, product);
 }
 
@@ -194,19 +210,6 @@ static void cut_row(cutter *k, int64_t from, int64_t to, int64_t tile) {
   }
 }
 
-/* Tiles [from, to) all of whose taps lie inside x. */
-static void inner_tiles(const hk_geom *g, int64_t tile, int64_t *from, int64_t *to) {
-  int64_t first = 0, last = g->out[2];
-  for (int64_t s = 0; s < g->win[2]; s++) {
-    int64_t lo, hi;
-    hk_geom_valid(g, 2, s, &lo, &hi);
-    first = hk_max64(first, lo);
-    last = hk_min64(last, hi);
-  }
-  *from = hk_ceil_div(first, tile);
-  *to = hk_max64(*from, last / tile);
-}
-
 /* Pixels in nearly equal tiles. */
 static void add_tiles(cutter *k, const place *at, int64_t count) {
   for (int64_t tiles = tiles_of(k->cut, count); tiles > 0; tiles--) {
@@ -235,13 +238,13 @@ bool hk_strip_cut_make(const hk_task *t, int64_t way, hk_strip_cut *c, int64_t f
   const hk_geom *g = &t->geom;
   plane_class p;
   int64_t from = 0, to = 0, spans = 0;
-  const int64_t tile = hk_ceil_div(g->out[2], tiles_of(c, g->out[2]));
+  const int64_t tile = tile_of(g, c);
   if (way == HK_STRIP_BY_PLANE) {
     if (!plane_classes(g, &p)) return false;
     spans = g->out[1] * g->out[2];
   } else {
     inner_tiles(g, tile, &from, &to);
-    spans = hk_ceil_div(g->out[2], tile) - (to - from) + 1;
+    spans = row_spans(g, tile);
   }
   c->span = hk_alloc((size_t)spans * sizeof *c->span);
   c->taps = hk_alloc((size_t)((spans + 1) * g->taps) * sizeof *c->taps);

@@ -98,12 +98,13 @@ static void run_block(job *j, int64_t block, int64_t n, int64_t z, int64_t row, 
                    (z * g->stride[0] - g->lo[0]) * g->x.at[0] - g->lo[1] * g->x.at[1] - g->lo[2] * g->x.at[2];
   float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + part->first + z * g->y.at[0];
   const float *c = e->residual ? (const float *)(const void *)j->call->c + n * cs->outer + group * cs->group + part->first + z * cs->at[0] : NULL;
+  const hk_strip_range planes = p->plane ? p->plane[z] : hk_strip_inside(g, 0, z);
   if (p->way == HK_STRIP_BY_PLANE) {
-    run_spans(j, cut, p->plane[z], (hk_strip_range){0, 1}, x, y, c);
+    run_spans(j, cut, planes, (hk_strip_range){0, 1}, x, y, c);
     return;
   }
   for (; row < last; row++)
-    run_spans(j, cut, p->plane[z], p->row[row], x + row * g->stride[1] * g->x.at[1], y + row * g->y.at[1], c ? c + row * cs->at[1] : NULL);
+    run_spans(j, cut, planes, p->row ? p->row[row] : hk_strip_inside(g, 1, row), x + row * g->stride[1] * g->x.at[1], y + row * g->y.at[1], c ? c + row * cs->at[1] : NULL);
 }
 
 static void body(void *context, int64_t i) {

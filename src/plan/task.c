@@ -17,6 +17,24 @@ static hk_status check_options(const hk_options *o) {
   return HK_OK;
 }
 
+static double larger(double a, double b) { return a > b ? a : b; }
+
+/* Beyond any memory and any patience, but legal. Products of three sizes and a vector's lanes stay below 2^63 otherwise. */
+static bool is_vast(const hk_geom *g) {
+  const double groups = (double)g->groups, most = 0x1p50;
+  double x = groups * (double)g->n * (double)g->c, f = groups * (double)g->k * (double)g->gk, y = groups * (double)g->k * (double)g->gm;
+  for (int d = 0; d < 3; d++) {
+    x *= (double)g->in[d];
+    const double reach = (double)g->out[d] * (double)g->stride[d] + (double)g->win[d] * (double)g->dil[d] + fabs((double)g->lo[d]);
+    const double far = reach + (double)g->in_span[d] + (double)g->in_dil[d];
+    const double step = larger(fabs((double)g->x.at[d]), larger(fabs((double)g->y.at[d]), fabs((double)g->f.at[d])));
+    if (far > 0x1p40 || far * step > 0x1p56) return true;
+  }
+  /* packed weights are not repeated by strides: what fits a page would fill the memory */
+  if (f > 0x1p24 && f > 16.0 * (double)hk_extent_of(&g->f, g->groups, g->k, g->c, g->win).elements) return true;
+  return g->flops > 0x1p57 || x > most || f > most || y > most || (double)g->gm * groups > most || (double)g->gk * groups > most;
+}
+
 static hk_status check_state(const hk_task *t, const hk_problem *p) {
   const hk_geom *g = &t->geom;
   if (!t->options.stateful) return HK_OK;
@@ -28,12 +46,7 @@ static hk_status check_state(const hk_task *t, const hk_problem *p) {
   return HK_OK;
 }
 
-/* True when a tap can fall outside x, or between the elements of a dilated x. */
-static bool leaves_x(const hk_geom *g) {
-  for (int d = 0; d < 3; d++)
-    if (g->in_dil[d] > 1 || g->lo[d] > 0 || (g->out[d] - 1) * g->stride[d] + (g->win[d] - 1) * g->dil[d] - g->lo[d] >= g->in_span[d]) return true;
-  return false;
-}
+static bool leaves_x(const hk_geom *g) { return hk_geom_leaves(g, 0) || hk_geom_leaves(g, 1) || hk_geom_leaves(g, 2); }
 
 /* An exponent of ones in any of count values whose bits are words of so many bytes. */
 #define ANY_ONES(word, mask)                                       \
@@ -113,6 +126,7 @@ hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, co
   if ((s = hk_geom_make(&t->geom, p, e && e->gate)) || (s = hk_epi_make(&t->epi, e, p)) || (s = check_state(t, p))) return s;
   if (w && (s = check_weights(&t->geom, w))) return s;
   t->problem = *p;
+  t->vast = is_vast(&t->geom);
   t->threads = t->options.threads ? t->options.threads : hk_threads_default();
   t->isa = t->options.isa ? t->options.isa : hk_cpu_best_isa();
   t->f_now = w && w->f;

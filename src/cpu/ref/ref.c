@@ -52,15 +52,25 @@ static void add_tap(const hk_ref_args *a, int64_t group, int64_t k, const positi
   }
 }
 
+/* Taps [*from, *to) of dimension d that may find position p inside x, so that a window may be far larger than x; with a state,
+ * those before x too. */
+static void taps_of(const hk_ref_args *a, int d, int64_t p, int64_t *from, int64_t *to) {
+  const hk_geom *g = a->g;
+  const int64_t first = p * g->stride[d] - g->lo[d]; /* where tap 0 lies */
+  *from = first < 0 && !(a->stateful && d == 2) ? (-first - 1) / g->dil[d] + 1 : 0;
+  *to = first < g->in_span[d] ? hk_min64(g->win[d], (g->in_span[d] - 1 - first) / g->dil[d] + 1) : 0;
+}
+
 static double accumulate(const hk_ref_args *a, int64_t group, int64_t k, const position *at) {
   const hk_geom *g = a->g;
   sum acc = {0, 0};
-  int64_t s[3], i[3];
-  for (s[0] = 0; s[0] < g->win[0]; s[0]++) {
+  int64_t s[3], i[3], from[3], to[3];
+  for (int d = 0; d < 3; d++) taps_of(a, d, at->p[d], &from[d], &to[d]);
+  for (s[0] = from[0]; s[0] < to[0] && g->c; s[0]++) {
     if ((i[0] = source(a, 0, at->p[0], s[0])) < 0) continue;
-    for (s[1] = 0; s[1] < g->win[1]; s[1]++) {
+    for (s[1] = from[1]; s[1] < to[1]; s[1]++) {
       if ((i[1] = source(a, 1, at->p[1], s[1])) < 0) continue;
-      for (s[2] = 0; s[2] < g->win[2]; s[2]++)
+      for (s[2] = from[2]; s[2] < to[2]; s[2]++)
         if ((i[2] = source(a, 2, at->p[2], s[2])) != -1) add_tap(a, group, k, at, i, s, &acc);
     }
   }
