@@ -118,7 +118,7 @@ static hk_status check_tensor(const char *name, const axis *a, int count, int64_
   for (int i = 0; i < count; i++) {
     int64_t far;
     if (!hk_mul_checked(total, a[i].size, &total) || total > MAX_COUNT)
-      return hk_fail(HK_INVALID, "the number of elements of %s overflows 2^48", name);
+      return hk_fail(HK_INVALID, "the number of elements of %s exceeds 2^48", name);
     if (a[i].size > 1) {
       if (!hk_mul_checked(a[i].size - 1, a[i].stride, &far) || far > MAX_REACH || far < -MAX_REACH ||
           !hk_add_checked(far > 0 ? hi : lo, far, far > 0 ? &hi : &lo))
@@ -193,10 +193,12 @@ static hk_status check_strides(hk_geom *g) {
 
 /* The places p*stride + s*dilation - lo of x that windows reach, those in the padding too, count within 63 bits: algorithms
  * form such offsets before they know which of them lie inside. */
-static hk_status check_windows(const hk_geom *g) {
+static hk_status check_windows(hk_geom *g) {
   for (int d = 0; d < 3; d++) {
     const int64_t step = llabs(g->x.at[d]), lo = llabs(g->lo[d]);
     int64_t far = 0, reach = 0;
+    if (g->out[d] <= 1 && (!hk_mul_checked(g->stride[d], step, &far) || far > MAX_REACH)) g->stride[d] = 1;
+    if (g->win[d] == 1 && (!hk_mul_checked(g->dil[d], step, &far) || far > MAX_REACH)) g->dil[d] = 1;
     if (!g->gm || !g->gk) continue;
     const int64_t windows = (g->out[d] - 1) * g->stride[d] + g->dil[d] * (g->win[d] - 1) + 1; /* check_dimension bounds it */
     if (!hk_mul_checked(windows, step, &far) || !hk_mul_checked(lo, step, &reach) || far > MAX_REACH || reach > MAX_REACH)
@@ -214,11 +216,11 @@ static hk_strides spread(const hk_strides *s, int rank) {
 
 static hk_status derive(hk_geom *g) {
   if (!hk_mul_checked(g->win[0], g->win[1], &g->taps) || !hk_mul_checked(g->taps, g->win[2], &g->taps) || g->taps > MAX_COUNT)
-    return hk_fail(HK_INVALID, "the number of window taps overflows 2^48");
+    return hk_fail(HK_INVALID, "the number of window taps exceeds 2^48");
   if (!hk_mul_checked(g->out[0], g->out[1], &g->pixels) || !hk_mul_checked(g->pixels, g->out[2], &g->pixels) ||
       !hk_mul_checked(g->n, g->pixels, &g->gm) || g->pixels > MAX_COUNT || g->gm > MAX_COUNT)
-    return hk_fail(HK_INVALID, "the number of output positions overflows 2^48");
-  if (!hk_mul_checked(g->c, g->taps, &g->gk) || g->gk > MAX_COUNT) return hk_fail(HK_INVALID, "c*window overflows 2^48");
+    return hk_fail(HK_INVALID, "the number of output positions exceeds 2^48");
+  if (!hk_mul_checked(g->c, g->taps, &g->gk) || g->gk > MAX_COUNT) return hk_fail(HK_INVALID, "c*window exceeds 2^48");
   g->gn = g->k;
   g->flops = 2.0 * (double)g->groups * (double)g->gm * (double)g->gn * (double)g->gk;
   const double images = (double)g->n * (g->batch_grouped ? (double)g->groups : 1);

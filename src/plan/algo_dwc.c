@@ -207,7 +207,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   /* taps outside x are skipped, which depthwise windows are too short to gain from */
   double cycles = vectors * ((p->inputs ? hk_geom_inside(g) : 1.0) * (double)g->taps * inputs * tap + store) + rows * ((double)p->tiles * (10.0 + 4.0 * (double)p->run_count) + 20.0);
   if (p->source == HK_DWC_STAGED)
-    cycles += rows * (double)p->blocks * (double)(g->win[0] * g->win[1]) * 2.0 * (double)(p->cols_staged * p->tiles) / (double)p->stretch;
+    cycles += rows * (double)p->blocks * (double)(g->win[0] * g->win[1]) * 2.0 * (double)p->cols_staged * (double)p->tiles / (double)p->stretch;
   /* part of a vector is stored in pieces where masks cost */
   if (d->kernel->isa == HK_ISA_AVX2 && g->groups * g->k % p->vw && !p->back) cycles += 4.0 * rows * (double)p->units;
   /* dense, several vectors of outputs: measured 8 % (64 channels of 224 x 224) to 46 % (16 of 8 x 14 x 14, AVX2) above the count */

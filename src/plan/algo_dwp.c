@@ -36,7 +36,7 @@ static void buffer_shape(const hk_geom *g, hk_dwp *p) {
 static bool fits(const hk_geom *g, hk_dwp *p, int64_t limit) {
   /* sizes that would overflow a product never fit */
   if (g->win[2] * g->dil[2] > HK_DW_BUFFER || g->win[1] * g->dil[1] > HK_DW_BUFFER || g->win[0] > HK_DW_BUFFER ||
-      g->stride[2] > HK_DW_BUFFER || g->stride[1] > HK_DW_BUFFER || hk_min64(p->band_q, g->out[2]) > HK_DW_BUFFER)
+      g->stride[2] > HK_DW_BUFFER || g->stride[1] > HK_DW_BUFFER || p->band_p > HK_DW_BUFFER || hk_min64(p->band_q, g->out[2]) > HK_DW_BUFFER)
     return false;
   buffer_shape(g, p);
   return p->used + 8 <= limit;

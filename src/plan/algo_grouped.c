@@ -66,6 +66,7 @@ static void buffer_shape(const hk_geom *g, hk_grouped *p) {
 }
 
 static bool fits(const hk_geom *g, hk_grouped *p, int64_t limit) {
+  /* sizes that would overflow a product never fit */
   if (g->win[2] * g->dil[2] > HK_DW_BUFFER || g->win[1] * g->dil[1] > HK_DW_BUFFER || g->stride[1] > 64 || g->stride[2] > 64 ||
       g->c > HK_DW_BUFFER || p->band_q > HK_DW_BUFFER || p->band_p > HK_DW_BUFFER)
     return false;

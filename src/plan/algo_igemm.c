@@ -98,7 +98,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
     flops *= (double)hk_round_up(g->c, hk_isa_lanes(d->kernel->isa)) / (double)g->c / 0.85;
     cycles += (double)(g->groups * g->gm * s.vectors) * 12 / 3e9;
     /* groups of few inputs: what a tap of a pixel takes beside its products (Zen 4: 16 groups of 12 channels to one, 32 of 32 to two) */
-    if (g->groups > 1 && g->c < 48 && g->taps > 1) cycles += (double)(g->groups * g->gm * g->taps) * 6 / 3e9;
+    if (g->groups > 1 && g->c < 48 && g->taps > 1) cycles += (double)(g->groups * g->gm) * (double)g->taps * 6 / 3e9;
   }
   if (s.tail) { /* the same for the channels left over */
     const double vectors = 1.3 * (double)(g->taps * hk_ceil_div(g->c, s.lanes)) * (double)s.lanes * 2.0;

@@ -197,8 +197,8 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   /* 40 us of products are worth waking a thread for */
-  const int64_t work = (int64_t)(g->flops / hk_cost_peak(d->kernel->isa) / 4e-5);
-  d->knob[PARTS] = hk_max64(1, hk_min64(t->threads, work));
+  const double work = g->flops / hk_cost_peak(d->kernel->isa) / 4e-5;
+  d->knob[PARTS] = work < 1 ? 1 : work < t->threads ? (int64_t)work : t->threads;
   bool any = false;
   hk_decision best = *d;
   for (int64_t way = HK_POINT_LINES; way <= HK_POINT_PLANES; way++) {

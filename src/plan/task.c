@@ -1,4 +1,5 @@
 /* The task: problem, epilogue and options made canonical; everything a decision may depend on. */
+#include <math.h>
 #include <string.h>
 
 #include "plan/plan.h"
@@ -69,20 +70,38 @@ static bool run_finite(hk_type type, const void *f, int64_t count) {
   return !bad;
 }
 
-static bool all_finite(const hk_geom *g, const void *f) {
-  const hk_extent e = hk_extent_of(&g->f, g->groups, g->k, g->c, g->win);
-  const int64_t bytes = (int64_t)hk_type_bytes(g->f_type);
-  /* All that lies between the first and the last element: the weights themselves where they are dense, less than them where strides
-   * are 0 or overlap. Inf in a gap between them is then taken for theirs, which costs speed and nothing else. */
-  if (e.elements <= g->groups * g->k * g->gk) return run_finite(g->f_type, (const char *)f - e.below * bytes, e.elements);
-  for (int64_t i = 0; i < g->groups * g->k * g->taps; i++) {
-    const int64_t tap = i % g->taps, k = i / g->taps % g->k, group = i / g->taps / g->k;
-    const int64_t s2 = tap % g->win[2], s1 = tap / g->win[2] % g->win[1], s0 = tap / g->win[2] / g->win[1];
+/* The sizes of f without those along which it does not move. */
+typedef struct places {
+  int64_t groups, k, c, win[3];
+} places;
+
+static places places_of(const hk_geom *g) {
+  places p = {.groups = g->f.group ? g->groups : 1, .k = g->f.outer ? g->k : 1, .c = g->f.channel ? g->c : 1};
+  for (int d = 0; d < 3; d++) p.win[d] = g->f.at[d] ? g->win[d] : 1;
+  return p;
+}
+
+static bool each_finite(const hk_geom *g, const void *f, const places *p) {
+  const int64_t bytes = (int64_t)hk_type_bytes(g->f_type), taps = p->win[0] * p->win[1] * p->win[2];
+  for (int64_t i = 0; i < p->groups * p->k * taps; i++) {
+    const int64_t tap = i % taps, k = i / taps % p->k, group = i / taps / p->k;
+    const int64_t s2 = tap % p->win[2], s1 = tap / p->win[2] % p->win[1], s0 = tap / p->win[2] / p->win[1];
     const int64_t at = g->f.offset + group * g->f.group + k * g->f.outer + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
-    for (int64_t c = 0; c < g->c; c++)
+    for (int64_t c = 0; c < p->c; c++)
       if (!run_finite(g->f_type, (const char *)f + (at + c * g->f.channel) * bytes, 1)) return false;
   }
   return true;
+}
+
+/* Dense weights are read as they lie. Of strides that meet in the same places many times, such as those of a large Toeplitz
+ * matrix, all that lies between the ends of f is read once: Inf in a gap is then taken for a weight's, which costs speed and
+ * nothing else. */
+static bool all_finite(const hk_geom *g, const void *f) {
+  const hk_extent e = hk_extent_of(&g->f, g->groups, g->k, g->c, g->win);
+  const places p = places_of(g);
+  const double reads = (double)p.groups * (double)p.k * (double)p.c * (double)p.win[0] * (double)p.win[1] * (double)p.win[2];
+  if (reads != (double)e.elements && reads < fmax(2.0 * (double)e.elements, 0x1p20)) return each_finite(g, f, &p);
+  return run_finite(g->f_type, (const char *)f - e.below * (int64_t)hk_type_bytes(g->f_type), e.elements);
 }
 
 void hk_task_set_nonfinite(hk_task *t, bool nonfinite) {
