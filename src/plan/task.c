@@ -100,7 +100,7 @@ static bool all_finite(const hk_geom *g, const void *f) {
   const hk_extent e = hk_extent_of(&g->f, g->groups, g->k, g->c, g->win);
   const places p = places_of(g);
   const double reads = (double)p.groups * (double)p.k * (double)p.c * (double)p.win[0] * (double)p.win[1] * (double)p.win[2];
-  if (reads != (double)e.elements && reads < fmax(2.0 * (double)e.elements, 0x1p20)) return each_finite(g, f, &p);
+  if (e.elements && reads != (double)e.elements && reads < fmax(2.0 * (double)e.elements, 0x1p20)) return each_finite(g, f, &p);
   return run_finite(g->f_type, (const char *)f - e.below * (int64_t)hk_type_bytes(g->f_type), e.elements);
 }
 
