@@ -5,10 +5,34 @@
 /* measured on a Zen 4 core, a 64-channel 3x3 layer (bench/results/foundation.md): about 4e8 flop/s */
 #define FLOPS 4e8
 
+static double clamp(double v, double most) { return v < 0 ? 0 : v > most ? most : v; }
+
+/* The area under min(max((t - p*stride)/dil, 0), win) for p in 0..out: pairs of an output and a tap of dimension d that lie before
+ * position t. */
+static double pairs_before(const hk_geom *g, int d, double t) {
+  const double stride = (double)g->stride[d], dil = (double)g->dil[d], win = (double)g->win[d], out = (double)g->out[d];
+  const double whole = clamp((t - win * dil) / stride, out), end = clamp(t / stride, out);
+  const double high = clamp((t - whole * stride) / dil, win), low = clamp((t - end * stride) / dil, win);
+  return whole * win + (end - whole) * (high + low) / 2;
+}
+
+/* The share of taps that hk_ref_position visits: those between the ends of x. Windows far larger than x are what only the reference
+ * steps over without looking. */
+static double visited(const hk_task *t) {
+  const hk_geom *g = &t->geom;
+  double share = 1;
+  for (int d = 0; d < 3 && g->gm && !t->options.stateful; d++) {
+    const double lo = (double)g->lo[d], all = (double)g->out[d] * (double)g->win[d];
+    share *= (pairs_before(g, d, lo + (double)g->in_span[d]) - pairs_before(g, d, lo)) / all;
+  }
+  return share > 0.125 ? 1 : clamp(share, 1); /* kernels are that much faster anyway */
+}
+
 static bool offer(const hk_task *task, hk_decision *d, char *why) {
   (void)why;
   d->workspace_bytes = 0;
-  d->predicted_s = 1e-6 + (task->geom.flops + 40.0 * (double)task->geom.gm * (double)task->geom.y_channels) / FLOPS;
+  const double flops = task->geom.flops * visited(task), outputs = (double)task->geom.gm * (double)task->geom.y_channels;
+  d->predicted_s = 1e-6 + (flops + 40.0 * outputs) / FLOPS;
   return true;
 }
 
