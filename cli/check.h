@@ -13,8 +13,14 @@ enum {
   WITH_STORE = 16,     /* a user store */
   WITH_C_STRIDES = 32, /* the residual lies otherwise than y */
   WITH_IN_PLACE = 64,  /* the residual is y */
-  WITH_F_ZEROS = 128,  /* a zero point a channel */
-  WITH_ALL = 255
+  WITH_F_ZEROS = 128,  /* a zero point per channel */
+  WITH_WILD = 256,     /* some weights are Inf or NaN (floats only) */
+  WITH_FLUSH = 512,    /* denormals are flushed during execute */
+  WITH_LIKE = 1024,    /* hk_plan_create_like to another batch, size, padding and strides, and back */
+  WITH_WISDOM = 2048,  /* the decision goes through wisdom */
+  WITH_HOSTILE = 4096, /* knobs out of range: refused, or right */
+  WITH_ALIVE = 8192,   /* the plans stay alive and run again from several threads */
+  WITH_WORDS = 14
 };
 
 typedef struct check_case {
@@ -45,6 +51,9 @@ int64_t check_offset(const check_axes *a, int64_t group, int64_t outer, int64_t 
 /* Where y's or the residual's element lies; channel counts over all groups. */
 int64_t check_y_offset(const check_shape *s, const check_axes *a, int64_t n, int64_t channel, const int64_t at[3]);
 
+/* Elements of x and of all sums, and products, as doubles: a draft may be of any size. */
+void check_shape_size(const check_case *t, double *elements, double *products);
+
 /* ---- check_memory.c */
 typedef enum check_place { PLACE_HIGH, PLACE_LOW, PLACE_MIDDLE, PLACES } check_place;
 enum { CHECK_MARGIN = 256 };
@@ -67,7 +76,8 @@ enum { V_X, V_F, V_C, V_SCALE, V_BIAS, V_SLOPES, V_F_ZERO, V_STATE, V_COUNT };
 typedef struct check_data {
   check_kind kind;
   check_vector v[V_COUNT];
-  char *owned; /* one byte an element of y's extent: 1 where the problem writes */
+  char *owned; /* one byte per element of y's extent: 1 where the problem writes */
+  bool x_is_wild;
 } check_data;
 bool check_data_make(check_data *d, const check_case *t, const check_shape *s, check_kind kind);
 void check_data_free(check_data *d);
@@ -109,6 +119,7 @@ typedef struct check_sink { /* what user functions get: where a user store write
 typedef enum check_verdict { CHECK_PASSED, CHECK_FAILED, CHECK_SKIPPED } check_verdict;
 typedef struct check_report {
   double products;   /* a problem with more is compared on a sample of its outputs; 0: never */
+  double work;       /* of a larger problem only some decisions run, so that they take about so many products; 0: all */
   int64_t decisions; /* executed */
   bool sampled;
   char reason[240]; /* of a skip */
@@ -126,10 +137,38 @@ void check_case_leave_out(check_case *t);
 char *check_line(const check_case *t, const hk_options *options, const char *decision);
 bool check_with_read(const char *text, unsigned *with);
 
-/* ---- check_random.c and check_stats.c */
-/* depthwise: only grouped and depthwise ones, mostly f32 */
+/* ---- check_random.c: a case and options from one state of random numbers, which alone decides all of it.
+ * depthwise: only grouped and depthwise ones, mostly f32. options: its device and ISA cap are obeyed. */
+void check_draw(check_case *t, hk_options *options, bool depthwise, uint64_t *r);
 void check_random(check_case *t, hk_options *options, bool depthwise, uint64_t seed);
-enum { CHECK_TRAITS = 160 };
-void check_stats_note(int64_t counts[CHECK_TRAITS], const check_case *t);
+static inline int64_t check_between(uint64_t *r, int64_t a, int64_t b) { return a + cli_random_below(r, b - a + 1); }
+static inline bool check_chance(uint64_t *r, int percent) { return cli_random_below(r, 100) < percent; }
+
+/* ---- check_sizes.c: spatial sizes and channels, alone, coupled, and around the block edges of decisions */
+typedef struct check_budget { /* how large a problem may be */
+  double products, elements;
+  int factor; /* on the sizes drawn first */
+} check_budget;
+check_budget check_budget_draw(uint64_t *r);
+void check_sizes_draw(check_case *t, const check_budget *b, bool depthwise, uint64_t *r);
+/* Redraws sizes around the knobs and tiles of a candidate decision; the strides of t->p are dense afterwards. */
+void check_edges_draw(check_case *t, const hk_options *options, const check_budget *b, uint64_t *r);
+bool check_sizes_fit(const check_case *t, const check_budget *b);
+
+/* ---- check_strides.c */
+void check_strides_draw(check_case *t, const check_budget *b, uint64_t *r);
+/* Other strides of x and y alone. */
+void check_strides_redraw(check_case *t, uint64_t *r);
+
+/* ---- check_options.c: options of random cases, as words of a line, and what they promise */
+void check_options_draw(check_case *t, hk_options *options, uint64_t *r);
+/* A limit of 0, or one below what the default plan reports. */
+void check_workspace_draw(const check_case *t, hk_options *options, uint64_t *r);
+/* The words of the command that set these options, each after a blank. */
+char *check_options_text(const hk_options *options, bool forced);
+
+/* ---- check_stats.c */
+enum { CHECK_TRAITS = 192 };
+void check_stats_note(int64_t counts[CHECK_TRAITS], const check_case *t, const hk_options *options);
 void check_stats_print(const int64_t counts[CHECK_TRAITS], int64_t total, FILE *file);
 #endif

@@ -1,14 +1,14 @@
 /* One case: the reference against the formula, then every decision against the reference, on integers and on floats,
- * placed against guard pages from both sides, with one, two and three threads, twice. Nothing outside y's own elements
- * may change. */
-#include <math.h>
+ * placed against guard pages from both sides, with several numbers of threads, twice; then the call sequences that the
+ * case asks for. Nothing outside y's own elements may change. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
 #include "check_execute.h"
 
-static const char *const with_words[] = {"late", "state", "user", "user2", "store", "c_strides", "in_place", "f_zeros"};
+static const char *const with_words[WITH_WORDS] = {"late",    "state", "user",  "user2", "store",  "c_strides", "in_place",
+                                                   "f_zeros", "wild",  "flush", "like",  "wisdom", "hostile",   "alive"};
 
 bool check_with_read(const char *text, unsigned *with) {
   char copy[128], *rest = NULL;
@@ -17,8 +17,8 @@ bool check_with_read(const char *text, unsigned *with) {
   strcpy(copy, text);
   for (char *word = strtok_r(copy, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
     unsigned i = 0;
-    while (i < 8 && strcmp(word, with_words[i])) i++;
-    if (i == 8) return false;
+    while (i < WITH_WORDS && strcmp(word, with_words[i])) i++;
+    if (i == WITH_WORDS) return false;
     *with |= 1u << i;
   }
   return true;
@@ -58,6 +58,15 @@ void check_case_settle(check_case *t) {
   t->e.store = t->with & WITH_STORE ? check_store : NULL;
   if (!t->e.residual) t->with &= ~(unsigned)(WITH_C_STRIDES | WITH_IN_PLACE);
   if (t->with & WITH_C_STRIDES) residual_strides(t);
+  /* Weights at execute are taken to be finite, and int8 always are. */
+  if (t->with & WITH_LATE || cli_problem_is_int8(&t->p)) t->with &= ~(unsigned)WITH_WILD;
+}
+
+static char *with_text(unsigned with) {
+  char text[160] = "";
+  for (unsigned i = 0; i < WITH_WORDS; i++)
+    if (with >> i & 1) strcat(strcat(text, *text ? "," : " --with "), with_words[i]);
+  return strdup(text);
 }
 
 char *check_line(const check_case *t, const hk_options *options, const char *decision) {
@@ -66,23 +75,36 @@ char *check_line(const check_case *t, const hk_options *options, const char *dec
   e.user = e.user2 = NULL;
   e.store = NULL;
   e.c_strided = 0;
-  char *problem = cli_problem_text(&t->p), *epilogue = cli_epilogue_text(&e), with[80] = "";
-  for (unsigned i = 0; i < 8; i++)
-    if (t->with >> i & 1) {
-      strcat(with, *with ? "," : " --with ");
-      strcat(with, with_words[i]);
-    }
+  hk_options o = *options;
   bool named = decision && *decision;
+  if (named && !strcmp(decision, "ref")) o.device = HK_CPU;
+  char *problem = cli_problem_text(&t->p), *epilogue = cli_epilogue_text(&e), *with = with_text(t->with);
+  char *rest = check_options_text(&o, named);
   bool plain = !epilogue || !*epilogue || !strcmp(epilogue, "none");
-  char *line = cli_text(
-      "hankel check '%s'%s%s%s%s%s%s --seed %llu%s%s%s%s%s%s", problem ? problem : "?", plain ? "" : " --epilogue '",
-      plain ? "" : epilogue, plain ? "" : "'", named ? " --decision '" : "", named ? decision : "", named ? "'" : "",
-      (unsigned long long)t->seed, with, options->math ? " --math fast" : "", options->isa ? " --isa " : "",
-      options->isa ? hk_isa_name(options->isa) : "", !named && options->rigor == HK_PATIENT ? " --rigor patient" : "",
-      options->device == HK_CUDA && strcmp(named ? decision : "", "ref") ? " --device cuda" : "");
+  char *line = cli_text("hankel check '%s'%s%s%s%s%s%s --seed %llu%s%s", problem ? problem : "?",
+                        plain ? "" : " --epilogue '", plain ? "" : epilogue, plain ? "" : "'",
+                        named ? " --decision '" : "", named ? decision : "", named ? "'" : "",
+                        (unsigned long long)t->seed, with ? with : "", rest ? rest : "");
   free(problem);
   free(epilogue);
+  free(with);
+  free(rest);
   return line;
+}
+
+void check_before(check_report *report, const check_case *t, const hk_options *options, const char *decision) {
+  if (!report->before) return;
+  char *line = check_line(t, options, decision);
+  report->before(report->context, line ? line : "?");
+  free(line);
+}
+
+void check_tell(check_report *report, const check_case *t, const hk_options *options, const char *decision,
+                const char *kind, const char *why) {
+  char *line = check_line(t, options, decision), *full = cli_text("%s  # %s%s", line ? line : "?", kind, why);
+  report->failure(report->context, full ? full : why);
+  free(line);
+  free(full);
 }
 
 /* ---- text and extents: two more places where the library may be wrong about a problem */
@@ -123,131 +145,90 @@ static bool description_agrees(const check_case *t, const check_shape *s, char *
   return same;
 }
 
-/* ---- what each output should be, and how far from it one may land */
-static void expected_at(check_session *c, int64_t j) {
-  const hk_problem *p = &c->t->p;
-  bool user = c->t->with & (WITH_USER | WITH_USER2 | WITH_STORE), wide = cli_problem_is_double(p);
-  double eps = check_eps(p), eps_v = wide ? 0x1p-52 : 0x1p-23;
-  double eps_ref = wide ? 0x1p-50 : user || cli_problem_is_int8(p) ? 0x1p-22 : 0x1p-45;
-  double sum[2] = {0, 0}, e1[2], e2[2], er[2], gk = c->s.gk > 0 ? (double)c->s.gk : 1;
-  for (int g = 0; g <= (c->t->e.gate != 0); g++) {
-    int64_t i = 2 * j + g;
-    sum[g] = c->u.sum[i];
-    e1[g] = gk * eps * c->u.absolute[i];
-    e2[g] = 4 * eps * sqrt(gk) * fmax(fabs(c->u.sum[i]), sqrt(c->u.square[i]));
-    er[g] = gk * 0x1p-52 * c->u.absolute[i];
-  }
-  int64_t n, k, at[3];
-  check_output_at(&c->s, c->u.sample ? c->u.sample[j] : j, &n, &k, at);
-  check_value v = check_epilogue_eval(c->t, &c->s, &c->d, sum, e1, eps_v, n, k, at);
-  c->value[j] = v.v;
-  c->bound[j] = v.error;
-  c->norm_bound[j] = check_epilogue_eval(c->t, &c->s, &c->d, sum, e2, eps_v, n, k, at).error;
-  c->ref_bound[j] = check_epilogue_eval(c->t, &c->s, &c->d, sum, er, eps_ref, n, k, at).error;
-}
-
-static bool expected_make(check_session *c) {
-  size_t bytes = sizeof(double) * (size_t)(c->u.count + 1);
-  c->value = malloc(bytes);
-  c->bound = malloc(bytes);
-  c->norm_bound = malloc(bytes);
-  c->ref_bound = malloc(bytes);
-  if (!c->value || !c->bound || !c->norm_bound || !c->ref_bound) return false;
-  for (int64_t j = 0; j < c->u.count; j++) expected_at(c, j);
-  return true;
-}
+static const char *kind_name(check_kind kind) { return kind == KIND_INTEGERS ? "integers: " : "floats: "; }
 
 static bool decision_run(check_session *c, const char *decision) {
   char why[CHECK_WHY] = "";
-  char *line = check_line(c->t, c->options, decision);
-  if (c->report->before) c->report->before(c->report->context, line ? line : "?");
+  check_before(c->report, c->t, c->options, decision);
   bool ok = check_session_decision(c, decision, why);
-  if (!ok) {
-    char *full = cli_text("%s  # %s: %s", line, c->d.kind == KIND_INTEGERS ? "integers" : "floats", why);
-    c->report->failure(c->report->context, full ? full : line);
-    free(full);
-  }
-  free(line);
+  if (!ok) check_tell(c->report, c->t, c->options, decision, kind_name(c->d.kind), why);
   c->report->decisions++;
   return ok;
 }
 
-typedef struct names {
-  int count;
-  char *at[256];
-} names;
-
-static void candidate_keep(void *context, const hk_candidate *candidate) {
-  names *n = context;
-  if (!candidate->refusal && n->count < 256) n->at[n->count++] = strdup(candidate->decision);
-}
-
 /* One kind of data: the reference against the formula, then the decisions, each until its first failure. */
-static check_verdict kind_run(check_session *c, names *n, bool *failed, check_kind kind) {
+static check_verdict kind_run(check_session *c, const check_names *n, bool *failed, check_kind kind) {
   char why[CHECK_WHY] = "";
-  if (!check_session_open(c, kind) || !expected_make(c)) {
+  if (!check_session_open(c, kind)) {
     snprintf(c->report->reason, sizeof c->report->reason, "no memory for the operands");
     return CHECK_SKIPPED;
   }
-  char *line = check_line(c->t, c->options, "ref");
-  if (c->report->before) c->report->before(c->report->context, line ? line : "?");
   check_verdict verdict = CHECK_PASSED;
   /* The reference of a large problem takes minutes: the formula stands for it, unless nothing else computes it. */
   bool alone = n->count == 1 && !strcmp(n->at[0], "ref");
   if (c->u.sample) c->report->sampled = true;
   if (!c->u.sample || (alone && kind == KIND_FLOATS)) {
+    check_before(c->report, c->t, c->options, "ref");
     verdict = check_session_reference(c, why);
     c->report->decisions += alone;
   }
-  if (verdict == CHECK_SKIPPED) snprintf(c->report->reason, sizeof c->report->reason, "%s", why);
-  if (verdict == CHECK_FAILED) {
-    char *full = cli_text("%s  # %s: %s", line, kind == KIND_INTEGERS ? "integers" : "floats", why);
-    c->report->failure(c->report->context, full ? full : line);
-    free(full);
-  }
-  free(line);
+  if (verdict == CHECK_SKIPPED) snprintf(c->report->reason, sizeof c->report->reason, "%.230s", why);
+  if (verdict == CHECK_FAILED) check_tell(c->report, c->t, c->options, "ref", kind_name(kind), why);
   for (int i = 0; verdict == CHECK_PASSED && i < n->count; i++)
     if (!failed[i] && !(c->u.sample && !strcmp(n->at[i], "ref"))) failed[i] = !decision_run(c, n->at[i]);
   return verdict;
 }
 
-check_verdict check_run(const check_case *t, const hk_options *options, check_report *report) {
+static check_verdict decisions_run(const check_case *t, const hk_options *options, const check_names *n,
+                                   check_report *report) {
   check_session c = {.t = t, .options = options, .report = report};
-  names n = {0};
-  bool failed[256] = {false};
-  char why[CHECK_WHY] = "";
-  check_shape_make(&c.s, t);
+  bool failed[CHECK_NAMES] = {false};
   check_verdict verdict = CHECK_PASSED;
-  if (!description_agrees(t, &c.s, why)) {
-    char *line = check_line(t, options, NULL), *full = cli_text("%s  # %s", line, why);
-    report->failure(report->context, full);
-    free(line);
-    free(full);
-    return CHECK_FAILED;
-  }
-  hk_options o = *options;
-  o.stateful = (t->with & WITH_STATE) != 0;
-  if (options->decision) n.at[n.count++] = strdup(options->decision);
-  else {
-    /* With late weights the planner's own choice may be none of the listed. */
-    if (t->with & WITH_LATE) n.at[n.count++] = strdup("");
-    hk_status status = hk_plan_candidates(&t->p, &t->e, &o, candidate_keep, &n);
-    if (status == HK_UNSUPPORTED) {
-      snprintf(report->reason, sizeof report->reason, "%s", hk_last_error());
-      return CHECK_SKIPPED;
-    }
-  }
-  if (!n.count) {
-    snprintf(report->reason, sizeof report->reason, "no algorithm of this device takes it");
-    return CHECK_SKIPPED;
-  }
+  check_shape_make(&c.s, t);
   for (int kind = KIND_INTEGERS; verdict == CHECK_PASSED && kind <= KIND_FLOATS; kind++) {
-    verdict = kind_run(&c, &n, failed, (check_kind)kind);
+    verdict = kind_run(&c, n, failed, (check_kind)kind);
     check_session_close(&c);
   }
-  for (int i = 0; i < n.count; i++) {
+  for (int i = 0; i < n->count; i++)
     if (failed[i] && verdict == CHECK_PASSED) verdict = CHECK_FAILED;
-    free(n.at[i]);
+  return verdict;
+}
+
+/* The decisions first, then what else the case asks for. */
+static check_verdict all_run(const check_case *t, const hk_options *options, check_names *n, check_report *report) {
+  double elements, products;
+  check_shape_size(t, &elements, &products);
+  if (report->work > 0) check_names_thin(n, (int)(report->work / (products + 100 * elements + 1000)), t->seed);
+  check_verdict verdict = decisions_run(t, options, n, report);
+  if (verdict != CHECK_PASSED) return verdict;
+  bool ok = true;
+  if (t->with & WITH_LIKE) ok &= check_like_run(t, options, n, report);
+  if (t->with & WITH_WISDOM) ok &= check_wisdom_run(t, options, n, report);
+  if (t->with & WITH_ALIVE) ok &= check_alive_run(options, report, t->seed);
+  if (t->with & WITH_HOSTILE && !options->decision) {
+    check_hostile_names(n, t);
+    ok &= decisions_run(t, options, n, report) != CHECK_FAILED;
   }
+  return ok ? CHECK_PASSED : CHECK_FAILED;
+}
+
+check_verdict check_run(const check_case *t, const hk_options *options, check_report *report) {
+  check_shape s;
+  check_names n = {0};
+  char why[CHECK_WHY] = "";
+  check_shape_make(&s, t);
+  if (!description_agrees(t, &s, why)) {
+    check_tell(report, t, options, NULL, "", why);
+    return CHECK_FAILED;
+  }
+  check_before(report, t, options, NULL);
+  if (check_names_gather(&n, t, options) == HK_UNSUPPORTED) {
+    snprintf(report->reason, sizeof report->reason, "%s", hk_last_error());
+    return CHECK_SKIPPED;
+  }
+  check_verdict verdict = CHECK_SKIPPED;
+  if (n.count) verdict = all_run(t, options, &n, report);
+  else snprintf(report->reason, sizeof report->reason, "no algorithm of this device takes it");
+  check_names_free(&n);
   return verdict;
 }

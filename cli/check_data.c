@@ -1,7 +1,8 @@
 /* The data of a case, from its seed. Integers: magnitudes (and for narrow results sparsity) such that every sum, with
  * bias and residual, is exact in the result's type. Floats: N(0,1). Elements that the strides skip are NaN (int8:
  * junk), so that whoever reads them is seen. A quarter of the integer cases with a residual or user function have a
- * zero filter and a position-coded residual: random data hides wrong coordinates. */
+ * zero filter and a position-coded residual: random data hides wrong coordinates. With WITH_WILD a few weights (and in a
+ * quarter of such cases a few elements of x) are Inf or NaN. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +117,7 @@ static void fill(check_vector *v, const check_axes *a, value_fn value, void *con
   }
 }
 
+enum { NORMALS = 4096 };
 typedef struct source {
   const check_case *t;
   const check_shape *s;
@@ -123,7 +125,18 @@ typedef struct source {
   check_kind kind;
   uint64_t random;
   const double *f_zero;
+  int64_t wild;         /* one of so many elements is Inf or NaN; 0: none */
+  const double *normal; /* of a large tensor: NORMALS values to choose from */
 } source;
+
+/* Each tensor has a random stream of its own, so that weights are the same for other sizes of x: see check_like.c. */
+static void stream_start(source *c, int which) { c->random = cli_random_mix(c->t->seed, 77 + 16 * c->kind + which); }
+
+static double real_value(source *c) {
+  static const double strange[] = {INFINITY, -INFINITY, NAN};
+  if (c->wild && cli_random_below(&c->random, c->wild) == 0) return strange[cli_random_below(&c->random, 3)];
+  return c->normal ? c->normal[cli_random(&c->random) % NORMALS] : cli_random_normal(&c->random);
+}
 
 static double x_value(void *context, const int64_t i[6]) {
   source *c = context;
@@ -131,7 +144,7 @@ static double x_value(void *context, const int64_t i[6]) {
   hk_type type = c->t->p.x_type;
   if (c->kind == KIND_INTEGERS) return clamp_to(type, c->t->p.x_zero + uniform(&c->random, c->plan.most));
   if (is_int8(type)) return (double)cli_random_below(&c->random, 256) - (type == HK_S8 ? 128 : 0);
-  return cli_random_normal(&c->random);
+  return real_value(c);
 }
 
 static double f_value(void *context, const int64_t i[6]) {
@@ -142,7 +155,7 @@ static double f_value(void *context, const int64_t i[6]) {
   double zero = c->f_zero ? c->f_zero[k] : c->t->p.f_zero;
   if (c->kind == KIND_FLOATS) {
     if (is_int8(type)) return (double)cli_random_below(&c->random, 256) - (type == HK_S8 ? 128 : 0);
-    return cli_random_normal(&c->random);
+    return real_value(c);
   }
   int64_t tap = ((i[2] * s->window[0] + i[3]) * s->window[1] + i[4]) * s->window[2] + i[5];
   double v = uniform(&c->random, c->plan.most);
@@ -167,6 +180,7 @@ static bool vector_make(check_data *d, int which, hk_type type, int64_t count, s
   check_vector *v = &d->v[which];
   static const double pieces[] = {0.5, 0.25, 2, 1};
   if (!start(v, type, count)) return false;
+  stream_start(c, which);
   bool int8 = cli_problem_is_int8(&c->t->p);
   for (int64_t i = 0; i < count; i++) {
     double z;
@@ -196,25 +210,33 @@ static bool owned_make(check_data *d, const check_axes *a) {
   }
 }
 
+static bool tensor_make(check_data *d, int which, hk_type type, const check_axes *a, value_fn value, source *c) {
+  static double normals[NORMALS];
+  if (!start(&d->v[which], type, a->elements)) return false;
+  stream_start(c, which);
+  if (a->elements > 4 * NORMALS && c->kind == KIND_FLOATS)
+    for (int i = 0; i < NORMALS; i++) normals[i] = cli_random_normal(&c->random);
+  c->normal = a->elements > 4 * NORMALS ? normals : NULL;
+  fill(&d->v[which], a, value, c);
+  c->normal = NULL;
+  return settle(&d->v[which]);
+}
+
 static bool tensors_make(check_data *d, source *c) {
   const hk_problem *p = &c->t->p;
   const check_shape *s = c->s;
-  bool ok = start(&d->v[V_X], p->x_type, s->x.elements) && start(&d->v[V_F], p->f_type, s->f.elements);
-  if (!ok) return false;
-  fill(&d->v[V_X], &s->x, x_value, c);
-  fill(&d->v[V_F], &s->f, f_value, c);
-  ok = settle(&d->v[V_X]) && settle(&d->v[V_F]);
-  if (ok && c->t->e.residual) {
-    ok = start(&d->v[V_C], p->y_type, s->residual.elements);
-    if (ok) fill(&d->v[V_C], &s->residual, c_value, c);
-    ok = ok && settle(&d->v[V_C]);
-  }
+  const bool wild = c->t->with & WITH_WILD && c->kind == KIND_FLOATS;
+  d->x_is_wild = wild && c->t->seed % 4 == 0;
+  c->wild = d->x_is_wild ? s->x.elements / 2 + 1 : 0;
+  bool ok = tensor_make(d, V_X, p->x_type, &s->x, x_value, c);
+  c->wild = wild ? (s->f.elements < 40 ? 8 : s->f.elements / 3) : 0;
+  ok = ok && tensor_make(d, V_F, p->f_type, &s->f, f_value, c);
+  c->wild = 0;
+  if (ok && c->t->e.residual) ok = tensor_make(d, V_C, p->y_type, &s->residual, c_value, c);
   if (ok && c->t->with & WITH_STATE) {
     check_axes a = {.size = {1, s->n, p->c, 1, 1, s->past}, .stride = {0, p->c * s->past, s->past, 0, 0, 1}};
     a.elements = s->n * p->c * s->past;
-    ok = start(&d->v[V_STATE], p->x_type, a.elements);
-    if (ok) fill(&d->v[V_STATE], &a, state_value, c);
-    ok = ok && settle(&d->v[V_STATE]);
+    ok = tensor_make(d, V_STATE, p->x_type, &a, state_value, c);
   }
   return ok;
 }
@@ -222,7 +244,7 @@ static bool tensors_make(check_data *d, source *c) {
 bool check_data_make(check_data *d, const check_case *t, const check_shape *s, check_kind kind) {
   memset(d, 0, sizeof *d);
   d->kind = kind;
-  source c = {.t = t, .s = s, .kind = kind, .random = cli_random_mix(t->seed, 77 + kind)};
+  source c = {.t = t, .s = s, .kind = kind};
   if (kind == KIND_INTEGERS) c.plan = integers_plan(t, s);
   const hk_epilogue *e = &t->e;
   hk_type wide = cli_problem_is_double(&t->p) ? HK_F64 : HK_F32, bias = cli_problem_is_int8(&t->p) ? HK_S32 : wide;

@@ -34,8 +34,10 @@ static totals sum_at(const check_case *t, const check_shape *s, const check_data
   const double *xv = d->v[V_X].value + s->x.below, *fv = d->v[V_F].value + s->f.below, *state = d->v[V_STATE].value;
   double f_zero = d->v[V_F_ZERO].value ? d->v[V_F_ZERO].value[group * s->k + k] : t->p.f_zero;
   int64_t tap[3];
+  const bool plain = !(t->with & WITH_STATE);
   for (tap[0] = 0; tap[0] < s->window[0]; tap[0]++)
-    for (tap[1] = 0; tap[1] < s->window[1]; tap[1]++)
+    for (tap[1] = 0; tap[1] < s->window[1]; tap[1]++) {
+      if (plain && (source_at(s, 0, p[0], tap[0]) < 0 || source_at(s, 1, p[1], tap[1]) < 0)) continue;
       for (tap[2] = 0; tap[2] < s->window[2]; tap[2]++) {
         int64_t i[3], at[3];
         bool inside = true;
@@ -53,15 +55,30 @@ static totals sum_at(const check_case *t, const check_shape *s, const check_data
           channels_add(&u, state + (n * t->p.c + group * s->c) * s->past + past, s->past, t->p.x_zero, f,
                        s->f.stride[2], f_zero, s->c);
       }
+    }
   return u;
 }
 
-/* The first and the last output, and others by chance. */
+/* A coordinate where faults are likely: the first, the last, or beside a multiple of a block size. */
+static int64_t edge_of(int64_t size, uint64_t *r) {
+  static const int64_t blocks[] = {4, 6, 8, 12, 14, 16, 24, 32, 64, 128};
+  const int64_t kind = cli_random_below(r, 4), block = blocks[cli_random_below(r, 10)];
+  if (kind == 0) return 0;
+  if (kind == 1) return size - 1;
+  const int64_t at = cli_random_below(r, size / block + 1) * block + cli_random_below(r, 3) - 1;
+  return kind == 3 || at < 0 || at >= size ? cli_random_below(r, size) : at;
+}
+
+/* Every corner of y, then block edges and any outputs in turn. */
 static bool sample_make(check_sums *u, const check_shape *s, uint64_t seed) {
+  const int64_t size[5] = {s->n, s->channels, s->out[0], s->out[1], s->out[2]};
   u->sample = malloc(sizeof *u->sample * (size_t)(u->count + 1));
   if (!u->sample) return false;
-  for (int64_t j = 0; j < u->count; j++)
-    u->sample[j] = j == 0 ? 0 : j == 1 ? s->outputs - 1 : cli_random_below(&seed, s->outputs);
+  for (int64_t j = 0; j < u->count; j++) {
+    int64_t index = 0;
+    for (int a = 0; a < 5; a++) index = index * size[a] + (j < 32 ? (j >> a & 1 ? size[a] - 1 : 0) : edge_of(size[a], &seed));
+    u->sample[j] = j >= 32 && j % 2 ? cli_random_below(&seed, s->outputs) : index;
+  }
   return true;
 }
 

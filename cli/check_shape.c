@@ -82,3 +82,13 @@ void check_output_at(const check_shape *s, int64_t index, int64_t *n, int64_t *c
   *channel = index % s->channels;
   *n = index / s->channels;
 }
+
+void check_shape_size(const check_case *t, double *elements, double *products) {
+  check_shape s;
+  check_shape_make(&s, t);
+  const double pixels = (double)s.out[0] * (double)s.out[1] * (double)s.out[2];
+  const double sums = (double)s.n * (double)t->p.k * pixels;
+  const double x = (double)s.groups * (double)s.n * (double)s.c * (double)s.in[0] * (double)s.in[1] * (double)s.in[2];
+  *elements = x + sums + (double)t->p.k * (double)s.gk;
+  *products = sums * (double)s.gk;
+}

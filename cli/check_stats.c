@@ -31,9 +31,9 @@ static const char *const more[] = {"input dilation",
                                    "negative strides",
                                    "zero strides",
                                    "zero points",
-                                   "zero point a channel",
+                                   "zero point per channel",
                                    "scale",
-                                   "scale a channel",
+                                   "scale per channel",
                                    "bias",
                                    "gated",
                                    "blended",
@@ -48,7 +48,25 @@ static const char *const more[] = {"input dilation",
                                    "stateful",
                                    "unequal padding"};
 enum { MORE = sizeof more / sizeof *more };
-_Static_assert(T_MORE + MORE <= CHECK_TRAITS, "room for every trait");
+
+/* Parameters that meet: one equals, divides or exceeds another. */
+static const char *const coupled[] = {"in_dil = stride",  "in_dil divides stride", "stride divides in_dil",
+                                      "dilation, stride", "window over image",     "padding over window",
+                                      "65 taps or more",  "one output",            "strides of 4 KiB",
+                                      "channels 2^n"};
+static const char *const sizes[] = {"gm over 256", "gn over 64", "gk over 256", "all three over 32", "10^5 elements"};
+static const char *const option_words[] = {"threads", "ISA cap",   "workspace limit", "workspace 0", "batch invariant",
+                                           "no fallback", "patient", "fast math", "wild",  "flush", "like",
+                                           "wisdom", "hostile",   "alive"};
+enum {
+  COUPLED = sizeof coupled / sizeof *coupled,
+  SIZES = sizeof sizes / sizeof *sizes,
+  OPTIONS = sizeof option_words / sizeof *option_words,
+  T_COUPLED = T_MORE + MORE,
+  T_SIZES = T_COUPLED + COUPLED,
+  T_OPTIONS = T_SIZES + SIZES
+};
+_Static_assert(T_OPTIONS + OPTIONS <= CHECK_TRAITS, "room for every trait");
 
 static int grouping_of(const hk_problem *p) {
   if (p->batch_groups > 1) return 4;
@@ -78,7 +96,59 @@ static bool dense_as(const check_case *t, hk_layout layout) {
   return !memcmp(&d.x, &t->p.x, sizeof d.x) && !memcmp(&d.f, &t->p.f, sizeof d.f) && !memcmp(&d.y, &t->p.y, sizeof d.y);
 }
 
-void check_stats_note(int64_t counts[CHECK_TRAITS], const check_case *t) {
+static bool far_apart(const check_axes *a, hk_type type) {
+  const int64_t page = 4096 / (int64_t)hk_type_bytes(type);
+  for (int i = 0; i < 6; i++)
+    if (a->size[i] > 1 && a->stride[i] && a->stride[i] % page == 0) return true;
+  return false;
+}
+
+static void coupled_note(int64_t *counts, const check_case *t, const check_shape *s) {
+  const hk_problem *p = &t->p;
+  bool some[COUPLED] = {0};
+  for (int d = 0; d < p->rank; d++) {
+    const int64_t reach = p->dilation[d] * (p->window[d] - 1) + 1, in = p->in_dilation[d], stride = p->stride[d];
+    some[0] |= in > 1 && in == stride;
+    some[1] |= in > 1 && in < stride && stride % in == 0;
+    some[2] |= stride > 1 && stride < in && in % stride == 0;
+    some[3] |= stride > 1 && p->dilation[d] % stride == 0;
+    some[4] |= reach > in * (p->in[d] - 1) + 1;
+    some[5] |= p->window[d] > 1 && (p->pad_lo[d] >= reach || p->pad_hi[d] >= reach);
+    some[6] |= p->window[d] >= 65;
+  }
+  some[7] = s->pixels == 1;
+  some[8] = far_apart(&s->x, p->x_type) || far_apart(&s->f, p->f_type) || far_apart(&s->y, p->y_type);
+  some[9] = p->c > 2 && !(p->c & (p->c - 1));
+  for (int i = 0; i < COUPLED; i++) counts[T_COUPLED + i] += some[i];
+}
+
+static void sizes_note(int64_t *counts, const check_case *t, const check_shape *s) {
+  const int64_t gm = s->n * s->pixels, gn = s->k;
+  double elements, products;
+  check_shape_size(t, &elements, &products);
+  const bool some[SIZES] = {gm > 256, gn > 64, s->gk > 256, gm > 32 && gn > 32 && s->gk > 32, elements > 1e5};
+  for (int i = 0; i < SIZES; i++) counts[T_SIZES + i] += some[i];
+}
+
+static void options_note(int64_t *counts, const check_case *t, const hk_options *o) {
+  const bool some[OPTIONS] = {o->threads > 1,
+                              o->isa != HK_ISA_BEST,
+                              o->limit_workspace,
+                              o->limit_workspace && !o->workspace_limit_bytes,
+                              o->batch_invariant,
+                              o->forbid_fallback,
+                              o->rigor == HK_PATIENT,
+                              o->math & HK_MATH_FAST_ALGORITHMS,
+                              t->with & WITH_WILD,
+                              t->with & WITH_FLUSH,
+                              t->with & WITH_LIKE,
+                              t->with & WITH_WISDOM,
+                              t->with & WITH_HOSTILE,
+                              t->with & WITH_ALIVE};
+  for (int i = 0; i < OPTIONS; i++) counts[T_OPTIONS + i] += some[i];
+}
+
+void check_stats_note(int64_t counts[CHECK_TRAITS], const check_case *t, const hk_options *options) {
   const hk_problem *p = &t->p;
   const hk_epilogue *e = &t->e;
   check_shape s;
@@ -129,6 +199,9 @@ void check_stats_note(int64_t counts[CHECK_TRAITS], const check_case *t) {
   counts[T_GROUPING + grouping_of(p)]++;
   counts[T_ACT + e->act]++;
   for (int i = 0; i < MORE; i++) counts[T_MORE + i] += some[i];
+  coupled_note(counts, t, &s);
+  sizes_note(counts, t, &s);
+  options_note(counts, t, options);
 }
 
 static void line(FILE *file, const char *kind, const char *name, int64_t count, int64_t total) {
@@ -148,4 +221,7 @@ void check_stats_print(const int64_t counts[CHECK_TRAITS], int64_t total, FILE *
   for (int i = 0; i < 5; i++) line(file, "grouping", groupings[i], counts[T_GROUPING + i], total);
   for (int i = 0; i < 14; i++) line(file, "activation", acts[i], counts[T_ACT + i], total);
   for (int i = 0; i < MORE; i++) line(file, "trait", more[i], counts[T_MORE + i], total);
+  for (int i = 0; i < COUPLED; i++) line(file, "coupled", coupled[i], counts[T_COUPLED + i], total);
+  for (int i = 0; i < SIZES; i++) line(file, "size", sizes[i], counts[T_SIZES + i], total);
+  for (int i = 0; i < OPTIONS; i++) line(file, "option", option_words[i], counts[T_OPTIONS + i], total);
 }
