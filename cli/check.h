@@ -157,7 +157,7 @@ bool check_sizes_fit(const check_case *t, const check_budget *b);
 
 /* ---- check_strides.c */
 void check_strides_draw(check_case *t, const check_budget *b, uint64_t *r);
-/* Other strides of x and y alone. */
+/* Other strides of x, of y, or of both; those of x or y that stay must fit t's sizes. */
 void check_strides_redraw(check_case *t, uint64_t *r);
 
 /* ---- check_options.c: options of random cases, as words of a line, and what they promise */

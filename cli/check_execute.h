@@ -12,7 +12,9 @@ typedef struct check_session {
   check_data d;
   check_sums u;
   check_sink sink;
+  int64_t *at; /* where each compared output lies in a result */
   double *value, *bound, *norm_bound, *ref_bound; /* one per compared output: see check_compare.c */
+  double most_bound;                              /* the largest of bound: a transform spreads its error */
   char *before[2];                                /* y before a call: two poisons, so that what is not written differs */
   char *result, *again;                           /* y (or what the store got) after it */
   char *agreed;                                   /* all of the first exact result of a sampled case; NULL before */
@@ -45,7 +47,7 @@ typedef struct comparison {
 bool check_expected_make(check_session *c);
 comparison check_comparison(const check_session *c, const hk_plan *plan);
 bool check_result_agrees(check_session *c, const comparison *m, const char *result, char why[CHECK_WHY]);
-double check_result_at(const check_session *c, const char *result, int64_t index); /* by index of output */
+double check_result_at(const check_session *c, const char *result, int64_t j); /* of the j-th compared output */
 
 /* ---- check_decision.c: what one decision promises */
 /* Runs "ref" and compares it with the formula. */

@@ -43,7 +43,8 @@ void check_options_draw(check_case *t, hk_options *o, uint64_t *r) {
     o->batch_invariant = 1;
     if (t->p.batch_groups == 1 && chance(r, 70)) t->p.n = check_between(r, 2, 9);
   }
-  if (!cuda && !o->threads && chance(r, 40)) o->threads = (int32_t)check_between(r, 2, 8);
+  if (!cuda && !o->threads && chance(r, 30))
+    o->threads = (int32_t)check_between(r, 2, chance(r, 70) ? 4 : 8);
   if (!cuda) o->isa = isa_draw(o->isa, r);
   t->with |= sequences_draw(cuda, r);
 }

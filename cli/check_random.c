@@ -20,7 +20,9 @@ static void types_choose(hk_problem *p, uint64_t *r) {
                                       {HK_U8, HK_S8, HK_S32},   {HK_U8, HK_S8, HK_F32}};
   static const hk_type floats[] = {HK_F32, HK_F64, HK_F16, HK_BF16, HK_F8E4M3, HK_S8, HK_U8};
   static const hk_type from_int8[] = {HK_S32, HK_S8, HK_U8, HK_F32, HK_F64, HK_F16, HK_BF16, HK_F8E4M3};
-  if (chance(r, 45)) {
+  if (chance(r, 20)) {
+    p->x_type = p->f_type = p->y_type = HK_F32;
+  } else if (chance(r, 45)) {
     const hk_type *t = common[below(r, sizeof common / sizeof *common)];
     p->x_type = t[0];
     p->f_type = t[1];

@@ -114,16 +114,28 @@ static void window_make_long(hk_problem *p, int d, uint64_t *r) {
   p->in_dilation[d] = 1;
   p->pad_lo[d] = chance(r, 50) ? 0 : between(r, 0, 3);
   p->pad_hi[d] = chance(r, 50) ? 0 : between(r, 0, 3);
-  outputs_set(p, d, between(r, 1, 70));
+  outputs_set(p, d, between(r, 1, chance(r, 60) ? 70 : 300));
   if (p->feature_groups == 1) p->c = between(r, 1, 4), p->k = p->batch_groups * between(r, 1, 5);
+  for (int i = 0; i < p->rank; i++)
+    if (i != d && chance(r, 60)) p->in[i] = between(r, 1, 3), p->window[i] = between(r, 1, 3);
+}
+
+/* Input dilation and stride of one dimension, the stride a multiple of it or the other way round. */
+static void stretch_couple(hk_problem *p, int d, uint64_t *r) {
+  const int64_t some = between(r, 2, 4), other = some * between(r, 1, 3);
+  p->in_dilation[d] = chance(r, 60) ? some : other;
+  p->stride[d] = chance(r, 60) ? other : some;
 }
 
 static void dimension_couple(hk_problem *p, int d, uint64_t *r) {
   const int64_t some = between(r, 2, 4);
   switch (below(r, 14)) {
-  case 0: p->in_dilation[d] = p->stride[d] = some; break;
-  case 1: p->in_dilation[d] = some, p->stride[d] = some * between(r, 2, 3); break;
-  case 2: p->stride[d] = some, p->in_dilation[d] = some * between(r, 2, 3); break;
+  case 0:
+  case 1: stretch_couple(p, d, r); break;
+  case 2:
+    for (int i = 0; i < p->rank; i++)
+      if (chance(r, 70)) stretch_couple(p, i, r);
+    break;
   case 3: p->stride[d] = some, p->dilation[d] = some * between(r, 1, 2); break;
   case 4: p->dilation[d] = p->in_dilation[d] = some, p->stride[d] = chance(r, 50) ? 1 : some; break;
   case 5: /* a window beyond the image, and padding enough for outputs */
@@ -246,11 +258,11 @@ void check_sizes_draw(check_case *t, const check_budget *b, bool depthwise, uint
   const bool crop = chance(r, 15), stretch = chance(r, 15);
   groups_draw(p, depthwise, b, r);
   for (int d = 0; d < p->rank; d++) dimension_draw(p, d, crop, stretch, b, r);
-  if (chance(r, 20)) usual_draw(p, r);
+  if (chance(r, 30)) usual_draw(p, r);
   if (depthwise) depthwise_draw(p, r);
   for (int d = 0; d < p->rank && chance(r, 15); d++) p->reverse[d] = 1;
   shrink(t, b);
-  for (int i = 0; i < 3 && chance(r, 30); i++) {
+  for (int i = 0; i < 3 && chance(r, 40); i++) {
     const check_case keep = *t;
     dimension_couple(p, (int)below(r, p->rank), r);
     if (!check_sizes_fit(t, b)) *t = keep;

@@ -118,12 +118,15 @@ void check_strides_draw(check_case *t, const check_budget *b, uint64_t *r) {
 
 void check_strides_redraw(check_case *t, uint64_t *r) {
   tensor v[3];
-  const hk_strides f = t->p.f;
+  const hk_problem old = t->p;
+  const int64_t which = below(r, 4); /* y's, x's, or both */
   dense_draw(t, r);
-  t->p.f = f;
+  t->p.f = old.f;
+  if (which == 0) t->p.x = old.x;
+  if (which == 1) t->p.y = old.y;
   const hk_problem keep = t->p;
   tensors_make(v, t);
   for (int i = 0; i < 3; i += 2)
-    if (chance(r, 30)) tensor_draw(&v[i], r);
+    if (which >= 2 && chance(r, 30)) tensor_draw(&v[i], r);
   if (!extents_fit(t, 4e5)) t->p = keep;
 }
