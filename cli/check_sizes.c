@@ -66,6 +66,13 @@ static void dimension_draw(hk_problem *p, int d, bool crop, bool stretch, const 
   p->pad_hi[d] = between(r, crop ? -2 : 0, 3);
 }
 
+/* Long lines: kernels along the last dimension meet whole blocks in small problems too. */
+static void lines_draw(hk_problem *p, uint64_t *r) {
+  for (int d = 0; d < p->rank - 1; d++) p->in[d] = between(r, 1, 4);
+  p->in[p->rank - 1] = between(r, 17, 140);
+  if (p->feature_groups == 1) p->c = between(r, 1, 12);
+}
+
 /* What networks have: 3x3 and 1x1 windows with equal strides and padding, where most algorithms meet. */
 static void usual_draw(hk_problem *p, uint64_t *r) {
   const int64_t window = 2 * between(r, 0, chance(r, 80) ? 1 : 3) + 1, stride = chance(r, 75) ? 1 : 2;
@@ -258,6 +265,7 @@ void check_sizes_draw(check_case *t, const check_budget *b, bool depthwise, uint
   const bool crop = chance(r, 15), stretch = chance(r, 15);
   groups_draw(p, depthwise, b, r);
   for (int d = 0; d < p->rank; d++) dimension_draw(p, d, crop, stretch, b, r);
+  if (p->rank > 1 && chance(r, 35)) lines_draw(p, r);
   if (chance(r, 30)) usual_draw(p, r);
   if (depthwise) depthwise_draw(p, r);
   for (int d = 0; d < p->rank && chance(r, 15); d++) p->reverse[d] = 1;
