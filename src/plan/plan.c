@@ -100,6 +100,7 @@ hk_status hk_plan_build(hk_plan **out, const hk_task *task, const hk_decision *d
   plan->error_factor = d->algo->error_factor;
   plan->source = "estimate";
   plan->act = hk_kernel_best(HK_FAMILY_ACT, task->isa);
+  plan->map = hk_kernel_best(HK_FAMILY_MAP, d->kernel && d->kernel->isa == HK_ISA_SCALAR ? HK_ISA_SCALAR : task->isa);
   plan->narrow = hk_kernel_convert(HK_F32, task->geom.y_type, task->isa);
   plan->wide = hk_kernel_convert(task->geom.y_type, HK_F32, task->isa);
   if (like) {

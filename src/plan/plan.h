@@ -139,6 +139,7 @@ struct hk_plan {
   const hk_packed *share;     /* during build only: packed weights to reuse (create-like) */
   int64_t f_shift;            /* hk_plan_copy_weights: element of packed->f that is f[0] */
   const hk_kernel *act;       /* activation rows of the plan's ISA */
+  const hk_kernel *map;       /* scale, bias and residual of rows, rounded as the decision's kernel rounds them */
   const hk_kernel *narrow;    /* f32 rows into y's type; NULL when y is f32 or has no such row */
   const hk_kernel *wide;      /* the way back, for the residual */
   void *own;                  /* the algorithm's tables; of an algorithm around another, the inner plan */

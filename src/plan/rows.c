@@ -17,37 +17,47 @@ static int64_t place(const hk_geom *g, const hk_strides *s, const hk_at *at) {
   return o;
 }
 
+enum { PART = 64 }; /* floats of a row that go through a kernel at once */
+
+/* v = v*scale + bias as kernels compute it, in one rounding where their ISA has it: whether a row is finished here or in the
+ * registers of its tile must not show in its bits. */
 static void linear(const row *r, float *v) {
   const hk_epilogue *e = &r->plan->task.epi.e;
   const float *scale = r->call->scale, *bias = r->call->bias;
-  const int64_t k = r->at->k;
-  const int64_t step = r->at->along_k ? 1 : 0;
-  if (e->scale) {
-    const int64_t s = e->scale == 2 ? step : 0, k0 = e->scale == 2 ? k : 0;
-    for (int64_t i = 0; i < r->count; i++) v[i] *= scale[k0 + i * s];
+  const int64_t k = r->at->k, step = r->at->along_k ? 1 : 0, scale_step = e->scale == 2 ? step : 0;
+  if (!e->scale) {
+    for (int64_t i = 0; e->bias && i < r->count; i++) v[i] += bias[k + i * step];
+    return;
   }
-  if (e->bias)
-    for (int64_t i = 0; i < r->count; i++) v[i] += bias[k + i * step];
+  if (e->scale == 2) scale += k;
+  float factor[PART], addend[PART];
+  for (int64_t i = 0; i < r->count; i += PART) {
+    const int64_t n = hk_min64(PART, r->count - i);
+    for (int64_t j = 0; j < n; j++) {
+      factor[j] = scale[(i + j) * scale_step];
+      addend[j] = e->bias ? bias[k + (i + j) * step] : 0.0f;
+    }
+    r->plan->map->fn(&(hk_map_args){.op = HK_MAP_SCALE, .rows = 1, .n = n, .x = v + i, .x2 = factor, .x3 = addend, .y = v + i});
+  }
 }
 
+/* v += beta*c, rounded as kernels round it. */
 static void residual(const row *r, float *v) {
   const hk_geom *g = &r->plan->task.geom;
   const float beta = r->plan->task.epi.e.beta;
-  if (g->y_type == HK_F32) {
-    const float *c = (const float *)r->call->c + r->c_base;
-    for (int64_t i = 0; i < r->count; i++) v[i] += beta * c[i * r->c_step];
-  } else if (r->plan->wide && r->c_step == 1) {
-    const char *c = r->call->c + r->c_base * (int64_t)hk_type_bytes(g->y_type);
-    float part[64];
-    for (int64_t i = 0; i < r->count; i += 64) {
-      const int64_t n = hk_min64(64, r->count - i);
-      /* cppcheck-suppress legacyUninitvar; it is written here */
-      r->plan->wide->fn(&(hk_convert_args){c + i * (int64_t)hk_type_bytes(g->y_type), part, n});
-      for (int64_t j = 0; j < n; j++) v[i + j] += beta * part[j];
-    }
-  } else {
-    for (int64_t i = 0; i < r->count; i++)
-      v[i] += beta * (float)hk_load_element(g->y_type, r->call->c, r->c_base + i * r->c_step);
+  const int64_t bytes = (int64_t)hk_type_bytes(g->y_type);
+  float part[PART];
+  for (int64_t i = 0; i < r->count; i += PART) {
+    const int64_t n = hk_min64(PART, r->count - i), at = r->c_base + i * r->c_step;
+    const float *c = part;
+    if (g->y_type == HK_F32 && r->c_step == 1) c = (const float *)r->call->c + at;
+    else if (r->plan->wide && r->c_step == 1) r->plan->wide->fn(&(hk_convert_args){r->call->c + at * bytes, part, n});
+    else
+      for (int64_t j = 0; j < n; j++) part[j] = (float)hk_load_element(g->y_type, r->call->c, at + j * r->c_step);
+    if (beta == 1)
+      for (int64_t j = 0; j < n; j++) v[i + j] += c[j];
+    else
+      r->plan->map->fn(&(hk_map_args){.op = HK_MAP_ACT, .rows = 1, .n = n, .x = v + i, .y = v + i, .add = c, .beta = beta});
   }
 }
 

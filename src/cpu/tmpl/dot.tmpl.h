@@ -9,6 +9,15 @@
 #define HK_TILE "dot_tile.tmpl.h"
 typedef void (*tile_fn)(const hk_igemm_args *r, int64_t m0);
 
+/* a*b + c as v_fma rounds it. */
+static inline float fused(float a, float b, float c) {
+#if HK_VW > 1 /* every vector vocabulary has a fused multiply-add */
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 static inline void finish(const hk_igemm_args *r, int64_t m, int64_t j, int64_t width, float v) {
   if (r->flags & HK_IGEMM_RESUME) v += r->partial[m * width + j];
   if (r->flags & HK_IGEMM_SUSPEND) {
@@ -18,10 +27,10 @@ static inline void finish(const hk_igemm_args *r, int64_t m, int64_t j, int64_t 
   const hk_igemm_line *line = r->line;
   const float *c = NULL;
   if (r->flags & (HK_IGEMM_BEFORE | HK_IGEMM_AFTER)) c = line ? line->c + m * line->c_step : r->c[m];
-  if (r->flags & HK_IGEMM_AFFINE) v = v * r->scale[j] + r->bias[j];
-  if (r->flags & HK_IGEMM_BEFORE) v += r->beta * c[r->y_at + j];
+  if (r->flags & HK_IGEMM_AFFINE) v = fused(v, r->scale[j], r->bias[j]);
+  if (r->flags & HK_IGEMM_BEFORE) v = fused(r->beta, c[r->y_at + j], v);
   if (r->flags & HK_IGEMM_CLAMP) v = v < r->lo ? r->lo : v > r->hi ? r->hi : v;
-  if (r->flags & HK_IGEMM_AFTER) v += r->beta * c[r->y_at + j];
+  if (r->flags & HK_IGEMM_AFTER) v = fused(r->beta, c[r->y_at + j], v);
   (line ? line->y + m * line->y_step : r->y[m])[r->y_at + j] = v;
 }
 
