@@ -131,6 +131,20 @@ static hk_status check_tensor(const char *name, const axis *a, int count, int64_
   return HK_OK;
 }
 
+static hk_status check_aligned(const char *name, const void *p, size_t bytes) {
+  if (((uintptr_t)p & (bytes - 1)) == 0) return HK_OK;
+  return hk_fail(HK_INVALID, "weights.%s must be aligned to its element size %zu", name, bytes);
+}
+
+hk_status hk_weights_check(const hk_geom *g, const hk_weights *w) {
+  const size_t real = g->acc_type == HK_F64 ? 8 : 4;
+  hk_status s;
+  if ((s = check_aligned("f", w->f, hk_type_bytes(g->f_type))) || (s = check_aligned("scale", w->scale, real)) ||
+      (s = check_aligned("bias", w->bias, real)) || (s = check_aligned("slopes", w->slopes, real)))
+    return s;
+  return check_aligned("f_zero", w->f_zero, sizeof *w->f_zero);
+}
+
 static int by_stride_down(const void *a, const void *b) {
   const int64_t x = ((const axis *)a)->stride, y = ((const axis *)b)->stride;
   return x < y ? 1 : x > y ? -1 : 0;
@@ -231,9 +245,7 @@ static hk_status derive(hk_geom *g) {
   return HK_OK;
 }
 
-/* Strides that are never multiplied by more than 0 get harmless values, so that neither they nor an empty tensor's can
- * overflow later, and a single channel or column counts as contiguous. */
-static void settle(hk_strides *s, int64_t groups, int64_t outer, int64_t channels, const int64_t *at) {
+void hk_strides_settle(hk_strides *s, int64_t groups, int64_t outer, int64_t channels, const int64_t *at) {
   const bool empty = !groups || !outer || !channels || !at[0] || !at[1] || !at[2];
   if (empty || groups == 1) s->group = 0;
   if (empty || outer == 1) s->outer = 0;
@@ -261,9 +273,9 @@ hk_status hk_geom_make(hk_geom *g, const hk_problem *p, bool gated) {
   g->y_channels = gated ? p->k / 2 : p->k;
   if (gated && p->k % 2) return hk_fail(HK_INVALID, "k = %lld must be even for a gated epilogue", (long long)p->k);
   if ((s = derive(g)) || (s = check_strides(g))) return s;
-  settle(&g->x, g->groups, g->n, g->c, g->in);
-  settle(&g->f, g->groups, g->k, g->c, g->win);
-  settle(&g->y, g->groups, g->n, g->y_channels == p->k ? g->k : g->y_channels, g->out);
+  hk_strides_settle(&g->x, g->groups, g->n, g->c, g->in);
+  hk_strides_settle(&g->f, g->groups, g->k, g->c, g->win);
+  hk_strides_settle(&g->y, g->groups, g->n, g->y_channels == p->k ? g->k : g->y_channels, g->out);
   if ((s = check_windows(g))) return s;
   for (int i = 0; i < p->rank; i++)
     if (p->reverse[i] && g->win[i + lead] > 1) {

@@ -113,20 +113,6 @@ void hk_task_read_weights(hk_task *t, const void *f) {
   hk_task_set_nonfinite(t, t->f_now && t->options.device == HK_CPU && !all_finite(&t->geom, f));
 }
 
-static hk_status check_aligned(const char *name, const void *p, size_t bytes) {
-  if (((uintptr_t)p & (bytes - 1)) == 0) return HK_OK;
-  return hk_fail(HK_INVALID, "weights.%s must be aligned to its element size %zu", name, bytes);
-}
-
-static hk_status check_weights(const hk_geom *g, const hk_weights *w) {
-  const size_t real = g->acc_type == HK_F64 ? 8 : 4;
-  hk_status s;
-  if ((s = check_aligned("f", w->f, hk_type_bytes(g->f_type))) || (s = check_aligned("scale", w->scale, real)) ||
-      (s = check_aligned("bias", w->bias, real)) || (s = check_aligned("slopes", w->slopes, real)))
-    return s;
-  return check_aligned("f_zero", w->f_zero, sizeof *w->f_zero);
-}
-
 hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
                        const hk_weights *w) {
   hk_status s;
@@ -143,7 +129,9 @@ hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, co
     t->options.decision = NULL;
   }
   if ((s = hk_geom_make(&t->geom, p, e && e->gate)) || (s = hk_epi_make(&t->epi, e, p)) || (s = check_state(t, p))) return s;
-  if (w && (s = check_weights(&t->geom, w))) return s;
+  if (w && (s = hk_weights_check(&t->geom, w))) return s;
+  const bool gated = t->geom.y_channels != t->geom.k * t->geom.groups;
+  hk_strides_settle(&t->epi.c, gated ? 1 : t->geom.groups, t->geom.n, gated ? t->geom.y_channels : t->geom.k, t->geom.out);
   t->problem = *p;
   t->vast = is_vast(&t->geom);
   t->threads = t->options.threads ? t->options.threads : hk_threads_default();

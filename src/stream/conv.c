@@ -103,5 +103,7 @@ HK_API hk_status hk_chain_create_conv(hk_chain **chain, const hk_problem *proble
   hk_status e = hk_geom_make(&g, problem, epilogue && epilogue->gate != HK_GATE_NONE);
   if (!e) e = hk_epi_make(&epi, epilogue, problem);
   if (!e) e = check_problem(&g, &epi, options);
+  if (!e && weights) e = hk_weights_check(&g, weights);
+  if (!e) g.stride[2] = problem->stride[0]; /* of the stream, not of one block, which may have a single output */
   return e ? e : create(chain, &g, &epi, options, weights);
 }

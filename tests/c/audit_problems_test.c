@@ -155,5 +155,10 @@ int main(void) {
       "1d_n2_c1_i300_k3_w100_p50_f32_first", "1d_n1_c2_i300_k5_w129_d1_f32_first", "2d_n1_c1_i30x60_k4_w9x9_p4_f32_first", "2d_n1_c2_i30x30_k3_w8x9_s2_p4_f32_first",
       "3d_n1_c1_i9x9x20_k2_w5x5x3_p2_f32_first", "1d_n1_c1_i300_k2_w70_f32_last", "2d_n1_c1_i40x40_k1_w13x5_p2_f32_last"};
   for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) check_text(windows[i]);
+  /* strides, and a stride, that are multiplied by 0 alone */
+  check_text("1d_n1_c2_i3_k2_w3_g2_f32_xs=0.1.9223372036854775807.1.2_fs=0.3.3.1.1_ys=0.1.9223372036854775807.1.9223372036854775807");
+  check_text("1d_n1_c2_i1_k2_w3_p1_s9223372036854775807_f32_xs=0.0.2.1.9223372036854775807_fs=0.0.6.3.1_ys=0.0.2.1.9223372036854775807");
+  check_text("2d_n1_c2_i1x30_k2_w1x3_p0x1_s9223372036854775807x1_d9223372036854775807x1_l9223372036854775807x1_f32_first");
+  check_text("2d_n1_c2_i1x30_k2_w1x3_p0x1_s9223372036854775807x1_d9223372036854775807x1_l9223372036854775807x1_g2_f32_last");
   return hk_test_end();
 }

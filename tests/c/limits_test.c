@@ -158,6 +158,12 @@ static void misaligned_weights(void) {
   CHECK_STATUS(HK_INVALID, "weights.slopes must be aligned", hk_plan_create(&plan, &p, &e, NULL, &w));
   CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &p, &e, NULL, &good));
   hk_plan_destroy(plan);
+  hk_chain *chain = NULL;
+  CHECK_STATUS(HK_OK, "", hk_epilogue_parse(&e, "bias"));
+  w = good, w.f = odd;
+  CHECK_STATUS(HK_INVALID, "weights.f must be aligned", hk_chain_create_conv(&chain, &p, &e, NULL, &w));
+  CHECK_STATUS(HK_OK, "", hk_chain_create_conv(&chain, &p, &e, NULL, &good));
+  hk_chain_destroy(chain);
   CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, "1d_n1_c4_i9_k4_w1_f64_last"));
   w = (hk_weights){.size = sizeof w, .f = (const char *)memory + 4};
   CHECK_STATUS(HK_INVALID, "8", hk_plan_create(&plan, &p, NULL, NULL, &w));
