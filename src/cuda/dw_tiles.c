@@ -32,15 +32,15 @@ static bool common(const hk_geom *g, const hk_epi *e, char *why) {
   if (e->e.gate) REFUSE("a gate pairs channels that lie in different blocks");
   if (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store || e->e.user || e->e.user2 || e->e.store)
     REFUSE("does not take user functions");
-  int64_t reach = g->n * g->k * g->groups;
+  double outputs = (double)g->n * (double)g->k * (double)g->groups;
   for (int d = 0; d < 3; d++) {
     if (g->in_dil[d] != 1) REFUSE("does not take input dilation");
-    reach *= g->out[d] > 0 ? g->out[d] : 1;
+    outputs *= (double)g->out[d];
     if (g->in[d] > 1 << 28 || g->win[d] > 1 << 24 || g->stride[d] > 1 << 20 || g->dil[d] > 1 << 20 || g->out[d] > 1 << 28 ||
         hk_max64(g->lo[d], -g->lo[d]) > 1 << 28 || g->win[d] * g->dil[d] > 1 << 28 || g->out[d] * g->stride[d] > 1 << 29)
       REFUSE("a size is above 2^28");
   }
-  if (g->k * g->groups > 1 << 28 || reach / 8 > INT64_C(1) << 31) REFUSE("more outputs than 2^34");
+  if (g->k * g->groups > 1 << 28 || outputs > 0x1p34) REFUSE("more outputs than 2^34");
   return true;
 }
 

@@ -6,6 +6,7 @@
 
 #define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
 #define SHARED_MOST (200 * 1024)
+#define MOST_RUNS (1 << 16) /* of 8 output channels that are looked at one by one */
 
 static bool half_type(hk_type t) { return t == HK_F16 || t == HK_BF16; }
 
@@ -140,12 +141,15 @@ static int last_slab(const hk_geom *g, int64_t kb) {
   return (int)(((k / g->k + 1) * g->c - 1) / 8);
 }
 
+/* Runs of 8 output channels after which the slabs that they read repeat: 64 groups are whole runs of outputs and of inputs. */
+static int64_t period(const hk_geom *g, const hk_cu_dw *p, int64_t slabs) { return hk_min64(hk_ceil_div(p->channels, 8), 8 * g->k * slabs); }
+
 static void mma_slabs(const hk_geom *g, hk_cu_dw *p, int slabs) {
   const int runs = (int)hk_ceil_div(p->channels, 8);
   p->slabs = slabs;
   p->slab_blocks = (int)hk_ceil_div(runs, slabs);
   p->in_slabs = p->reach;
-  for (int kb = 0; kb < runs; kb++) {
+  for (int64_t kb = 0; kb < period(g, p, slabs); kb++) {
     const int need = first_slab(g, kb) - first_slab(g, kb / slabs * slabs) + p->reach;
     if (need > p->in_slabs) p->in_slabs = need;
   }
@@ -255,8 +259,9 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   if (roll && (g->win[0] != 1 || g->win[1] != size || (size != 3 && size != 5 && size != 7) || g->stride[1] != 1 ||
                g->stride[2] != 1 || g->dil[1] != 1 || g->dil[2] != 1))
     REFUSE("takes 3x3, 5x5 and 7x7 with stride 1");
+  if (period(g, p, 8) > MOST_RUNS) REFUSE("more than %d output channels in groups of more than %d", 8 * MOST_RUNS, MOST_RUNS / 64);
   p->reach = 1;
-  for (int64_t kb = 0; kb * 8 < p->channels; kb++) {
+  for (int64_t kb = 0; kb < period(g, p, 1); kb++) {
     const int reach = last_slab(g, kb) - first_slab(g, kb) + 1;
     if (reach > p->reach) p->reach = reach;
   }
