@@ -1,6 +1,7 @@
 # The front door. CMake and Ninja do the work; `make run` and `make test` are all a newcomer needs.
 #   make run          set up, build, show what hankel does
 #   make test         set up, build, run every test      (SAN=address,undefined or SAN=thread: under sanitizers)
+#   make coverage     lines of src/plan and src/cpu that `hankel check --random` alone reaches (COVERAGE_ARGS=N problems)
 #   make build | bench | test-gpu | bench-gpu | install | format | lint | clean | setup
 # PREFIX and DESTDIR as usual; JOBS; CMAKE_ARGS reach cmake; TEST_ARGS reach ctest, e.g. TEST_ARGS="-L quick",
 # BENCH_ARGS `hankel bench`, e.g. BENCH_ARGS="--layout first --only r50".
@@ -12,7 +13,7 @@ comma := ,
 BUILD ?= $(if $(SAN),build-san-$(subst $(comma),-,$(SAN)),build)
 TYPE ?= $(if $(SAN),RelWithDebInfo,Release)
 
-.PHONY: run test configure build bench test-gpu bench-gpu install format lint clean setup
+.PHONY: run test configure build coverage bench test-gpu bench-gpu install format lint clean setup
 .DEFAULT_GOAL := build
 
 run: configure
@@ -29,6 +30,9 @@ build: configure
 
 test: build
 	@scripts/test.sh $(BUILD) $(JOBS) $(TEST_ARGS)
+
+coverage: setup
+	scripts/coverage.sh $(JOBS) $(COVERAGE_ARGS)
 
 bench: build
 	scripts/bench.sh $(BUILD) cpu $(BENCH_ARGS)

@@ -38,7 +38,7 @@ static const cli_option table[] = {
     {0}};
 
 /* A random problem takes milliseconds: one that takes a minute hangs. */
-enum { JOBS = 64, REASONS = 12, PATIENCE_S = 600, RANDOM_PATIENCE_S = 60 };
+enum { JOBS = 64, REASONS = 12, PATIENCE_S = 600, RANDOM_PATIENCE_S = 60, EXIT_DEVICE_LOST = 4 };
 typedef struct tally {
   int64_t passed, failed, skipped, decisions, reduced, sampled;
   int64_t traits[CHECK_TRAITS];
@@ -105,9 +105,12 @@ static void case_make(check_case *t, hk_options *made, int64_t index, tally *sum
 }
 
 /* ---- one child */
+/* One write, so that lines of several children do not mix. */
 static void failure_print(void *context, const char *line) {
-  (void)context;
-  char *text = cli_text("%s\n", line); /* one write, so that lines of several children do not mix */
+  const job *j = context;
+  char *text = o.random < 0
+                   ? cli_text("%s\n", line)
+                   : cli_text("%s (problem %lld of seed %lld)\n", line, (long long)(o.from + j->at), (long long)o.seed);
   if (text && write(STDOUT_FILENO, text, strlen(text)) < 0) cli_error("stdout could not be written");
   free(text);
 }
@@ -130,7 +133,7 @@ static void index_before(job *j, int64_t index) {
            (long long)o.seed, o.family ? " --family " : "", o.family ? o.family : "");
 }
 
-static void index_run(job *j, int64_t index) {
+static void index_run(job *j, int64_t index, int64_t step) {
   check_case t;
   hk_options made;
   check_report report = {.failure = failure_print, .before = before_note, .context = j, .products = 0.5e9 * o.reduce};
@@ -150,10 +153,13 @@ static void index_run(job *j, int64_t index) {
   alarm(0);
   j->sum.decisions += report.decisions;
   j->sum.sampled += report.sampled;
+  if (!report.device_lost || o.in_process) return;
+  j->at += step;
+  _exit(EXIT_DEVICE_LOST);
 }
 
 static void child_run(job *j, int64_t step) {
-  for (; j->at < total; j->at += step) index_run(j, j->at);
+  for (; j->at < total; j->at += step) index_run(j, j->at, step);
 }
 
 static pid_t child_start(int which, int64_t step) {
@@ -172,10 +178,11 @@ static pid_t child_start(int which, int64_t step) {
 static void death_note(int which, int status, int64_t step) {
   job *j = &jobs[which];
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && j->at >= total) return;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DEVICE_LOST) return; /* counted, and gone on to the next */
   char *text = cli_text("%s  # died: %s", j->line,
                         WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "the process ended itself");
   cli_progress_end();
-  failure_print(NULL, text ? text : j->line);
+  failure_print(j, text ? text : j->line);
   free(text);
   j->sum.failed++;
   j->at += step;
@@ -238,6 +245,9 @@ static int report(double seconds, int count) {
   if (sum.reduced) cli_note("%lld large problems ran on a smaller batch or fewer lines", (long long)sum.reduced);
   if (sum.sampled) cli_note("%lld large problems were compared on a sample of outputs", (long long)sum.sampled);
   if (o.stats) check_stats_print(sum.traits, total, stdout);
+#ifdef HK_COVERAGE
+  if (o.stats) cli_note("lines reached: scripts/coverage.sh writes them to %s/lines.txt", HK_COVERAGE);
+#endif
   cli_note("%lld decisions executed, seed %lld, %.1f s", (long long)sum.decisions, (long long)o.seed, seconds);
   printf("%lld passed, %lld failed, %lld skipped\n", (long long)sum.passed, (long long)sum.failed,
          (long long)sum.skipped);

@@ -122,8 +122,9 @@ typedef struct check_report {
   double work;       /* of a larger problem only some decisions run, so that they take about so many products; 0: all */
   int64_t decisions; /* executed */
   bool sampled;
+  bool device_lost; /* a fault on the device ends its context: the process is of no more use */
   char reason[240]; /* of a skip */
-  /* called once a failing decision, with a line that reproduces it */
+  /* called once per failing decision, with a line that reproduces it */
   void (*failure)(void *context, const char *line);
   void *context;
   /* called before anything runs, so that a crash can be told */

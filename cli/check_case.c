@@ -7,8 +7,9 @@
 #include "check.h"
 #include "check_execute.h"
 
-static const char *const with_words[WITH_WORDS] = {"late",    "state", "user",  "user2", "store",  "c_strides", "in_place",
-                                                   "f_zeros", "wild",  "flush", "like",  "wisdom", "hostile",   "alive"};
+static const char *const with_words[WITH_WORDS] = {"late",      "state",    "user",    "user2", "store",
+                                                   "c_strides", "in_place", "f_zeros", "wild",  "flush",
+                                                   "like",      "wisdom",   "hostile", "alive"};
 
 bool check_with_read(const char *text, unsigned *with) {
   char copy[128], *rest = NULL;
@@ -81,10 +82,10 @@ char *check_line(const check_case *t, const hk_options *options, const char *dec
   char *problem = cli_problem_text(&t->p), *epilogue = cli_epilogue_text(&e), *with = with_text(t->with);
   char *rest = check_options_text(&o, named);
   bool plain = !epilogue || !*epilogue || !strcmp(epilogue, "none");
-  char *line = cli_text("hankel check '%s'%s%s%s%s%s%s --seed %llu%s%s", problem ? problem : "?",
-                        plain ? "" : " --epilogue '", plain ? "" : epilogue, plain ? "" : "'",
-                        named ? " --decision '" : "", named ? decision : "", named ? "'" : "",
-                        (unsigned long long)t->seed, with ? with : "", rest ? rest : "");
+  char *line =
+      cli_text("hankel check '%s'%s%s%s%s%s%s --seed %llu%s%s", problem ? problem : "?", plain ? "" : " --epilogue '",
+               plain ? "" : epilogue, plain ? "" : "'", named ? " --decision '" : "", named ? decision : "",
+               named ? "'" : "", (unsigned long long)t->seed, with ? with : "", rest ? rest : "");
   free(problem);
   free(epilogue);
   free(with);

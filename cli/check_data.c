@@ -1,8 +1,8 @@
 /* The data of a case, from its seed. Integers: magnitudes (and for narrow results sparsity) such that every sum, with
  * bias and residual, is exact in the result's type. Floats: N(0,1). Elements that the strides skip are NaN (int8:
  * junk), so that whoever reads them is seen. A quarter of the integer cases with a residual or user function have a
- * zero filter and a position-coded residual: random data hides wrong coordinates. With WITH_WILD a few weights (and in a
- * quarter of such cases a few elements of x) are Inf or NaN. */
+ * zero filter and a position-coded residual: random data hides wrong coordinates. With WITH_WILD a few weights (and in
+ * a quarter of such cases a few elements of x) are Inf or NaN. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -20,8 +20,8 @@ check_verdict check_session_reference(check_session *c, char why[CHECK_WHY]) {
     return status == HK_UNSUPPORTED ? CHECK_SKIPPED : CHECK_FAILED;
   }
   comparison m = {.with_formula = true, .factor = 1};
-  bool ok = check_session_execute(c, NULL, plan, PLACE_HIGH, c->result, why) &&
-            check_result_agrees(c, &m, c->result, why);
+  bool ok =
+      check_session_execute(c, NULL, plan, PLACE_HIGH, c->result, why) && check_result_agrees(c, &m, c->result, why);
   hk_plan_destroy(plan);
   for (int64_t j = 0; j < c->u.count; j++) c->reference[j] = check_result_at(c, c->result, j);
   c->has_reference = ok && !c->u.sample;
@@ -125,9 +125,8 @@ static bool images_agree(check_session *c, char *why) {
   hk_status status = check_session_plan(&alone, &plan, "", 1 + (int)(c->t->seed % 4), false);
   if (status && check_refusal_fits(c, status, "")) return true;
   bool ok = !status;
-  if (status)
-    snprintf(why, CHECK_WHY, "plan for one image: %.300s (%s)", hk_last_error(), hk_status_name(status));
-  for (int64_t image = 0; ok && image < c->s.n; image += c->s.n > 1 ? c->s.n - 1 : 1) {
+  if (status) snprintf(why, CHECK_WHY, "plan for one image: %.300s (%s)", hk_last_error(), hk_status_name(status));
+  for (int64_t image = 0; ok && image<c->s.n; image += c->s.n> 1 ? c->s.n - 1 : 1) {
     status = image_run(c, plan, &one.p, image);
     if (status) snprintf(why, CHECK_WHY, "one image: %.300s (%s)", hk_last_error(), hk_status_name(status));
     ok = !status && image_agrees(c, image, why);

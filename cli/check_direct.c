@@ -76,7 +76,8 @@ static bool sample_make(check_sums *u, const check_shape *s, uint64_t seed) {
   if (!u->sample) return false;
   for (int64_t j = 0; j < u->count; j++) {
     int64_t index = 0;
-    for (int a = 0; a < 5; a++) index = index * size[a] + (j < 32 ? (j >> a & 1 ? size[a] - 1 : 0) : edge_of(size[a], &seed));
+    for (int a = 0; a < 5; a++)
+      index = index * size[a] + (j < 32 ? (j >> a & 1 ? size[a] - 1 : 0) : edge_of(size[a], &seed));
     u->sample[j] = j >= 32 && j % 2 ? cli_random_below(&seed, s->outputs) : index;
   }
   return true;

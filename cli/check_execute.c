@@ -49,9 +49,8 @@ bool check_session_open(check_session *c, check_kind kind) {
 }
 
 void check_session_close(check_session *c) {
-  void *all[] = {c->value,     c->bound,     c->norm_bound, c->ref_bound,  c->result,     c->again,
-                 c->before[0], c->before[1], c->reference,  c->sink.value, c->sink.times, c->agreed,
-                 c->at};
+  void *all[] = {c->value,     c->bound,     c->norm_bound, c->ref_bound,  c->result, c->again, c->before[0],
+                 c->before[1], c->reference, c->sink.value, c->sink.times, c->agreed, c->at};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   c->at = NULL;
   c->value = c->bound = c->norm_bound = c->ref_bound = c->reference = NULL;
@@ -243,6 +242,7 @@ bool check_session_execute(check_session *c, const hk_options *where, const hk_p
   hk_status status = cli_execute(where, plan, &c->t->p, &c->t->e, &k.args);
   if (status) {
     snprintf(why, CHECK_WHY, "execute: %.300s (%s)", hk_last_error(), hk_status_name(status));
+    c->report->device_lost |= status == HK_DEVICE;
     return false;
   }
   bool store = c->t->with & WITH_STORE;

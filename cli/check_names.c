@@ -25,8 +25,8 @@ hk_status check_names_gather(check_names *n, const check_case *t, const hk_optio
     check_names_add(n, options->decision);
     return HK_OK;
   }
-  if (t->with & (WITH_LATE | WITH_WILD) || o.batch_invariant || o.limit_workspace || o.threads > 1)
-    check_names_add(n, "");
+  const bool limited = o.limit_workspace || o.forbid_fallback;
+  if (t->with & (WITH_LATE | WITH_WILD) || o.batch_invariant || limited || o.threads > 1) check_names_add(n, "");
   return hk_plan_candidates(&t->p, &t->e, &o, candidate_keep, n);
 }
 
@@ -45,9 +45,9 @@ void check_names_thin(check_names *n, int most, uint64_t seed) {
 
 /* ---- hostile decisions */
 static int64_t hostile_value(int64_t old, uint64_t *r) {
-  static const int64_t fixed[] = {0,         1,          -1,         2,         3,         64,      65,
-                                  INT32_MAX, 1ll << 31,  1ll << 32,  1ll << 33, 1ll << 62, INT64_MAX, INT64_MIN,
-                                  -2,        1000000007, -(1ll << 32)};
+  static const int64_t fixed[] = {0,         1,         -1,        2,          3,           64,
+                                  65,        INT32_MAX, 1ll << 31, 1ll << 32,  1ll << 33,   1ll << 62,
+                                  INT64_MAX, INT64_MIN, -2,        1000000007, -(1ll << 32)};
   static const int64_t huge[] = {1ll << 31, 1ll << 32, 1ll << 40, 1ll << 60, 1ll << 61, 1ll << 62, INT64_MAX};
   switch (cli_random_below(r, 5)) {
   case 0: return old + check_between(r, -2, 2);

@@ -43,8 +43,7 @@ void check_options_draw(check_case *t, hk_options *o, uint64_t *r) {
     o->batch_invariant = 1;
     if (t->p.batch_groups == 1 && chance(r, 70)) t->p.n = check_between(r, 2, 9);
   }
-  if (!cuda && !o->threads && chance(r, 30))
-    o->threads = (int32_t)check_between(r, 2, chance(r, 70) ? 4 : 8);
+  if (!cuda && !o->threads && chance(r, 30)) o->threads = (int32_t)check_between(r, 2, chance(r, 70) ? 4 : 8);
   if (!cuda) o->isa = isa_draw(o->isa, r);
   t->with |= sequences_draw(cuda, r);
 }
@@ -77,9 +76,8 @@ char *check_options_text(const hk_options *o, bool forced) {
   math_text(math, o->math);
   if (o->threads) snprintf(threads, sizeof threads, " --threads %d", o->threads);
   if (o->limit_workspace) snprintf(workspace, sizeof workspace, " --workspace %zu", o->workspace_limit_bytes);
-  return cli_text("%s%s%s%s%s%s%s%s%s", math, o->isa ? " --isa " : "", o->isa ? hk_isa_name(o->isa) : "", threads,
-                  workspace, o->batch_invariant ? " --batch-invariant" : "",
-                  o->forbid_fallback ? " --forbid-fallback" : "",
-                  !forced && o->rigor == HK_PATIENT ? " --rigor patient" : "",
-                  o->device == HK_CUDA ? " --device cuda" : "");
+  return cli_text(
+      "%s%s%s%s%s%s%s%s%s", math, o->isa ? " --isa " : "", o->isa ? hk_isa_name(o->isa) : "", threads, workspace,
+      o->batch_invariant ? " --batch-invariant" : "", o->forbid_fallback ? " --forbid-fallback" : "",
+      !forced && o->rigor == HK_PATIENT ? " --rigor patient" : "", o->device == HK_CUDA ? " --device cuda" : "");
 }

@@ -1,7 +1,8 @@
-/* Sizes of random problems: channels, groups, images, windows. Three kinds of draws follow one another. Each size alone;
- * then coupled sizes, in which one parameter equals, divides or just misses another (input dilation and stride, window
- * and image, padding and window); then sizes around the block edges of a decision: a candidate of the draft is chosen,
- * its knobs and the MRxNR of its kernel are read, and channels, pixels and windows are set to k*B-1, k*B, k*B+1. */
+/* Sizes of random problems: channels, groups, images, windows. Three kinds of draws follow one another. Each size
+ * alone; then coupled sizes, in which one parameter equals, divides or just misses another (input dilation and stride,
+ * window and image, padding and window); then sizes around the block edges of a decision: a candidate of the draft is
+ * chosen, its knobs and the MRxNR of its kernel are read, and channels, pixels and windows are set to k*B-1, k*B,
+ * k*B+1. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -50,14 +50,14 @@ static const char *const more[] = {"input dilation",
 enum { MORE = sizeof more / sizeof *more };
 
 /* Parameters that meet: one equals, divides or exceeds another. */
-static const char *const coupled[] = {"in_dil = stride",  "in_dil divides stride", "stride divides in_dil",
-                                      "dilation, stride", "window over image",     "padding over window",
-                                      "65 taps or more",  "one output",            "strides of 4 KiB",
-                                      "channels 2^n"};
+static const char *const coupled[] = {
+    "in_dil = stride",   "in_dil divides stride", "stride divides in_dil", "dilation, stride",
+    "window over image", "padding over window",   "65 taps or more",       "one output",
+    "strides of 4 KiB",  "channels 2^n"};
 static const char *const sizes[] = {"gm over 256", "gn over 64", "gk over 256", "all three over 32", "10^5 elements"};
-static const char *const option_words[] = {"threads", "ISA cap",   "workspace limit", "workspace 0", "batch invariant",
-                                           "no fallback", "patient", "fast math", "wild",  "flush", "like",
-                                           "wisdom", "hostile",   "alive"};
+static const char *const option_words[] = {
+    "threads",   "ISA cap", "workspace limit", "workspace 0", "batch invariant", "no fallback", "patient",
+    "fast math", "wild",    "flush",           "like",        "wisdom",          "hostile",     "alive"};
 enum {
   COUPLED = sizeof coupled / sizeof *coupled,
   SIZES = sizeof sizes / sizeof *sizes,
@@ -131,20 +131,13 @@ static void sizes_note(int64_t *counts, const check_case *t, const check_shape *
 }
 
 static void options_note(int64_t *counts, const check_case *t, const hk_options *o) {
-  const bool some[OPTIONS] = {o->threads > 1,
-                              o->isa != HK_ISA_BEST,
-                              o->limit_workspace,
-                              o->limit_workspace && !o->workspace_limit_bytes,
-                              o->batch_invariant,
-                              o->forbid_fallback,
-                              o->rigor == HK_PATIENT,
-                              o->math & HK_MATH_FAST_ALGORITHMS,
-                              t->with & WITH_WILD,
-                              t->with & WITH_FLUSH,
-                              t->with & WITH_LIKE,
-                              t->with & WITH_WISDOM,
-                              t->with & WITH_HOSTILE,
-                              t->with & WITH_ALIVE};
+  const bool some[OPTIONS] = {o->threads > 1,         o->isa != HK_ISA_BEST,
+                              o->limit_workspace,     o->limit_workspace && !o->workspace_limit_bytes,
+                              o->batch_invariant,     o->forbid_fallback,
+                              o->rigor == HK_PATIENT, o->math & HK_MATH_FAST_ALGORITHMS,
+                              t->with & WITH_WILD,    t->with & WITH_FLUSH,
+                              t->with & WITH_LIKE,    t->with & WITH_WISDOM,
+                              t->with & WITH_HOSTILE, t->with & WITH_ALIVE};
   for (int i = 0; i < OPTIONS; i++) counts[T_OPTIONS + i] += some[i];
 }
 

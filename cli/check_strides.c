@@ -1,5 +1,5 @@
-/* Strides of random problems: dense in one of the two layouts, any order of the axes with gaps and reversed axes, strides
- * of 0 and overlapping views (x and f only), and rows a multiple of 4 KiB apart. */
+/* Strides of random problems: dense in one of the two layouts, any order of the axes with gaps and reversed axes,
+ * strides of 0 and overlapping views (x and f only), and rows a multiple of 4 KiB apart. */
 #include "check.h"
 
 static int64_t below(uint64_t *r, int64_t n) { return cli_random_below(r, n); }

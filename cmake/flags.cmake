@@ -14,6 +14,12 @@ if(HK_SANITIZE)
   endif()
 endif()
 
+if(HK_COVERAGE)
+  target_compile_options(hk_flags INTERFACE --coverage -O1)
+  target_link_options(hk_flags INTERFACE --coverage)
+  target_compile_definitions(hk_flags INTERFACE HK_COVERAGE="${PROJECT_BINARY_DIR}/coverage")
+endif()
+
 if(HK_LIBFUZZER)
   if(NOT CMAKE_C_COMPILER_ID MATCHES Clang)
     message(FATAL_ERROR "HK_LIBFUZZER needs clang")
