@@ -111,6 +111,9 @@ uint64_t cli_random(uint64_t *state);
 int64_t cli_random_below(uint64_t *state, int64_t n);
 double cli_random_normal(uint64_t *state);
 uint64_t cli_random_mix(uint64_t a, uint64_t b);
+/* From here on this thread's draws take these bytes, then their states again; NULL: their states at once. Returns how
+ * many bytes of the former source were left. */
+size_t cli_random_from(const void *bytes, size_t count);
 
 /* ---- batch.c: problems from one text or a file */
 typedef struct cli_item {
