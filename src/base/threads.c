@@ -85,7 +85,8 @@ static void after_fork_child(void) {
   atomic_flag_clear(&pool.taken);
 }
 
-/* Starts helpers up to n; signals stay with the program's own threads. Returns how many there are. */
+/* Starts helpers up to n; signals stay with the program's own threads, but a helper's own faults reach the program's
+ * handlers (and the sanitizers') as those of any thread do. Returns how many there are. */
 static int grow(int n) {
   if (!pool.hooked) {
     pthread_atfork(NULL, NULL, after_fork_child);
@@ -93,9 +94,11 @@ static int grow(int n) {
   }
   if (n > MAX_HELPERS) n = MAX_HELPERS;
   while (pool.helpers < n) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
     sigset_t all, old;
     pthread_t t;
     sigfillset(&all);
+    for (int f = 0; f < HK_COUNT(faults); f++) sigdelset(&all, faults[f]);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     const int failed = pthread_create(&t, NULL, helper, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);

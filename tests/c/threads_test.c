@@ -2,6 +2,7 @@
  * the floating-point mode comes back. */
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -122,6 +123,29 @@ static void denormals(void) {
   }
 }
 
+/* Helpers leave the program's signals to its own threads, but not their own faults: a handler sees those. */
+typedef struct masks { pthread_t self; int taking, blocking; } masks;
+
+static void mask_look(void *context, int64_t i) {
+  (void)i;
+  masks *m = context;
+  sigset_t mask;
+  if (pthread_equal(m->self, pthread_self())) {
+    usleep(20000); /* the helpers take the rest */
+    return;
+  }
+  pthread_sigmask(SIG_BLOCK, NULL, &mask);
+  if (!sigismember(&mask, SIGINT)) __atomic_fetch_add(&m->taking, 1, __ATOMIC_RELAXED);
+  if (sigismember(&mask, SIGSEGV) || sigismember(&mask, SIGFPE)) __atomic_fetch_add(&m->blocking, 1, __ATOMIC_RELAXED);
+}
+
+static void helper_signals(void) {
+  masks m = {.self = pthread_self()};
+  hk_pool_run(3, 6, mask_look, &m);
+  CHECK(m.taking == 0, "helpers take SIGINT");
+  CHECK(m.blocking == 0, "helpers block their own faults");
+}
+
 int main(void) {
   uint64_t seed = 1;
   hk_problem p;
@@ -133,5 +157,6 @@ int main(void) {
   CHECK_STATUS(HK_OK, "", hk_plan_candidates(&p, NULL, NULL, each, NULL));
   many_users();
   denormals();
+  helper_signals();
   return hk_test_end();
 }
