@@ -59,8 +59,8 @@ static hk_status check_parameters(const hk_plan *plan, const hk_args *a, hk_call
   return HK_OK;
 }
 
-/* What stands for an empty x, and for the y of a store function: algorithms count offsets from them that they never read or
- * write, which from NULL is undefined. On a device both stay NULL. */
+/* What stands for an empty x or f, and for the y of a store function: algorithms count offsets from them that they never read or
+ * write, which from NULL is undefined. On a device they stay NULL. */
 static const _Alignas(HK_ALIGN) char nowhere[HK_ALIGN];
 
 static hk_status check_tensors(const hk_plan *plan, const hk_args *a, hk_call *call) {
@@ -69,7 +69,7 @@ static hk_status check_tensors(const hk_plan *plan, const hk_args *a, hk_call *c
   const size_t xb = hk_type_bytes(g->x_type), fb = hk_type_bytes(g->f_type), yb = hk_type_bytes(g->y_type);
   hk_status s;
   const bool empty = g->gm == 0 || g->y_channels == 0;
-  if (plan->task.options.device == HK_CPU) call->x = nowhere, call->y = (char *)(uintptr_t)nowhere;
+  if (plan->task.options.device == HK_CPU) call->x = call->f = nowhere, call->y = (char *)(uintptr_t)nowhere;
   const bool reads_f = g->gk && !empty, has_x = g->gk && g->in[0] && g->in[1] && g->in[2] && g->n;
   if (has_x && (!empty || plan->task.options.stateful)) {
     if ((s = check_pointer("x", a->x, xb))) return s;
@@ -108,7 +108,7 @@ void hk_plan_short_way(hk_plan *plan) {
   w->y_mask = (uintptr_t)yb - 1;
   w->x_bytes = g->x.offset * xb;
   w->y_bytes = g->y.offset * yb;
-  w->f = (const char *)p->f + plan->f_shift * fb;
+  if (w->open) w->f = (const char *)p->f + plan->f_shift * fb;
   w->scale = p->scale;
   w->bias = p->bias;
   w->run = plan->decision.algo->run;

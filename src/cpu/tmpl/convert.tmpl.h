@@ -41,17 +41,16 @@ void HK_CONVERT(f32bf16)(const void *args) {
   }
 }
 
-/* f16 without hardware: the exponent is moved by a multiplication, which also makes denormals normal */
+/* f16 without hardware. Denormals are counted in units of 2^-24, as an integer: as floats they would be read as 0 where the
+ * caller flushes denormals, which the hardware's conversion does not. */
 static inline uint32_t widen_half(uint16_t h) {
   const uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
-  const uint32_t big = 0x77800000u; /* 2^112 */
-  float f, scale;
+  if ((h & 0x7c00) == 0x7c00) return sign | rest | 0x7f800000;
+  if (h & 0x7c00) return sign | (rest + (112u << 23));
+  const float f = (float)(h & 0x3ff) * 0x1p-24f;
   uint32_t u;
-  memcpy(&f, &rest, 4);
-  memcpy(&scale, &big, 4);
-  f *= scale;
   memcpy(&u, &f, 4);
-  return sign | ((h & 0x7c00) == 0x7c00 ? rest | 0x7f800000 : u);
+  return sign | u;
 }
 
 static inline uint16_t narrow_half(uint32_t u) {
