@@ -66,9 +66,9 @@ static void large_kernel(void) {
   hk_problem p;
   /* 65536 x 65536 taps: 2^32, legal to describe, its weights are not */
   CHECK_STATUS(HK_INVALID, "window", hk_problem_conv2d(&p, HK_CHANNELS_FIRST, 1, 1, 8, 8, 1, 65536, 65536, 1, 0, 1, 1));
-  CHECK_STATUS(HK_INVALID, "overflow",
+  CHECK_STATUS(HK_INVALID, "2^48",
                hk_problem_conv2d(&p, HK_CHANNELS_FIRST, 1, INT64_C(1) << 31, 8, 8, INT64_C(1) << 31, 65536, 65536, 1, 65536, 1, 1));
-  CHECK_STATUS(HK_INVALID, "overflow",
+  CHECK_STATUS(HK_INVALID, "2^48",
                hk_problem_conv3d(&p, HK_CHANNELS_FIRST, INT64_C(1) << 40, 1024, 1024, 1024, 1024, 1, 1, 1, 1, 1, 0, 1, 1));
 }
 

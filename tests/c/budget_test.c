@@ -96,7 +96,7 @@ static void table(void) {
       "2d_n1_c20_i3x5_k67108865_w3x5_p2_s8:s8:s8_xs=0.0.300.1.100.20_fs=0.0.0.1.100.20_ys=0.0.1006632975.1.335544325.67108865",
       "3d_n1_c1_i1023x1x1_k3_w3x4x3_s1x2x1_p-1:0x33554433:6x1_d1x94x1_l1x2x1_f16:f16:f32_first",
       "1d_n1_c1_i1_k1_w1_s9223372036854775807_f32_last",
-      "1d_n4611686018427387_c1_i1_k1_w1_f32_last",
+      "1d_n281474976710656_c1_i1_k1_w1_f32_last",
       "1d_c4_i0_k4_w3_p100000000000:3_g2_f32_last"};
   for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
     hk_problem p;
