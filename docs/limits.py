@@ -37,6 +37,19 @@ reference: always right, and slow. `hk_options.forbid_fallback` makes it an erro
 refused with a sentence that names the field, the value and the rule; docs/manual.md lists the rules. GPU limits are in
 docs/cuda.md.
 
+## Budgets
+
+| what | at most |
+|---|---|
+| `hk_plan_create` with `HK_ESTIMATE`, `hk_plan_candidates` | 1 s of CPU time for any legal problem, whatever its sizes, plus reading and packing the weights once |
+| memory of a plan while it is made | 64 MiB beyond the packed weights; bf16, f16 and f8 weights are widened to f32 for as long as they are packed |
+| weights | read once before the decision (Inf and NaN are looked for where taps may leave x), packed after it |
+| `hk_plan_execute` | time in proportion to inputs, outputs and products; it allocates nothing |
+
+An algorithm whose tables would pass 16 MiB, or 262144 taps, refuses, and a leaner one takes the problem. More than 2^56 products, 2^50
+elements of a tensor, 2^40 positions along a dimension, or 2^24 weights that strides repeat 16 times run on the reference alone.
+tests/c/budget_test.c holds these numbers to extreme problems.
+
 """
 
 

@@ -241,22 +241,22 @@ static run_time execute_one(const char *text, const char *decision) {
   return r;
 }
 
-/* The second problem is `more` times the first in outputs, inputs and products; twice that in time is allowed, and two orders of
- * magnitude above writing the tensors. */
+/* The second problem is `more` times the first in outputs, inputs and products; twice that in time is allowed. What it takes in all is
+ * bounded by its products and by writing its tensors, loosely: sanitizers and other machines must pass, a scan of all blocks per block not. */
 static void linear(void) {
   static const struct { const char *small, *large, *decision; double more; } run[] = {
       {"2d_c16_i4x4_k16_w3x3_l64x64_f32_last", "2d_c16_i4x4_k16_w3x3_l128x128_f32_last", NULL, 4},
       {"2d_c16_i4x4_k16_w3x3_l64x64_f32_last", "2d_c16_i4x4_k16_w3x3_l128x128_f32_last", "igemm", 4},
       {"2d_c16_i4x4_k16_w3x3_l64x64_f32_first", "2d_c16_i4x4_k16_w3x3_l128x128_f32_first", "planes", 4},
-      {"1d_c1_i60300_k1_w20000_s2_d3_f32_first", "1d_c1_i120300_k1_w40000_s2_d3_f32_first", "dwp", 2},
-      {"1d_c1_i20300_k1_w20000_d3_p40000:0_f32_first", "1d_c1_i40300_k1_w40000_d3_p80000:0_f32_first", "dwp", 2},
+      {"1d_c1_i300012_k1_w100000_s2_d3_f32_first", "1d_c1_i600012_k1_w200000_s2_d3_f32_first", "dwp", 2},
+      {"1d_c1_i75000_k1_w100000_p25007:0_f32_first", "1d_c1_i150000_k1_w200000_p50007:0_f32_first", "dwp", 2},
       {"1d_c0_i75000_k4_w25000_f32_last", "1d_c0_i150000_k4_w50000_f32_last", NULL, 2},
       {"1d_c1_i16_k1_w50000_p49999:49999_f32_first", "1d_c1_i16_k1_w100000_p99999:99999_f32_first", NULL, 2},
       {"2d_c1_i3x3_k1_w250x500_p249x499_f64_last", "2d_c1_i3x3_k1_w500x500_p499x499_f64_last", NULL, 2}};
   for (size_t i = 0; i < sizeof run / sizeof run[0]; i++) {
     const run_time small = execute_one(run[i].small, run[i].decision), large = execute_one(run[i].large, run[i].decision);
     CHECK(large.execute <= 2 * run[i].more * small.execute + 3e-3, "%s: %.4f s, %s: %.4f s", run[i].small, small.execute, run[i].large, large.execute);
-    CHECK(large.execute <= 0.02 + 400 * large.touch + large.flops / 1e9, "%s: %.4f s, %.4f s to write the tensors, %.2g flops", run[i].large, large.execute, large.touch, large.flops);
+    CHECK(large.execute <= 0.02 + 400 * large.touch + fmin(1, large.flops / 1e8), "%s: %.4f s, %.4f s to write the tensors, %.2g flops", run[i].large, large.execute, large.touch, large.flops);
   }
 }
 
