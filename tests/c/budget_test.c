@@ -255,8 +255,10 @@ static void linear(void) {
       {"2d_c1_i3x3_k1_w250x500_p249x499_f64_last", "2d_c1_i3x3_k1_w500x500_p499x499_f64_last", NULL, 2}};
   for (size_t i = 0; i < sizeof run / sizeof run[0]; i++) {
     const run_time small = execute_one(run[i].small, run[i].decision), large = execute_one(run[i].large, run[i].decision);
-    CHECK(large.execute <= 2 * run[i].more * small.execute + 3e-3, "%s: %.4f s, %s: %.4f s", run[i].small, small.execute, run[i].large, large.execute);
-    CHECK(large.execute <= 0.02 + 400 * large.touch + fmin(1, large.flops / 1e8), "%s: %.4f s, %.4f s to write the tensors, %.2g flops", run[i].large, large.execute, large.touch, large.flops);
+    CHECK(large.execute <= 2 * run[i].more * small.execute + 3e-3, "%s: %.4f s, %s: %.4f s", run[i].small, small.execute,
+          run[i].large, large.execute);
+    CHECK(large.execute <= 0.02 + 400 * large.touch + fmin(1, large.flops / 1e8), "%s: %.4f s, %.4f s to write the tensors, %.2g flops",
+          run[i].large, large.execute, large.touch, large.flops);
   }
 }
 
