@@ -22,16 +22,33 @@ static bool fits(const hk_task *t, const hk_decision *d, char *why) {
   return false;
 }
 
+/* The task with another batch. */
+static hk_task with_batch(const hk_task *task, int64_t images) {
+  hk_task t = *task;
+  t.problem.n = images * t.problem.batch_groups;
+  /* a smaller batch of a legal problem is legal: neither can fail */
+  if (hk_geom_make(&t.geom, &t.problem, task->epi.e.gate) || hk_epi_make(&t.epi, &task->epi.e, &t.problem)) return *task;
+  return t;
+}
+
 /* A batch-invariant choice is made as if for one image and one thread. */
 static hk_task seen(const hk_task *task) {
-  hk_task t = *task;
-  if (t.options.batch_invariant && t.geom.n > 0) {
-    t.geom.n = 1;
-    t.geom.gm = t.geom.pixels;
-    t.geom.flops /= (double)task->geom.n;
-    t.threads = 1;
+  if (!task->options.batch_invariant || task->geom.n <= 1) {
+    hk_task t = *task;
+    if (t.options.batch_invariant) t.threads = 1;
+    return t;
   }
+  hk_task t = with_batch(task, 1);
+  t.threads = 1;
   return t;
+}
+
+/* A limit that a decision meets with few images and exceeds with more would make the choice depend on the batch. */
+static bool grows(const hk_task *t, const hk_decision *d) {
+  char why[HK_REASON];
+  hk_decision one = *d, two = *d;
+  const hk_task t1 = with_batch(t, 1), t2 = with_batch(t, 2);
+  return !hk_decision_check(&t1, &one, why) || !hk_decision_check(&t2, &two, why) || one.workspace_bytes != two.workspace_bytes;
 }
 
 /* An offer made for one image and one thread gets the workspace of the task that will run; its place among the others
@@ -39,9 +56,11 @@ static hk_task seen(const hk_task *task) {
 static bool settle(const hk_task *t, hk_decision *d, char *why) {
   const double seconds = d->predicted_s;
   if (!t->options.batch_invariant) return true;
-  const bool takes = hk_decision_check(t, d, why);
+  if (!hk_decision_check(t, d, why)) return false;
   d->predicted_s = seconds;
-  return takes;
+  if (!t->options.limit_workspace || t->geom.n == 0 || !grows(t, d)) return true;
+  snprintf(why, HK_REASON, "its workspace grows with the batch: batch_invariant allows it only without a workspace limit");
+  return false;
 }
 
 /* Rows of one algorithm refused one after the other for the same reason are told once, without a row. */

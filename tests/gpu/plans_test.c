@@ -12,7 +12,7 @@
 #include "support/check.h"
 #include "support/trial.h"
 
-enum { MOST = 640, STREAMS = 4, ROUNDS = 3, SETTINGS = 3 };
+enum { MOST = 700, STREAMS = 4, ROUNDS = 3, SETTINGS = 3 };
 
 typedef struct row {
   const char *problem, *epilogue;
@@ -62,6 +62,10 @@ static const row rows[] = {
     {"1d_n2_c64_i300_k64_w4_p3:0_g64_bf16_first", "gated:tanh:sigmoid", 0, 0, 0},
     {"1d_n2_c24_i1234_k24_w150_g24_f16_first", "gated:tanh:sigmoid", 0, 0, 0},
     {"2d_n2_c5_i9x8_k8_w3_p1_f32_first", "gated:tanh:sigmoid", 0, 0, 0},
+    {"2d_n2_c32_i30x15_k32_w3_p1_g32_f32_last", "gated:tanh:sigmoid", 0, 0, 0},
+    {"2d_n2_c32_i30x16_k32_w3_p1_g32_f32_first", "gated:tanh:sigmoid", 0, 0, 0},
+    {"1d_n2_c16_i300_k16_w4_p3:0_g16_f32_first", "gated:tanh:sigmoid", 0, 0, 0},
+    {"2d_n2_c64_i28x28_k64_w3_p1_g4_bf16_last", "none", 0, 0, 0},
     /* streaming state: state_* */
     {"1d_n2_c64_i96_k64_w4_p3:0_g64_bf16_last", "bias+silu", 0, 1, 0},
     {"1d_n2_c64_i96_k64_w4_p3:0_g64_bf16_first", "bias+silu", 0, 1, 0},
