@@ -66,7 +66,16 @@ static bool threads_agree(check_session *c, const char *decision, int threads, b
   return ok;
 }
 
-static bool limits_kept(const check_session *c, const hk_plan *plan, char *why) {
+/* Whether a decision names a kernel of a higher ISA than the cap. */
+static bool above_cap(const char *decision, hk_isa cap) {
+  const char *names[] = {"_avx2", "_avx512"};
+  const hk_isa isas[] = {HK_ISA_AVX2, HK_ISA_AVX512};
+  for (int i = 0; i < 2; i++)
+    if (cap && isas[i] > cap && strstr(decision, names[i])) return true;
+  return false;
+}
+
+bool check_limits_kept(const check_session *c, const hk_plan *plan, char why[CHECK_WHY]) {
   const hk_options *o = c->options;
   if (o->limit_workspace && hk_plan_workspace(plan) > o->workspace_limit_bytes) {
     snprintf(why, CHECK_WHY, "the plan needs %zu bytes of workspace, the limit is %zu", hk_plan_workspace(plan),
@@ -75,12 +84,14 @@ static bool limits_kept(const check_session *c, const hk_plan *plan, char *why) 
   }
   char *decision = cli_decision_text(plan);
   bool slow = decision && !strcmp(decision, "ref") && o->forbid_fallback;
+  bool above = decision && above_cap(decision, o->isa);
   free(decision);
   if (slow) snprintf(why, CHECK_WHY, "forbid_fallback is set and the plan is a slow path");
-  return !slow;
+  if (above) snprintf(why, CHECK_WHY, "the plan's kernel is above the ISA cap");
+  return !slow && !above;
 }
 
-/* ---- batch invariance */
+/* ---- batch invariance: not below a workspace limit, which more images may exceed where one does not */
 /* The elements of image n in c->again, which an execution of it alone wrote, against those in c->result. */
 static bool image_agrees(const check_session *c, int64_t image, char *why) {
   const check_shape *s = &c->s;
@@ -137,6 +148,7 @@ static bool images_agree(check_session *c, char *why) {
 
 static bool invariance_applies(const check_session *c, const char *decision) {
   const unsigned own = WITH_USER | WITH_USER2 | WITH_STORE | WITH_WILD;
+  if (c->options->limit_workspace && c->options->workspace_limit_bytes) return false;
   return c->options->batch_invariant && !*decision && c->d.kind == KIND_FLOATS && !c->s.batch_grouped && c->s.n > 1 &&
          c->s.outputs > 0 && !(c->t->with & own);
 }
@@ -162,7 +174,7 @@ bool check_session_decision(check_session *c, const char *decision, char why[CHE
     hk_plan_destroy(plan);
     return true;
   }
-  bool ok = limits_kept(c, plan, why) && check_session_try(c, plan, why);
+  bool ok = check_limits_kept(c, plan, why) && check_session_try(c, plan, why);
   if (!c->u.sample) ok = ok && same_bits(c, plan, PLACE_LOW, "a second execution", why);
   char *chosen = cli_decision_text(plan); /* the planner may choose otherwise for other threads */
   ok = ok && (!chosen || runs_again(c, chosen, why));

@@ -53,6 +53,8 @@ double check_result_at(const check_session *c, const char *result, int64_t j); /
 /* Runs "ref" and compares it with the formula. */
 check_verdict check_session_reference(check_session *c, char why[CHECK_WHY]);
 bool check_session_decision(check_session *c, const char *decision, char why[CHECK_WHY]);
+/* What the options promise: a workspace limit, no slow path, an ISA cap. */
+bool check_limits_kept(const check_session *c, const hk_plan *plan, char why[CHECK_WHY]);
 /* Whether a refusal is one that the options and words of the case explain. */
 bool check_refusal_fits(const check_session *c, hk_status status, const char *decision);
 

@@ -43,11 +43,7 @@ static bool planned(teacher *a, const hk_options *o, hk_status *status, char **d
   else {
     *decision = cli_decision_text(plan);
     a->c->report->decisions++;
-    ok = check_session_try(a->c, plan, why);
-    if (ok && o->limit_workspace && hk_plan_workspace(plan) > o->workspace_limit_bytes) {
-      snprintf(why, CHECK_WHY, "%zu bytes of workspace are above the limit", hk_plan_workspace(plan));
-      ok = false;
-    }
+    ok = check_limits_kept(a->c, plan, why) && check_session_try(a->c, plan, why);
   }
   hk_plan_destroy(plan);
   a->c->options = a->options;
