@@ -151,13 +151,15 @@ typedef struct check_budget { /* how large a problem may be */
   int factor; /* on the sizes drawn first */
 } check_budget;
 check_budget check_budget_draw(uint64_t *r);
-void check_sizes_draw(check_case *t, const check_budget *b, bool depthwise, uint64_t *r);
+typedef enum check_family { FAMILY_ANY, FAMILY_DEPTHWISE, FAMILY_RECIPE } check_family;
+void check_sizes_draw(check_case *t, const check_budget *b, check_family family, uint64_t *r);
+void check_recipe_draw(hk_problem *p, uint64_t *r); /* check_recipes.c; may change the rank and the types */
 /* Redraws sizes around the knobs and tiles of a candidate decision; the strides of t->p are dense afterwards. */
 void check_edges_draw(check_case *t, const hk_options *options, const check_budget *b, uint64_t *r);
 bool check_sizes_fit(const check_case *t, const check_budget *b);
 
 /* ---- check_strides.c */
-void check_strides_draw(check_case *t, const check_budget *b, uint64_t *r);
+void check_strides_draw(check_case *t, const check_budget *b, int percent, uint64_t *r); /* percent: not dense */
 /* Other strides of x, of y, or of both; those of x or y that stay must fit t's sizes. */
 void check_strides_redraw(check_case *t, uint64_t *r);
 

@@ -153,6 +153,25 @@ static bool invariance_applies(const check_session *c, const char *decision) {
          c->s.outputs > 0 && !(c->t->with & own);
 }
 
+/* ---- a plan's words */
+/* The story prints whole or cut; the symbols end, and those that are known elsewhere agree. */
+static bool words_agree(const hk_plan *plan, char *why) {
+  char cut[40];
+  size_t length = 0;
+  char *story = cli_story_text(plan);
+  bool ok = story && !hk_plan_print(plan, cut, sizeof cut, &length) && length == strlen(story) &&
+            !strncmp(cut, story, sizeof cut - 1);
+  free(story);
+  const char *name = NULL;
+  double value = 0;
+  int32_t count = 0;
+  for (; ok && !hk_plan_symbol(plan, count, &name, &value); count++)
+    if (!strcmp(name, "workspace_bytes")) ok = value == (double)hk_plan_workspace(plan);
+  if (ok && count > 10) return true;
+  snprintf(why, CHECK_WHY, "the plan's text or symbols do not agree with it (%d symbols)", (int)count);
+  return false;
+}
+
 /* ---- one decision */
 static bool runs_again(check_session *c, const char *chosen, char *why) {
   const int threads = check_session_threads(c);
@@ -175,6 +194,7 @@ bool check_session_decision(check_session *c, const char *decision, char why[CHE
     return true;
   }
   bool ok = check_limits_kept(c, plan, why) && check_session_try(c, plan, why);
+  if (c->t->seed % 16 == 1) ok = ok && words_agree(plan, why);
   if (!c->u.sample) ok = ok && same_bits(c, plan, PLACE_LOW, "a second execution", why);
   char *chosen = cli_decision_text(plan); /* the planner may choose otherwise for other threads */
   ok = ok && (!chosen || runs_again(c, chosen, why));

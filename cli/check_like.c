@@ -25,7 +25,7 @@ static check_case other_make(const check_case *t) {
   const check_budget most = {1e6, 1e5, 1};
   check_case q = *t;
   hk_problem *p = &q.p;
-  const bool sizes = check_chance(&r, 70);
+  const bool sizes = check_chance(&r, 60);
   if (sizes && check_chance(&r, 60)) p->n = p->batch_groups * check_between(&r, 1, 4);
   for (int d = 0; sizes && d < p->rank; d++) {
     if (check_chance(&r, 60)) p->in[d] = check_between(&r, 1, 2 * p->in[d] + 8);

@@ -105,6 +105,23 @@ static void stateful_make(hk_problem *p, uint64_t *r) {
   p->dilation[0] = p->window[0] > 30 ? 1 : between(r, 1, 6);
 }
 
+/* Epilogues that kernels finish in registers. */
+static void plain_epilogue(check_case *t, uint64_t *r) {
+  hk_epilogue *e = &t->e;
+  const bool s32 = t->p.y_type == HK_S32;
+  e->bias = chance(r, 50);
+  if (!s32 && chance(r, 40)) e->scale = (int32_t)between(r, 1, 2);
+  if (!s32 && chance(r, 40)) e->act = chance(r, 60) ? HK_ACT_RELU : HK_ACT_CLIP;
+  if (e->act == HK_ACT_CLIP) e->a = -2, e->b = 3;
+  if (!s32 && chance(r, 20)) e->residual = chance(r, 50) ? HK_RESIDUAL_AFTER : HK_RESIDUAL_BEFORE, e->beta = 1;
+}
+
+static void stateful_draw(check_case *t, uint64_t *r) {
+  if (t->p.rank != 1 || cli_problem_is_int8(&t->p) || !chance(r, 15)) return;
+  t->with |= WITH_STATE;
+  stateful_make(&t->p, r);
+}
+
 /* What the residual, user functions and so on do to the strides is settled last. */
 void check_draw(check_case *t, hk_options *options, bool depthwise, uint64_t *r) {
   memset(t, 0, sizeof *t);
@@ -113,22 +130,23 @@ void check_draw(check_case *t, hk_options *options, bool depthwise, uint64_t *r)
   t->seed = cli_random(r) >> 20;
   t->p.rank = (int32_t)(chance(r, 35) ? 1 : chance(r, 65) ? 2 : 3);
   const check_budget budget = check_budget_draw(r);
+  const bool recipe = chance(r, 35) && !depthwise;
   types_choose(&t->p, r);
   zeros_choose(&t->p, r);
-  check_sizes_draw(t, &budget, depthwise, r);
+  check_sizes_draw(t, &budget, depthwise ? FAMILY_DEPTHWISE : recipe ? FAMILY_RECIPE : FAMILY_ANY, r);
   check_options_draw(t, options, r);
-  if (t->p.rank == 1 && !cli_problem_is_int8(&t->p) && chance(r, 15)) t->with |= WITH_STATE;
-  if (t->with & WITH_STATE) stateful_make(&t->p, r);
+  stateful_draw(t, r);
   if (chance(r, 35)) check_edges_draw(t, options, &budget, r);
   if (t->with & WITH_STATE) {
     t->p.pad_lo[0] = t->p.dilation[0] * (t->p.window[0] - 1);
     t->p.pad_hi[0] = 0;
   }
-  if (chance(r, 4)) emptied(&t->p, r);
-  epilogue_choose(t, r);
+  if (chance(r, recipe ? 1 : 5)) emptied(&t->p, r);
+  if (recipe && chance(r, 65)) plain_epilogue(t, r);
+  else epilogue_choose(t, r);
   if (cli_problem_is_int8(&t->p) && chance(r, 25)) t->with |= WITH_F_ZEROS;
-  if (chance(r, 20)) t->with |= WITH_LATE;
-  check_strides_draw(t, &budget, r);
+  if (chance(r, recipe ? 8 : 22)) t->with |= WITH_LATE;
+  check_strides_draw(t, &budget, recipe ? 15 : 45, r);
   if (options->device == HK_CUDA) check_case_leave_out(t);
   check_case_settle(t);
   check_workspace_draw(t, options, r);

@@ -261,17 +261,19 @@ static void shrink(check_case *t, const check_budget *b) {
   }
 }
 
-void check_sizes_draw(check_case *t, const check_budget *b, bool depthwise, uint64_t *r) {
+void check_sizes_draw(check_case *t, const check_budget *b, check_family family, uint64_t *r) {
   hk_problem *p = &t->p;
+  const bool depthwise = family == FAMILY_DEPTHWISE;
   const bool crop = chance(r, 15), stretch = chance(r, 15);
   groups_draw(p, depthwise, b, r);
   for (int d = 0; d < p->rank; d++) dimension_draw(p, d, crop, stretch, b, r);
   if (p->rank > 1 && chance(r, 35)) lines_draw(p, r);
   if (chance(r, 30)) usual_draw(p, r);
   if (depthwise) depthwise_draw(p, r);
+  if (family == FAMILY_RECIPE) check_recipe_draw(p, r);
   for (int d = 0; d < p->rank && chance(r, 15); d++) p->reverse[d] = 1;
   shrink(t, b);
-  for (int i = 0; i < 3 && chance(r, 40); i++) {
+  for (int i = 0; i < 3 && chance(r, family == FAMILY_RECIPE ? 10 : 40); i++) {
     const check_case keep = *t;
     dimension_couple(p, (int)below(r, p->rank), r);
     if (!check_sizes_fit(t, b)) *t = keep;

@@ -104,10 +104,11 @@ static void tensor_draw(tensor *v, uint64_t *r) {
   else if (v->read_only) overlap(v, r);
 }
 
-void check_strides_draw(check_case *t, const check_budget *b, uint64_t *r) {
+void check_strides_draw(check_case *t, const check_budget *b, int percent, uint64_t *r) {
   tensor v[3];
   dense_draw(t, r);
-  if (!chance(r, 40)) return;
+  if (chance(r, 5)) t->p.x.at[below(r, t->p.rank)] = 0;
+  if (!chance(r, percent)) return;
   const hk_problem keep = t->p;
   const int64_t which = between(r, 1, 7);
   tensors_make(v, t);
@@ -119,7 +120,7 @@ void check_strides_draw(check_case *t, const check_budget *b, uint64_t *r) {
 void check_strides_redraw(check_case *t, uint64_t *r) {
   tensor v[3];
   const hk_problem old = t->p;
-  const int64_t which = below(r, 4); /* y's, x's, or both */
+  const int64_t which = chance(r, 50) ? 0 : between(r, 1, 3); /* y's, x's, or both */
   dense_draw(t, r);
   t->p.f = old.f;
   if (which == 0) t->p.x = old.x;
