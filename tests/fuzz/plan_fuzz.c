@@ -57,7 +57,7 @@ void fuzz_found(const fuzz *f, const char *format, ...) {
   abort();
 }
 
-/* HK_FUZZ_WITHOUT names what to leave out (invariant, weights, decision, wisdom, like), so that what is known to fail
+/* HK_FUZZ_WITHOUT names what to leave out (invariant, flush, weights, decision, wisdom, like), so that what is known to fail
  * does not hide the rest. */
 bool fuzz_without(const char *what) {
   const char *list = getenv("HK_FUZZ_WITHOUT");
@@ -169,7 +169,7 @@ static void options_draw(fuzz *f, hk_options *o, int of) {
     o->workspace_limit_bytes = (size_t)fuzz_draw(f, 256) << fuzz_draw(f, 12);
   }
   if (fuzz_chance(f, 3)) o->math ^= HK_MATH_FAST_ALGORITHMS;
-  if (fuzz_chance(f, 8)) o->denormals = HK_DENORMALS_FLUSH;
+  if (fuzz_chance(f, 8) && !fuzz_without("flush")) o->denormals = HK_DENORMALS_FLUSH;
   if (fuzz_chance(f, 32)) o->rigor = HK_MEASURE;
 }
 
@@ -220,9 +220,9 @@ static void create(fuzz *f, bool with_wisdom) {
     fuzz_decision(f, of, &o, text);
     o.decision = text;
   }
-  fuzz_note("hk_plan_create threads=%d%s isa=%d math=%u invariant=%d limit=%d:%zu rigor=%d decision='%s'", o.threads,
+  fuzz_note("hk_plan_create threads=%d%s isa=%d math=%u invariant=%d limit=%d:%zu rigor=%d flush=%d decision='%s'", o.threads,
             o.parallel_for ? " own loop" : "", (int)o.isa, o.math, o.batch_invariant, o.limit_workspace,
-            o.workspace_limit_bytes, (int)o.rigor, o.decision ? o.decision : "");
+            o.workspace_limit_bytes, (int)o.rigor, (int)o.denormals, o.decision ? o.decision : "");
   const hk_weights w = fuzz_weights(f);
   hk_status status = hk_plan_create(&plan, &f->t[of].p, &f->t[of].e, &o, &w);
   created_check(f, plan, status, &o);
