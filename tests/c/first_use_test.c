@@ -1,6 +1,6 @@
 /* First use from many threads at once: every lazy start of the library (log words, CPU features, thread count, wisdom
- * files, pool, tables) happens in a race, in a fresh process each time. What it must not do is crash, give a wrong answer
- * or, under SAN=thread, race. */
+ * files, pool, tables) happens in a race, in a fresh process each time. It must not crash, give a wrong answer or, under
+ * SAN=thread, have a data race. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>

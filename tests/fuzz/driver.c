@@ -139,7 +139,8 @@ static void mutate_once(void) {
     break;
   }
   default: { /* splice a piece of another file, or a number that hurts */
-    static const char *const hurts[] = {"0", "-1", "9223372036854775807", "9223372036854775808", "65536", "%n", "\n", "1e309"};
+    static const char *const hurts[] = {"0",     "-1", "9223372036854775807", "9223372036854775808",
+                                        "65536", "%n", "\n",                  "1e309"};
     const char *word = hurts[random_below(sizeof hurts / sizeof *hurts)];
     text other = corpus[random_below((size_t)corpus_count)];
     size_t from = random_below(other.size);
@@ -208,7 +209,8 @@ int main(int argc, char **argv) {
     run_current();
     alarm(0);
   }
-  printf("%d inputs and %ld mutations, seed %lu, %.1f s: no crash\n", corpus_count, run - corpus_count, seed, now() - start);
+  printf("%d inputs and %ld mutations, seed %lu, %.1f s: no crash\n", corpus_count, run - corpus_count, seed,
+         now() - start);
   for (int i = 0; i < corpus_count; i++) free(corpus[i].data);
   return 0;
 }

@@ -1,5 +1,5 @@
-/* What one input of the plan fuzzer is made into: a case of `hankel check` in guarded memory, a second case that differs
- * from it as hk_plan_create_like allows, and a few plans of either that are alive at once. */
+/* What one input of the plan fuzzer is made into: a case of `hankel check` in guarded memory, a second case that
+ * differs from it as hk_plan_create_like allows, and a few plans of either that are alive at once. */
 #ifndef PLAN_FUZZ_H
 #define PLAN_FUZZ_H
 #include "cli/check_execute.h"

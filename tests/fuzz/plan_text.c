@@ -113,7 +113,8 @@ static void round_trip(const fuzz *f) {
   char *text = malloc(length + 1);
   if (text && !hk_wisdom_export(text, length + 1, NULL)) {
     hk_wisdom_forget();
-    if (hk_wisdom_import(text) || hk_wisdom_count() != count) fuzz_found(f, "exported wisdom does not import: %s", text);
+    if (hk_wisdom_import(text) || hk_wisdom_count() != count)
+      fuzz_found(f, "exported wisdom does not import: %s", text);
   }
   free(text);
 }
