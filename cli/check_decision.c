@@ -195,6 +195,7 @@ bool check_session_decision(check_session *c, const char *decision, char why[CHE
   }
   bool ok = check_limits_kept(c, plan, why) && check_session_try(c, plan, why);
   if (c->t->seed % 16 == 1) ok = ok && words_agree(plan, why);
+  if (c->t->seed % 16 == 2) ok = ok && check_misuse_refused(c, plan, why);
   if (!c->u.sample) ok = ok && same_bits(c, plan, PLACE_LOW, "a second execution", why);
   char *chosen = cli_decision_text(plan); /* the planner may choose otherwise for other threads */
   ok = ok && (!chosen || runs_again(c, chosen, why));

@@ -58,6 +58,9 @@ bool check_limits_kept(const check_session *c, const hk_plan *plan, char why[CHE
 /* Whether a refusal is one that the options and words of the case explain. */
 bool check_refusal_fits(const check_session *c, hk_status status, const char *decision);
 
+/* ---- check_misuse.c */
+bool check_misuse_refused(check_session *c, const hk_plan *plan, char why[CHECK_WHY]);
+
 /* ---- check_names.c: the decisions of a case */
 typedef struct check_names {
   int count;

@@ -8,8 +8,8 @@ static bool chance(uint64_t *r, int percent) { return check_chance(r, percent); 
 
 /* Channels around a vector's lanes, or a few of them. */
 static int64_t lanes_draw(uint64_t *r) {
-  static const int64_t widths[] = {4, 8, 16, 32, 48, 64};
-  return chance(r, 60) ? widths[below(r, 6)] + (chance(r, 50) ? between(r, -1, 5) : 0) : between(r, 1, 40);
+  static const int64_t widths[] = {4, 8, 16, 32, 48, 64, 96, 128};
+  return chance(r, 60) ? widths[below(r, 8)] + (chance(r, 50) ? between(r, -1, 5) : 0) : between(r, 1, 40);
 }
 
 static void window_set(hk_problem *p, int64_t window, int64_t stride, int64_t dilation, bool padded) {
@@ -29,7 +29,7 @@ static void channels_set(hk_problem *p, int64_t groups, int64_t c, int64_t k) {
 
 /* Depthwise 3x3, 5x5 and 7x7 of images. */
 static void depthwise_image(hk_problem *p, uint64_t *r) {
-  const int64_t window = 2 * between(r, 1, 3) + 1, stride = chance(r, 65) ? 1 : 2;
+  const int64_t window = 2 * between(r, 1, 3) + 1, stride = chance(r, 65) ? 1 : chance(r, 80) ? 2 : between(r, 3, 9);
   p->rank = chance(r, 92) ? 2 : 3;
   channels_set(p, lanes_draw(r), 1, chance(r, 85) ? 1 : between(r, 2, 4));
   window_set(p, window, stride, stride == 1 && chance(r, 20) ? between(r, 2, 3) : 1, chance(r, 75));
@@ -46,7 +46,8 @@ static void depthwise_signal(hk_problem *p, uint64_t *r) {
              chance(r, 40)   ? between(r, 1, 9)
              : chance(r, 70) ? between(r, 8, 70)
                              : between(r, 64, 300),
-             chance(r, 80) ? 1 : between(r, 2, 3), chance(r, 80) ? 1 : between(r, 2, 9), chance(r, 40));
+             chance(r, 80) ? 1 : between(r, 2, 9), chance(r, 70) ? 1 : between(r, 2, chance(r, 60) ? 9 : 70),
+             chance(r, 40));
   p->in[0] = p->dilation[0] * (p->window[0] - 1) + between(r, 1, 260) - p->pad_lo[0] - p->pad_hi[0];
   if (p->in[0] < 1) p->in[0] = 1;
   if (chance(r, 30)) p->pad_lo[0] = p->dilation[0] * (p->window[0] - 1), p->pad_hi[0] = 0; /* causal */
