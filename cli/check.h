@@ -133,7 +133,7 @@ typedef struct check_report {
 check_verdict check_run(const check_case *t, const hk_options *options, check_report *report);
 /* Makes user functions, residual strides and so on agree with t->with. */
 void check_case_settle(check_case *t);
-/* Leaves out what the command cannot hand to a device: its own functions. */
+/* Leaves out what a device does not take or promise: functions of the command, Inf and NaN weights beside padding. */
 void check_case_leave_out(check_case *t);
 char *check_line(const check_case *t, const hk_options *options, const char *decision);
 bool check_with_read(const char *text, unsigned *with);

@@ -91,7 +91,7 @@ bool check_limits_kept(const check_session *c, const hk_plan *plan, char why[CHE
   return !slow && !above;
 }
 
-/* ---- batch invariance: not below a workspace limit, which more images may exceed where one does not */
+/* ---- batch invariance */
 /* The elements of image n in c->again, which an execution of it alone wrote, against those in c->result. */
 static bool image_agrees(const check_session *c, int64_t image, char *why) {
   const check_shape *s = &c->s;
@@ -148,7 +148,6 @@ static bool images_agree(check_session *c, char *why) {
 
 static bool invariance_applies(const check_session *c, const char *decision) {
   const unsigned own = WITH_USER | WITH_USER2 | WITH_STORE | WITH_WILD;
-  if (c->options->limit_workspace && c->options->workspace_limit_bytes) return false;
   return c->options->batch_invariant && !*decision && c->d.kind == KIND_FLOATS && !c->s.batch_grouped && c->s.n > 1 &&
          c->s.outputs > 0 && !(c->t->with & own);
 }
