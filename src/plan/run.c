@@ -41,8 +41,9 @@ static hk_status check_parameters(const hk_plan *plan, const hk_args *a, hk_call
   hk_status s;
   call->scale = plan->packed->scale ? plan->packed->scale : a->scale;
   call->bias = plan->packed->bias ? plan->packed->bias : a->bias;
-  if (e->scale && (s = check_pointer("scale", call->scale, real))) return s;
-  if (e->bias && (s = check_pointer("bias", call->bias, real))) return s;
+  const bool any = g->k > 0; /* without channels there is nothing to scale, and NULL is as good as any address */
+  if (e->scale && any && (s = check_pointer("scale", call->scale, real))) return s;
+  if (e->bias && any && (s = check_pointer("bias", call->bias, real))) return s;
   if (plan->decision.workspace_bytes) {
     if (!a->workspace || a->workspace_bytes < plan->decision.workspace_bytes)
       return hk_fail(HK_WORKSPACE, "args.workspace needs %zu bytes, %zu were given", plan->decision.workspace_bytes,

@@ -113,6 +113,13 @@ void hk_task_read_weights(hk_task *t, const void *f) {
   hk_task_set_nonfinite(t, t->f_now && t->options.device == HK_CPU && !all_finite(&t->geom, f));
 }
 
+/* Offsets that take a 16-byte aligned pointer off its boundary: known here, so no plan may count on the boundary. */
+static bool offsets_unalign(const hk_task *t) {
+  const hk_geom *g = &t->geom;
+  const int64_t xb = (int64_t)hk_type_bytes(g->x_type), yb = (int64_t)hk_type_bytes(g->y_type);
+  return g->x.offset * xb % 16 || g->y.offset * yb % 16 || (t->epi.e.residual && t->epi.c.offset * yb % 16);
+}
+
 hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
                        const hk_weights *w) {
   hk_status s;
@@ -133,6 +140,7 @@ hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, co
   const bool gated = t->geom.y_channels != t->geom.k * t->geom.groups;
   hk_strides_settle(&t->epi.c, gated ? 1 : t->geom.groups, t->geom.n, gated ? t->geom.y_channels : t->geom.k, t->geom.out);
   t->problem = *p;
+  if (t->options.device == HK_CUDA && offsets_unalign(t)) t->options.unaligned = 1;
   t->vast = is_vast(&t->geom);
   t->threads = t->options.threads ? t->options.threads : hk_threads_default();
   t->isa = t->options.isa ? t->options.isa : hk_cpu_best_isa();

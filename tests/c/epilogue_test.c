@@ -121,7 +121,24 @@ static void no_residual(void) {
   }
 }
 
+/* Without channels there is no bias to give: a stateful plan, which has its state to write, takes NULL. */
+static void no_channels(void) {
+  hk_problem p;
+  hk_epilogue e;
+  hk_plan *plan = NULL;
+  const hk_options o = {.size = sizeof o, .stateful = 1};
+  float x[6] = {1, 2, 3, 4, 5, 6}, state[2] = {0, 0};
+  CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, "1d_c1_i6_k0_w3_p2:0_first"));
+  CHECK_STATUS(HK_OK, "", hk_epilogue_parse(&e, "scale+bias"));
+  CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &p, &e, &o, NULL));
+  const hk_args a = {.size = sizeof a, .x = x, .state_out = state};
+  CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));
+  CHECK(state[0] == 5 && state[1] == 6, "the state is %g %g", (double)state[0], (double)state[1]);
+  hk_plan_destroy(plan);
+}
+
 int main(void) {
+  no_channels();
   no_residual();
   for (int layout = 0; layout < 2; layout++) {
     const hk_epilogue zero = {.size = sizeof zero};

@@ -51,6 +51,9 @@ static const row rows[] = {
     {"2d_n2_c5_i9x8_k7_w3_p1_f32_first", "scale+bias+tanh", 0, 0, 1},
     {"2d_n1_c16_i8x8_k32_w3_p1_u8:s8:s8_xz3_yz-2_last", "scale+bias", 0, 0, 0},
     {"3d_n2_c24_i5x6x7_k72_w2x3x2_s1x1x2_p1_bf16_last", "none", 0, 0, 0},
+    /* offsets that take aligned pointers off their boundary */
+    {"2d_n1_c24_i16x7_k18_w4x1_s1x2_p3:0x1_d3x1_g6_bf16_xs=0.4.2688.1.168.24_fs=0.48.16.1.4.4_ys=150.1980.22.-66.-2.330", "scale1+bias", 0, 0, 0},
+    {"2d_n2_c64_i12x10_k64_w3_p1_bf16_xs=4.0.7680.1.640.64_fs=0.0.576.1.192.64_ys=4.0.7680.1.640.64", "bias", 0, 0, 0},
     /* a gate makes one thread need two channels: finish_* */
     {"2d_n2_c64_i12x10_k128_w3_p1_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
     {"2d_n2_c64_i12x10_k128_w3_p1_bf16_first", "gated:tanh:sigmoid", 0, 0, 0},
@@ -119,8 +122,8 @@ static void add(const gather *g, const char *decision) {
   const size_t xb = hk_type_bytes(p->x_type), fb = hk_type_bytes(p->f_type), state = (size_t)(p->n * p->c * p->dilation[0] * (p->window[0] - 1));
   l->args = (hk_args){.size = sizeof l->args, .workspace_bytes = hk_plan_workspace(l->plan)};
   l->y_bytes = trial_y_bytes(t);
-  l->args.x = on_device(l, 0, t->memory[0], (size_t)t->x.elements * xb);
-  l->args.y = on_device(l, 1, t->memory[2], l->y_bytes);
+  l->args.x = (char *)on_device(l, 0, t->memory[0], (size_t)t->x.elements * xb) + (size_t)t->x.below * xb;
+  l->args.y = (char *)on_device(l, 1, t->memory[2], l->y_bytes) + (size_t)t->y.below * hk_type_bytes(p->y_type);
   if (g->r->late) {
     l->args.f = on_device(l, 2, t->memory[1], (size_t)t->f.elements * fb);
     if (t->epilogue.scale) l->args.scale = on_device(l, 3, t->memory[4], (size_t)p->k * 4);
