@@ -49,6 +49,7 @@ static int64_t hostile_value(int64_t old, uint64_t *r) {
                                   65,        INT32_MAX, 1ll << 31, 1ll << 32,  1ll << 33,   1ll << 62,
                                   INT64_MAX, INT64_MIN, -2,        1000000007, -(1ll << 32)};
   static const int64_t huge[] = {1ll << 31, 1ll << 32, 1ll << 40, 1ll << 60, 1ll << 61, 1ll << 62, INT64_MAX};
+  if (old >= 0 && old <= 3 && check_chance(r, 40)) return check_between(r, 0, 3); /* another word of a short list */
   switch (cli_random_below(r, 5)) {
   case 0: return old + check_between(r, -2, 2);
   case 1: return old * check_between(r, 2, 5);

@@ -135,6 +135,14 @@ static void stretch_couple(hk_problem *p, int d, uint64_t *r) {
   p->stride[d] = chance(r, 60) ? other : some;
 }
 
+/* Few taps far apart. */
+static void taps_spread(hk_problem *p, int d, uint64_t *r) {
+  p->window[d] = between(r, 2, 4);
+  p->dilation[d] = between(r, 10, chance(r, 70) ? 60 : 400);
+  p->in_dilation[d] = 1;
+  outputs_set(p, d, between(r, 1, 40));
+}
+
 static void dimension_couple(hk_problem *p, int d, uint64_t *r) {
   const int64_t some = between(r, 2, 4);
   switch (below(r, 14)) {
@@ -144,7 +152,10 @@ static void dimension_couple(hk_problem *p, int d, uint64_t *r) {
     for (int i = 0; i < p->rank; i++)
       if (chance(r, 70)) stretch_couple(p, i, r);
     break;
-  case 3: p->stride[d] = some, p->dilation[d] = some * between(r, 1, 2); break;
+  case 3:
+    if (chance(r, 40)) taps_spread(p, d, r);
+    else p->stride[d] = some, p->dilation[d] = some * between(r, 1, 2);
+    break;
   case 4: p->dilation[d] = p->in_dilation[d] = some, p->stride[d] = chance(r, 50) ? 1 : some; break;
   case 5: /* a window beyond the image, and padding enough for outputs */
     p->window[d] = p->in[d] + between(r, 1, 4);
