@@ -13,7 +13,7 @@ case ${1:-} in
     mkdir -p "$3"
     grep -v '^#' "$2" | while IFS= read -r line; do
       name=$3/$(sha1sum <<< "$line" | cut -c1-16)
-      # shellcheck disable=SC2059 # the digits become \x escapes
+      # shellcheck disable=SC2001,SC2059 # the digits become \x escapes
       printf "$(sed 's/../\\x&/g' <<< "$line")" > "$name"
     done
     ;;

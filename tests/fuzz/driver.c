@@ -116,7 +116,7 @@ static void corpus_add(const char *path) {
 
 static void mutate_once(void) {
   size_t at = random_below(current_size), room = MAX_BYTES - current_size;
-  switch (random_below(6)) {
+  switch (random_below(7)) {
   case 0: /* a random byte */
     if (current_size) current[at] = (uint8_t)random_next();
     break;
@@ -138,6 +138,9 @@ static void mutate_once(void) {
     current_size -= n;
     break;
   }
+  case 5: /* new bytes for a piece */
+    for (size_t n = 1 + random_below(64); n > 0 && at < current_size; n--) current[at++] = (uint8_t)random_next();
+    break;
   default: { /* splice a piece of another file, or a number that hurts */
     static const char *const hurts[] = {"0",     "-1", "9223372036854775807", "9223372036854775808",
                                         "65536", "%n", "\n",                  "1e309"};

@@ -57,8 +57,8 @@ void fuzz_found(const fuzz *f, const char *format, ...) {
   abort();
 }
 
-/* HK_FUZZ_WITHOUT names what to leave out (invariant, flush, weights, decision, wisdom, like), so that what is known to fail
- * does not hide the rest. */
+/* HK_FUZZ_WITHOUT names what to leave out (invariant, flush, weights, decision, knobs, wisdom, like), so that what is
+ * known to fail does not hide the rest. */
 bool fuzz_without(const char *what) {
   const char *list = getenv("HK_FUZZ_WITHOUT");
   return list && strstr(list, what);
@@ -220,8 +220,8 @@ static void create(fuzz *f, bool with_wisdom) {
     fuzz_decision(f, of, &o, text);
     o.decision = text;
   }
-  fuzz_note("hk_plan_create threads=%d%s isa=%d math=%u invariant=%d limit=%d:%zu rigor=%d flush=%d decision='%s'", o.threads,
-            o.parallel_for ? " own loop" : "", (int)o.isa, o.math, o.batch_invariant, o.limit_workspace,
+  fuzz_note("hk_plan_create threads=%d%s isa=%d math=%u invariant=%d limit=%d:%zu rigor=%d flush=%d decision='%s'",
+            o.threads, o.parallel_for ? " own loop" : "", (int)o.isa, o.math, o.batch_invariant, o.limit_workspace,
             o.workspace_limit_bytes, (int)o.rigor, (int)o.denormals, o.decision ? o.decision : "");
   const hk_weights w = fuzz_weights(f);
   hk_status status = hk_plan_create(&plan, &f->t[of].p, &f->t[of].e, &o, &w);

@@ -98,6 +98,7 @@ static void bytes_draw(fuzz *f, char *text, size_t size) {
 void fuzz_decision(fuzz *f, int of, const hk_options *o, char text[FUZZ_TEXT]) {
   text[0] = 0;
   int64_t how = fuzz_draw(f, 16);
+  if (fuzz_without("knobs")) how = 0;
   if (how < 13) candidate_draw(f, of, o, text);
   if (how >= 5 && how < 13) knobs_mutate(f, text);
   if (how == 13 || how == 14) table_draw(f, text);
