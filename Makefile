@@ -2,6 +2,7 @@
 #   make run          set up, build, show what hankel does
 #   make test         set up, build, run every test      (SAN=address,undefined or SAN=thread: under sanitizers)
 #   make coverage     lines of src/plan and src/cpu that `hankel check --random` alone reaches (COVERAGE_ARGS=N problems)
+#   make cuda         compile the CUDA kernels alone
 #   make build | bench | test-gpu | bench-gpu | install | format | lint | clean | setup
 # PREFIX and DESTDIR as usual; JOBS; CMAKE_ARGS reach cmake; TEST_ARGS reach ctest, e.g. TEST_ARGS="-L quick",
 # BENCH_ARGS `hankel bench`, e.g. BENCH_ARGS="--layout first --only r50".
@@ -13,7 +14,11 @@ comma := ,
 BUILD ?= $(if $(SAN),build-san-$(subst $(comma),-,$(SAN)),build)
 TYPE ?= $(if $(SAN),RelWithDebInfo,Release)
 
-.PHONY: run test configure build coverage bench test-gpu bench-gpu install format lint clean setup
+# The kernels of the device take nvcc minutes: the demo does without them where there is no GPU to run them.
+WITH_CUDA := ON
+run: WITH_CUDA := $(if $(wildcard /dev/nvidiactl $(BUILD)/cuda/*.fatbin),ON,OFF)
+
+.PHONY: run test configure build cuda coverage bench test-gpu bench-gpu install format lint clean setup
 .DEFAULT_GOAL := build
 
 run: configure
@@ -21,12 +26,16 @@ run: configure
 	$(BUILD)/bin/hankel demo
 
 configure: setup
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) $(if $(SAN),-DHK_SANITIZE=$(SAN) -DHK_CUDA=OFF -DHK_BENCH=OFF) $(CMAKE_ARGS) \
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) -DHK_CUDA=$(if $(SAN),OFF,$(WITH_CUDA)) \
+	  $(if $(SAN),-DHK_SANITIZE=$(SAN) -DHK_BENCH=OFF) $(CMAKE_ARGS) \
 	  > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@grep '^-- hankel:' $(BUILD).log || true; mv -f $(BUILD).log $(BUILD)/configure.log
 
 build: configure
 	cmake --build $(BUILD) -j $(JOBS)
+
+cuda: configure
+	cmake --build $(BUILD) -j $(JOBS) --target hk_cuda
 
 test: build
 	@scripts/test.sh $(BUILD) $(JOBS) $(TEST_ARGS)

@@ -36,7 +36,9 @@ hk_fatbin_@name@_end:
 ]] @ONLY)
       set_source_files_properties(${embed} PROPERTIES OBJECT_DEPENDS ${fatbin})
       list(APPEND HK_SOURCES ${embed})
+      list(APPEND fatbins ${fatbin})
     endforeach()
+    add_custom_target(hk_cuda DEPENDS ${fatbins})
     # The sources again as text, for run-time compilation: hk_text_<name>[] and hk_text_<name>_end[] (src/cuda/texts.inc).
     set(texts "")
     file(STRINGS ${PROJECT_SOURCE_DIR}/src/cuda/texts.inc rows REGEX "^TEXT\\(")
