@@ -122,7 +122,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 #define ALGO(variable, text)                                                                                             \
-  const hk_algo variable = {.name = text, .knobs = {{"run", 0, 1 << 20}, {"slabs", 0, 1 << 20}, {"rows", 0, 1 << 20}}, .family = HK_FAMILY_NONE, .device = HK_CUDA, \
+  const hk_algo variable = {.name = text, .knobs = {HK_KNOB("run", 0, 1 << 20), HK_KNOB("slabs", 0, 1 << 20), HK_KNOB("rows", 0, 1 << 20)}, .family = HK_FAMILY_NONE, .device = HK_CUDA, \
                             .offer = offer, .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy}
 ALGO(hk_algo_cuda_dw_last, "cuda_dw_last");
 ALGO(hk_algo_cuda_dw_first, "cuda_dw_first");

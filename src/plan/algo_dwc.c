@@ -405,6 +405,6 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_dwc = {
-    .name = "dwc", .knobs = {{"source", 0, 1}, {"unit", 1, 64}, {"tile", 1, 64}, {"shards", 1, HK_THREAD_PIECES}, {"parts", 1, HK_THREAD_PIECES},
-              {"chains", 0, HK_DWC_RUNS}}, .family = HK_FAMILY_DWC, .device = HK_CPU,
+    .name = "dwc", .knobs = {HK_KNOB("source", 0, 1), HK_KNOB("unit", 1, 64), HK_KNOB("tile", 1, 64), HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES),
+              HK_KNOB("chains", 0, HK_DWC_RUNS)}, .family = HK_FAMILY_DWC, .device = HK_CPU,
     .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_dwc_run, .destroy = destroy};

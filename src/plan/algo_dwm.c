@@ -225,6 +225,6 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 const hk_algo hk_algo_dwm = {
-    .name = "dwm", .knobs = {{"columns", 1, HK_KNOB_MOST, HK_OF_COLUMNS}, {"rows", 1, HK_KNOB_MOST, HK_OF_ROWS}, {"shards", 1, HK_THREAD_PIECES},
-              {"parts", 1, HK_THREAD_PIECES}}, .family = HK_FAMILY_DWM, .device = HK_CPU,
+    .name = "dwm", .knobs = {HK_KNOB_OF("columns", COLUMNS), HK_KNOB_OF("rows", ROWS), HK_KNOB("shards", 1, HK_THREAD_PIECES),
+              HK_KNOB("parts", 1, HK_THREAD_PIECES)}, .family = HK_FAMILY_DWM, .device = HK_CPU,
     .offer = offer, .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy};

@@ -365,7 +365,7 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_dwp = {
-    .name = "dwp", .knobs = {{"source", HK_DWP_DIRECT, HK_DWP_MASKED}, {"down", 0, 1}, {"rows", 1, HK_KNOB_MOST, HK_OF_ROWS},
-              {"cols", 1, HK_KNOB_MOST, HK_OF_COLUMNS}, {"shards", 1, HK_THREAD_PIECES}, {"parts", 1, HK_THREAD_PIECES},
-              {"fold", 0, INT32_MAX}}, .family = HK_FAMILY_DWP,
+    .name = "dwp", .knobs = {HK_KNOB("source", HK_DWP_DIRECT, HK_DWP_MASKED), HK_KNOB("down", 0, 1), HK_KNOB_OF("rows", ROWS),
+              HK_KNOB_OF("cols", COLUMNS), HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES),
+              HK_KNOB("fold", 0, INT32_MAX)}, .family = HK_FAMILY_DWP,
     .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_dwp_run, .destroy = destroy};

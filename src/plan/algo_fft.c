@@ -201,6 +201,6 @@ static hk_status build(hk_plan *plan) {
   return pack(plan, p);
 }
 
-const hk_algo hk_algo_fft = {.name = "fft", .knobs = {{"points", 16, MOST_POINTS}, {"slots", 1, HK_THREAD_PIECES}}, .family = HK_FAMILY_FFT, .device = HK_CPU,
+const hk_algo hk_algo_fft = {.name = "fft", .knobs = {HK_KNOB("points", 16, MOST_POINTS), HK_KNOB("slots", 1, HK_THREAD_PIECES)}, .family = HK_FAMILY_FFT, .device = HK_CPU,
                              .error_factor = HK_FFT_ERROR, .offer = offer, .vary = vary, .check = check, .build = build,
                              .run = hk_fft_run, .destroy = destroy};

@@ -306,6 +306,6 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_grouped = {
-    .name = "grouped", .knobs = {{"source", 0, 1}, {"rows", 1, HK_KNOB_MOST, HK_OF_ROWS}, {"cols", 1, HK_KNOB_MOST, HK_OF_POSITIONS},
-              {"shards", 1, HK_THREAD_PIECES}, {"parts", 1, HK_THREAD_PIECES}}, .family = HK_FAMILY_NONE, .device = HK_CPU,
+    .name = "grouped", .knobs = {HK_KNOB("source", 0, 1), HK_KNOB_OF("rows", ROWS), HK_KNOB_OF("cols", POSITIONS),
+              HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)}, .family = HK_FAMILY_NONE, .device = HK_CPU,
     .offer = offer, .check = check, .build = build, .run = hk_grouped_run, .destroy = destroy};

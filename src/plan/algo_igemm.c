@@ -244,7 +244,7 @@ static void destroy(hk_plan *plan) {
   hk_free(o);
 }
 
-#define KNOBS {{"bm", 1, HK_KNOB_MOST, HK_OF_POSITIONS}, {"bn", 1, HK_KNOB_MOST, HK_OF_K}, {"bk", 1, HK_KNOB_MOST, HK_OF_C}, {"pack", 0, HK_PACK_BLOCK}}
+#define KNOBS {HK_KNOB_OF("bm", POSITIONS), HK_KNOB_OF("bn", K), HK_KNOB_OF("bk", C), HK_KNOB("pack", 0, HK_PACK_BLOCK)}
 const hk_algo hk_algo_dot = {.name = "dot", .knobs = KNOBS, .family = HK_FAMILY_DOT, .device = HK_CPU, .steps_over = true,
                              .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_igemm_run,
                              .destroy = destroy};

@@ -203,6 +203,6 @@ static hk_status build(hk_plan *plan) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-const hk_algo hk_algo_planes = {.name = "planes", .knobs = {{"bm", 1, HK_KNOB_MOST, HK_OF_K}, {"bs", 1, HK_KNOB_MOST, HK_OF_K}, {"pack", 0, HK_PACK_BLOCK}, {"flat", 0, 1}}, .family = HK_FAMILY_PGEMM,
+const hk_algo hk_algo_planes = {.name = "planes", .knobs = {HK_KNOB_OF("bm", K), HK_KNOB_OF("bs", K), HK_KNOB("pack", 0, HK_PACK_BLOCK), HK_KNOB("flat", 0, 1)}, .family = HK_FAMILY_PGEMM,
                                 .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build,
                                 .run = hk_planes_run, .destroy = destroy};

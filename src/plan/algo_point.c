@@ -346,5 +346,5 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_point = {
-    .name = "point", .knobs = {{"way", 0, 2}, {"block", 0, 64}, {"parts", 1, HK_THREAD_PIECES}}, .family = HK_FAMILY_POINT, .device = HK_CPU,
+    .name = "point", .knobs = {HK_KNOB("way", 0, 2), HK_KNOB("block", 0, 64), HK_KNOB("parts", 1, HK_THREAD_PIECES)}, .family = HK_FAMILY_POINT, .device = HK_CPU,
     .offer = offer, .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy};

@@ -276,6 +276,6 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_strip = {
-    .name = "strip", .knobs = {{"cut", 0, 1}, {"band", 1, HK_KNOB_MOST, HK_OF_ROWS}, {"groups", 1, HK_KNOB_MOST, HK_OF_GROUPS},
-              {"shards", 1, HK_THREAD_PIECES}, {"parts", 1, HK_THREAD_PIECES}}, .family = HK_FAMILY_STRIP, .device = HK_CPU,
+    .name = "strip", .knobs = {HK_KNOB("cut", 0, 1), HK_KNOB_OF("band", ROWS), HK_KNOB_OF("groups", GROUPS),
+              HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)}, .family = HK_FAMILY_STRIP, .device = HK_CPU,
     .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_strip_run, .destroy = destroy};

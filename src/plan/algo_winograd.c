@@ -179,9 +179,9 @@ static bool check_4(const hk_task *t, hk_decision *d, char *why) { return applie
 static hk_status build_2(hk_plan *plan) { return build(plan, 2); }
 static hk_status build_4(hk_plan *plan) { return build(plan, 4); }
 
-const hk_algo hk_algo_winograd2 = {.name = "winograd2", .knobs = {{"bt", 1, 256}}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
+const hk_algo hk_algo_winograd2 = {.name = "winograd2", .knobs = {HK_KNOB("bt", 1, 256)}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
                                    .error_factor = HK_WINOGRAD2_ERROR, .offer = offer_2, .check = check_2, .build = build_2,
                                    .run = hk_winograd_run, .destroy = destroy};
-const hk_algo hk_algo_winograd4 = {.name = "winograd4", .knobs = {{"bt", 1, 256}}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
+const hk_algo hk_algo_winograd4 = {.name = "winograd4", .knobs = {HK_KNOB("bt", 1, 256)}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
                                    .error_factor = HK_WINOGRAD4_ERROR, .offer = offer_4, .check = check_4, .build = build_4,
                                    .run = hk_winograd_run, .destroy = destroy};

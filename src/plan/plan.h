@@ -75,6 +75,8 @@ typedef struct hk_knob {
   hk_knob_of of;
 } hk_knob;
 #define HK_KNOB_MOST (INT64_C(1) << 40) /* of knobs that only the problem bounds */
+#define HK_KNOB(name, least, most) {name, least, most, HK_OF_NOTHING}
+#define HK_KNOB_OF(name, size) {name, 1, HK_KNOB_MOST, HK_OF_##size}
 #define HK_THREAD_PIECES 4096           /* of knobs that count pieces of work: shards, parts, slots */
 
 struct hk_algo {
