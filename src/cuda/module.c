@@ -101,12 +101,7 @@ static hk_status launch(hk_cu_kernel kernel, int64_t blocks, int threads, int cl
   const hk_cu_config c = {.grid = {(unsigned)blocks, 1, 1}, .block = {(unsigned)threads, 1, 1},
                           .shared_bytes = (unsigned)shared_bytes, .stream = stream, .attributes = a, .attribute_count = count};
   void *args[] = {params};
-  enum { INVALID_CONTEXT = 201 };
-  hk_cu_device here;
-  hk_cu_result result = hk_cu()->launch(&c, kernel, args, NULL);
-  /* The first launch of a thread that has no context yet: it gets the one that creation would have used. */
-  if (result == INVALID_CONTEXT && !hk_cu_here(&here)) result = hk_cu()->launch(&c, kernel, args, NULL);
-  return hk_cu_check(result, "a kernel launch");
+  return hk_cu_check(hk_cu()->launch(&c, kernel, args, NULL), "a kernel launch");
 }
 
 hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,

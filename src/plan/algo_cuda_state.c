@@ -36,6 +36,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_plan *inner = plan->own;
   hk_call in = *call;
   char *joined = hk_around_workspace(plan, call);
+  hk_plan_cuda_enter();
   in.x = joined;
   in.state_in = NULL;
   in.state_out = NULL;

@@ -50,9 +50,16 @@ hk_status hk_plan_cuda_pack(hk_plan *plan, const hk_cu_igemm_state *state, size_
   return s;
 }
 
+void hk_plan_cuda_enter(void) {
+  hk_cu_device here;
+  hk_cu_ctx current = NULL;
+  if (!hk_cu()->ctx_current(&current) && !current) (void)hk_cu_here(&here);
+}
+
 hk_cu_call hk_plan_cuda_call(const hk_plan *plan, const hk_call *call) {
   const hk_cu_weights *w = plan->packed->f;
   const hk_epilogue *e = &plan->task.epi.e;
+  hk_plan_cuda_enter();
   return (hk_cu_call){.x = call->x, .f = call->f, .c = call->c, .y = call->y,
                       .scale = !e->scale ? NULL : w->scale.data ? w->scale.data : call->scale,
                       .bias = !e->bias ? NULL : w->bias.data ? w->bias.data : call->bias,
