@@ -109,6 +109,7 @@ static void stateful_make(hk_problem *p, uint64_t *r) {
 static void plain_epilogue(check_case *t, uint64_t *r) {
   hk_epilogue *e = &t->e;
   const bool s32 = t->p.y_type == HK_S32;
+  if (chance(r, 30)) return;
   e->bias = chance(r, 50);
   if (!s32 && chance(r, 40)) e->scale = (int32_t)between(r, 1, 2);
   if (!s32 && chance(r, 40)) e->act = chance(r, 60) ? HK_ACT_RELU : HK_ACT_CLIP;

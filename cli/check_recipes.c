@@ -48,7 +48,8 @@ static void depthwise_signal(hk_problem *p, uint64_t *r) {
                              : between(r, 64, 300),
              chance(r, 80) ? 1 : between(r, 2, 9), chance(r, 70) ? 1 : between(r, 2, chance(r, 60) ? 9 : 70),
              chance(r, 40));
-  p->in[0] = p->dilation[0] * (p->window[0] - 1) + between(r, 1, 260) - p->pad_lo[0] - p->pad_hi[0];
+  p->in[0] =
+      p->dilation[0] * (p->window[0] - 1) + between(r, 1, chance(r, 15) ? 12 : 260) - p->pad_lo[0] - p->pad_hi[0];
   if (p->in[0] < 1) p->in[0] = 1;
   if (chance(r, 30)) p->pad_lo[0] = p->dilation[0] * (p->window[0] - 1), p->pad_hi[0] = 0; /* causal */
 }
@@ -66,8 +67,12 @@ static void dense_three(hk_problem *p, uint64_t *r) {
 
 static void pointwise(hk_problem *p, uint64_t *r) {
   const int64_t groups = chance(r, 50) ? 1 : between(r, 2, 20);
-  channels_set(p, groups, chance(r, 50) ? lanes_draw(r) : between(r, 1, 8),
-               chance(r, 50) ? lanes_draw(r) : between(r, 1, 8));
+  const int64_t c = chance(r, 50) ? lanes_draw(r) : between(r, 1, 12),
+                k = chance(r, 50) ? lanes_draw(r) : between(r, 1, 8);
+  const int64_t kind = below(r, 10), power = (int64_t)1 << between(r, 1, 4);
+  if (kind < 5) channels_set(p, groups, c, k);
+  else if (kind < 8) channels_set(p, lanes_draw(r), between(r, 2, 8), between(r, 1, 8));
+  else channels_set(p, between(r, 1, 4) * (16 / power), power, power); /* whole vectors of groups */
   window_set(p, 1, chance(r, 80) ? 1 : 2, 1, false);
   for (int d = 0; d < p->rank; d++) p->in[d] = between(r, 1, p->rank == 1 ? 300 : 20);
 }

@@ -45,8 +45,7 @@ static void any_order(tensor *t, uint64_t *r) {
 }
 
 /* One axis, and all that lie beyond it, a multiple of 4 KiB apart: loads and stores alias. */
-static void far_apart(tensor *t, uint64_t *r) {
-  const int axis = (int)between(r, 1, 2 + t->rank);
+static void far_apart(tensor *t, int axis) {
   const int64_t old = *axis_of(t->strides, axis);
   const int64_t far = (old + t->page - 1) / t->page * t->page;
   for (int i = 0; i < 3 + t->rank && old > 0; i++) {
@@ -99,7 +98,7 @@ static void dense_draw(check_case *t, uint64_t *r) {
 static void tensor_draw(tensor *v, uint64_t *r) {
   const int64_t kind = below(r, 100);
   if (kind < 60) any_order(v, r);
-  else if (kind < 75) far_apart(v, r);
+  else if (kind < 75) far_apart(v, (int)between(r, 1, 2 + v->rank));
   else if (v->read_only && kind < 90) broadcast(v, r);
   else if (v->read_only) overlap(v, r);
 }
@@ -108,10 +107,16 @@ void check_strides_draw(check_case *t, const check_budget *b, int percent, uint6
   tensor v[3];
   dense_draw(t, r);
   if (chance(r, 5)) t->p.x.at[below(r, t->p.rank)] = 0;
-  if (!chance(r, percent)) return;
   const hk_problem keep = t->p;
-  const int64_t which = between(r, 1, 7);
   tensors_make(v, t);
+  if (chance(r, 4)) { /* the pixels of x and y alike */
+    far_apart(&v[0], 2 + t->p.rank);
+    far_apart(&v[2], 2 + t->p.rank);
+    if (!extents_fit(t, 2 * b->elements + 2e5)) t->p = keep;
+    return;
+  }
+  if (!chance(r, percent)) return;
+  const int64_t which = between(r, 1, 7);
   for (int i = 0; i < 3; i++)
     if (which >> i & 1) tensor_draw(&v[i], r);
   if (!extents_fit(t, 2 * b->elements + 2e5)) t->p = keep;

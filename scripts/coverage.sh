@@ -15,12 +15,12 @@ cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHK_COVERAGE=ON -DHK_C
   tail -40 $build/build.log
   exit 1
 }
+best=$($build/bin/hankel info | sed -n 's/^isa *\([a-z0-9]*\) .*(best)/\1/p')
 find $build -name '*.gcda' -delete
 mkdir -p $out
 export HANKEL_WISDOM=none
 seed=${SEED:-1}
 for isa in scalar avx2 avx512 neon; do
-  best=$($build/bin/hankel info | sed -n 's/^isa *\([a-z0-9]*\) .*(best)/\1/p')
   case $isa:$best in
     scalar:* | avx2:avx* | avx512:avx512* | avx512:amx | avx2:amx | neon:neon) ;;
     *) echo "coverage: $isa is left out: this host has ${best:-an unknown ISA}"; continue ;;
