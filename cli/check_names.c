@@ -44,6 +44,11 @@ void check_names_thin(check_names *n, int most, uint64_t seed) {
 }
 
 /* ---- hostile decisions */
+/* v*factor + more, which may wrap. */
+static int64_t wrapped(int64_t v, int64_t factor, int64_t more) {
+  return (int64_t)((uint64_t)v * (uint64_t)factor + (uint64_t)more);
+}
+
 static int64_t hostile_value(int64_t old, uint64_t *r) {
   static const int64_t fixed[] = {0,         1,         -1,        2,          3,           64,
                                   65,        INT32_MAX, 1ll << 31, 1ll << 32,  1ll << 33,   1ll << 62,
@@ -51,9 +56,10 @@ static int64_t hostile_value(int64_t old, uint64_t *r) {
   static const int64_t huge[] = {1ll << 31, 1ll << 32, 1ll << 40, 1ll << 60, 1ll << 61, 1ll << 62, INT64_MAX};
   if (old >= 0 && old <= 3 && check_chance(r, 40)) return check_between(r, 0, 3); /* another word of a short list */
   switch (cli_random_below(r, 5)) {
-  case 0: return old + check_between(r, -2, 2);
-  case 1: return old * check_between(r, 2, 5);
-  case 2: return huge[cli_random_below(r, 7)] - check_between(r, -40, 40) * (1ll << cli_random_below(r, 34)) / 2;
+  case 0: return wrapped(old, 1, check_between(r, -2, 2));
+  case 1: return wrapped(old, check_between(r, 2, 5), 0);
+  case 2:
+    return wrapped(huge[cli_random_below(r, 7)], 1, check_between(r, -40, 40) * (1ll << cli_random_below(r, 34)) / 2);
   default: return fixed[cli_random_below(r, sizeof fixed / sizeof *fixed)];
   }
 }
