@@ -199,10 +199,12 @@ static check_verdict decisions_run(const check_case *t, const hk_options *option
 static check_verdict all_run(const check_case *t, const hk_options *options, check_names *n, check_report *report) {
   double elements, products;
   check_shape_size(t, &elements, &products);
-  /* Every call on a device waits for copies and launches: there a few decisions of many problems see more than all of a few. */
+  /* Every call on a device waits for copies and launches: there a few decisions of many problems see more than all of a
+   * few. */
   enum { DEVICE_DECISIONS = 5 };
   const int most = (int)(report->work / (products + 100 * elements + 1000));
-  if (report->work > 0) check_names_thin(n, options->device == HK_CUDA && most > DEVICE_DECISIONS ? DEVICE_DECISIONS : most, t->seed);
+  if (report->work > 0)
+    check_names_thin(n, options->device == HK_CUDA && most > DEVICE_DECISIONS ? DEVICE_DECISIONS : most, t->seed);
   check_verdict verdict = decisions_run(t, options, n, report);
   if (verdict != CHECK_PASSED) return verdict;
   bool ok = true;

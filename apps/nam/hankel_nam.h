@@ -24,8 +24,8 @@ typedef struct hk_nam_options {
   hk_isa isa;            /* cap */
 } hk_nam_options;
 
-/* options may be NULL. The model is at its largest size, prewarmed, ready to play. Short of memory these say HK_NO_MEMORY;
- * loading never holds more than 256 MiB, the text of the file included. */
+/* options may be NULL. The model is at its largest size, prewarmed, ready to play. Short of memory these say
+ * HK_NO_MEMORY; loading never holds more than 256 MiB, the text of the file included. */
 HK_API hk_status hk_nam_load_file(hk_nam **model, const char *path, const hk_nam_options *options);
 HK_API hk_status hk_nam_load_memory(hk_nam **model, const void *text, size_t bytes, const hk_nam_options *options);
 /* The bytes that load_memory would allocate for the model. */

@@ -61,13 +61,14 @@ bool nam_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /*
 bool nam_refuse(hk_status status, const char *format, ...) __attribute__((format(printf, 2, 3))); /* always false */
 hk_status nam_failure(void);                  /* the status of the sentence */
 hk_status nam_status(hk_status status);       /* keeps the sentence of a failed hk_ function */
-const nam_value *nam_object(const nam_value *o, const char *key);   /* NULL when absent or null; no error */
+const nam_value *nam_object(const nam_value *o, const char *key); /* NULL when absent or null; no error */
 bool nam_int(const nam_value *o, const char *key, int64_t low, int64_t high, int64_t *value);
 bool nam_int_or(const nam_value *o, const char *key, int64_t fallback, int64_t low, int64_t high, int64_t *value);
 bool nam_bool_or(const nam_value *o, const char *key, bool fallback, bool *value);
 bool nam_real_or(const nam_value *o, const char *key, double fallback, double *value); /* finite */
 bool nam_as_int(const nam_value *v, const char *what, int64_t low, int64_t high, int64_t *value);
-bool nam_activation(const nam_value *v, int64_t channels, int64_t full, bool rational, struct nam_net *net, hk_step_act *act);
+bool nam_activation(const nam_value *v, int64_t channels, int64_t full, bool rational, struct nam_net *net,
+                    hk_step_act *act);
 
 /* net.c */
 typedef struct nam_chunk nam_chunk;
@@ -122,9 +123,10 @@ typedef struct nam_size { /* one size of a file */
 bool nam_sizes(const nam_value *root, nam_size *sizes, int32_t *count);
 bool nam_version(const nam_value *root, const char **text);
 int32_t nam_build(nam_net *net, const nam_value *model, int32_t input, double ratio, int depth);
-bool nam_rate(const nam_value *model, double *rate);           /* 0: unknown, else HK_NAM_MIN_RATE to _MAX_RATE */
-int64_t nam_inputs(const nam_value *model);                    /* channels of the input; 0: error */
-int32_t nam_wavenet(nam_net *net, const nam_value *config, nam_weights *w, int32_t input, double ratio, int depth, double rate);
+bool nam_rate(const nam_value *model, double *rate); /* 0: unknown, else HK_NAM_MIN_RATE to _MAX_RATE */
+int64_t nam_inputs(const nam_value *model);          /* channels of the input; 0: error */
+int32_t nam_wavenet(nam_net *net, const nam_value *config, nam_weights *w, int32_t input, double ratio, int depth,
+                    double rate);
 bool nam_wavenet_sizes(const nam_value *config, const nam_value *model, nam_size *sizes, int32_t *count);
 int32_t nam_lstm(nam_net *net, const nam_value *config, nam_weights *w, int32_t input);
 int32_t nam_convnet(nam_net *net, const nam_value *config, nam_weights *w, int32_t input);

@@ -22,7 +22,8 @@ int verb_info(const arguments *a);
 /* Loads a->path[0] at the size asked for, or says why not on stderr and returns NULL. */
 hk_nam *program_load(const arguments *a, hk_nam_facts *facts);
 int program_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* returns 1 */
-/* Samples of one sound in memory: 1 GiB, 93 minutes of 48 kHz mono. A few bytes of a file can stand for many samples. */
+/* Samples of one sound in memory: 1 GiB, 93 minutes of 48 kHz mono. A few bytes of a file can stand for many samples.
+ */
 #define MAX_SAMPLES (INT64_C(1) << 28)
 /* in (frames x channels, interleaved) at rate from -> *out (malloc) at rate to; *frames: in and out. 0, or 1 with a
  * sentence on stderr. */

@@ -65,7 +65,8 @@ hk_status hk_plan_create_like(hk_plan **plan, const hk_plan *like, const hk_prob
   hk_task_set_nonfinite(&task, like->task.nonfinite);
   char text[512];
   hk_decision d;
-  if ((s = hk_plan_decision(like, text, sizeof text, NULL)) || (s = hk_decision_parse(&task, text, &d)) || (s = check_workspace(&task, &d)))
+  if ((s = hk_plan_decision(like, text, sizeof text, NULL)) || (s = hk_decision_parse(&task, text, &d)) ||
+      (s = check_workspace(&task, &d)))
     return s;
   if ((s = hk_plan_build(plan, &task, &d, NULL, like))) return s;
   (*plan)->source = like->source;

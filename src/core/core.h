@@ -56,8 +56,8 @@ static inline int64_t hk_geom_y_channel(const hk_geom *g, const hk_strides *s, i
 }
 /* What a tensor of these strides touches, its offset counted. */
 hk_extent hk_extent_of(const hk_strides *s, int64_t groups, int64_t outer, int64_t channels, const int64_t *at);
-/* Gives strides that are multiplied by 0 alone harmless values, so that neither they nor an empty tensor's can overflow later, and
- * a single channel or column counts as contiguous. */
+/* Gives strides that are multiplied by 0 alone harmless values, so that neither they nor an empty tensor's can overflow
+ * later, and a single channel or column counts as contiguous. */
 void hk_strides_settle(hk_strides *s, int64_t groups, int64_t outer, int64_t channels, const int64_t *at);
 /* Refuses pointers that are not aligned to their elements. */
 hk_status hk_weights_check(const hk_geom *g, const hk_weights *w);

@@ -25,7 +25,8 @@ static hk_status float_only(const hk_problem *p, hk_geom *g) {
 static bool pad_sum(int64_t *r, const int64_t *terms, int count, int dimension) {
   *r = 0;
   for (int i = 0; i < count; i++)
-    if (!hk_add_checked(*r, terms[i], r)) return hk_fail(HK_INVALID, "the padding of the gradient overflows 63 bits in dimension %d", dimension), false;
+    if (!hk_add_checked(*r, terms[i], r))
+      return hk_fail(HK_INVALID, "the padding of the gradient overflows 63 bits in dimension %d", dimension), false;
   return true;
 }
 

@@ -5,11 +5,11 @@
 
 #include "core/core.h"
 
-#define MAX_REACH (INT64_MAX / 16)      /* elements: leaves room for the widest type in bytes */
-/* Elements of a tensor, output positions, products of a sum. With 2^48 the bytes of any packed or padded copy fit 63 bits,
- * so that nothing built on a geometry can wrap. */
+#define MAX_REACH (INT64_MAX / 16) /* elements: leaves room for the widest type in bytes */
+/* Elements of a tensor, output positions, products of a sum. With 2^48 the bytes of any packed or padded copy fit 63
+ * bits, so that nothing built on a geometry can wrap. */
 #define MAX_COUNT (INT64_C(1) << 48)
-#define MAX_IDLE (1 << 20)         /* largest factor that is kept where it is multiplied by 0 alone */
+#define MAX_IDLE (1 << 20) /* largest factor that is kept where it is multiplied by 0 alone */
 
 bool hk_add_checked(int64_t a, int64_t b, int64_t *r) { return !__builtin_add_overflow(a, b, r); }
 bool hk_mul_checked(int64_t a, int64_t b, int64_t *r) { return !__builtin_mul_overflow(a, b, r); }
@@ -101,7 +101,8 @@ static hk_status check_dimension(const hk_problem *p, hk_geom *g, int i, int d) 
     return too_far("(out-1)*stride + dilation*(window-1)", i);
   if (far > MAX_REACH || g->lo[d] > MAX_REACH || g->lo[d] < -MAX_REACH)
     return too_far("(out-1)*stride + dilation*(window-1) - pad_lo", i);
-  /* a factor that is multiplied by 0 alone may be as large as 2^63 - 1; a harmless one in its place cannot overflow later */
+  /* a factor that is multiplied by 0 alone may be as large as 2^63 - 1; a harmless one in its place cannot overflow
+   * later */
   if (g->out[d] <= 1 && g->stride[d] > MAX_IDLE) g->stride[d] = 1;
   if (g->win[d] == 1 && g->dil[d] > MAX_IDLE) g->dil[d] = 1;
   if (g->in[d] <= 1 && g->in_dil[d] > MAX_IDLE) g->in_dil[d] = 1;
@@ -205,8 +206,8 @@ static hk_status check_strides(hk_geom *g) {
   return check_distinct(y, 6);
 }
 
-/* The places p*stride + s*dilation - lo of x that windows reach, those in the padding too, count within 63 bits: algorithms
- * form such offsets before they know which of them lie inside. */
+/* The places p*stride + s*dilation - lo of x that windows reach, those in the padding too, count within 63 bits:
+ * algorithms form such offsets before they know which of them lie inside. */
 static hk_status check_windows(hk_geom *g) {
   for (int d = 0; d < 3; d++) {
     const int64_t step = llabs(g->x.at[d]), lo = llabs(g->lo[d]);
@@ -214,9 +215,12 @@ static hk_status check_windows(hk_geom *g) {
     if (g->out[d] <= 1 && (!hk_mul_checked(g->stride[d], step, &far) || far > MAX_REACH)) g->stride[d] = 1;
     if (g->win[d] == 1 && (!hk_mul_checked(g->dil[d], step, &far) || far > MAX_REACH)) g->dil[d] = 1;
     if (!g->gm || !g->gk) continue;
-    const int64_t windows = (g->out[d] - 1) * g->stride[d] + g->dil[d] * (g->win[d] - 1) + 1; /* check_dimension bounds it */
-    if (!hk_mul_checked(windows, step, &far) || !hk_mul_checked(lo, step, &reach) || far > MAX_REACH || reach > MAX_REACH)
-      return hk_fail(HK_INVALID, "the strides of x reach beyond 63 bits over its padding (dimension %d: stride %lld, pad_lo %lld)",
+    const int64_t windows =
+        (g->out[d] - 1) * g->stride[d] + g->dil[d] * (g->win[d] - 1) + 1; /* check_dimension bounds it */
+    if (!hk_mul_checked(windows, step, &far) || !hk_mul_checked(lo, step, &reach) || far > MAX_REACH ||
+        reach > MAX_REACH)
+      return hk_fail(HK_INVALID,
+                     "the strides of x reach beyond 63 bits over its padding (dimension %d: stride %lld, pad_lo %lld)",
                      d - (3 - g->rank), (long long)g->x.at[d], (long long)g->lo[d]);
   }
   return HK_OK;
@@ -229,7 +233,8 @@ static hk_strides spread(const hk_strides *s, int rank) {
 }
 
 static hk_status derive(hk_geom *g) {
-  if (!hk_mul_checked(g->win[0], g->win[1], &g->taps) || !hk_mul_checked(g->taps, g->win[2], &g->taps) || g->taps > MAX_COUNT)
+  if (!hk_mul_checked(g->win[0], g->win[1], &g->taps) || !hk_mul_checked(g->taps, g->win[2], &g->taps) ||
+      g->taps > MAX_COUNT)
     return hk_fail(HK_INVALID, "the number of window taps exceeds 2^48");
   if (!hk_mul_checked(g->out[0], g->out[1], &g->pixels) || !hk_mul_checked(g->pixels, g->out[2], &g->pixels) ||
       !hk_mul_checked(g->n, g->pixels, &g->gm) || g->pixels > MAX_COUNT || g->gm > MAX_COUNT)

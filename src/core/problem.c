@@ -99,7 +99,8 @@ hk_status hk_problem_pad(hk_problem *p, hk_padding padding) {
     const int64_t reach = g.dil[i + lead] * (g.win[i + lead] - 1), span = g.in_span[i + lead], st = p->stride[i];
     int64_t lo = 0, hi = 0;
     if (padding == HK_PAD_SAME_UPPER || padding == HK_PAD_SAME_LOWER) {
-      /* (out - 1)*stride + reach + 1 - span with out = ceil(span / stride); what the last window has of x is 1..stride elements */
+      /* (out - 1)*stride + reach + 1 - span with out = ceil(span / stride); what the last window has of x is 1..stride
+       * elements */
       const int64_t last = span ? span - (hk_ceil_div(span, st) - 1) * st : st;
       const int64_t all = hk_max64(0, reach + 1 - last);
       lo = padding == HK_PAD_SAME_UPPER ? all / 2 : all - all / 2;

@@ -141,8 +141,11 @@ static int last_slab(const hk_geom *g, int64_t kb) {
   return (int)(((k / g->k + 1) * g->c - 1) / 8);
 }
 
-/* Runs of 8 output channels after which the slabs that they read repeat: 64 groups are whole runs of outputs and of inputs. */
-static int64_t period(const hk_geom *g, const hk_cu_dw *p, int64_t slabs) { return hk_min64(hk_ceil_div(p->channels, 8), 8 * g->k * slabs); }
+/* Runs of 8 output channels after which the slabs that they read repeat: 64 groups are whole runs of outputs and of
+ * inputs. */
+static int64_t period(const hk_geom *g, const hk_cu_dw *p, int64_t slabs) {
+  return hk_min64(hk_ceil_div(p->channels, 8), 8 * g->k * slabs);
+}
 
 static void mma_slabs(const hk_geom *g, hk_cu_dw *p, int slabs) {
   const int runs = (int)hk_ceil_div(p->channels, 8);
@@ -259,7 +262,8 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   if (roll && (g->win[0] != 1 || g->win[1] != size || (size != 3 && size != 5 && size != 7) || g->stride[1] != 1 ||
                g->stride[2] != 1 || g->dil[1] != 1 || g->dil[2] != 1))
     REFUSE("takes 3x3, 5x5 and 7x7 with stride 1");
-  if (period(g, p, 8) > MOST_RUNS) REFUSE("more than %d output channels in groups of more than %d", 8 * MOST_RUNS, MOST_RUNS / 64);
+  if (period(g, p, 8) > MOST_RUNS)
+    REFUSE("more than %d output channels in groups of more than %d", 8 * MOST_RUNS, MOST_RUNS / 64);
   p->reach = 1;
   for (int64_t kb = 0; kb < period(g, p, 1); kb++) {
     const int reach = last_slab(g, kb) - first_slab(g, kb) + 1;

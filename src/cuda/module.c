@@ -32,7 +32,8 @@ bool hk_cu_built(void) { return images[0].name != NULL; }
 
 bool hk_cu_has_code(const hk_cu_device *d, char *why) {
   if (d->major == 9) return true; /* sm_90a runs on compute capability 9.0 alone: it is not forward compatible */
-  snprintf(why, HK_CU_REASON, "%s has compute capability %d.%d; the kernels are built for 9.0 (Hopper) only", d->name, d->major, d->minor);
+  snprintf(why, HK_CU_REASON, "%s has compute capability %d.%d; the kernels are built for 9.0 (Hopper) only", d->name,
+           d->major, d->minor);
   return false;
 }
 
@@ -43,16 +44,18 @@ static hk_status load(image *im) {
   return hk_cu_check(cu->lib_load(&im->lib, im->code, NULL, NULL, 0, NULL, NULL, 0), "loading the embedded kernels");
 }
 
-/* Raises the dynamic shared memory that a kernel may be launched with. The attribute belongs to the kernel, which plans share:
- * it is never lowered, and two threads do not raise it at once. */
+/* Raises the dynamic shared memory that a kernel may be launched with. The attribute belongs to the kernel, which plans
+ * share: it is never lowered, and two threads do not raise it at once. */
 static hk_status raise_shared(hk_cu_kernel kernel, int shared_bytes, hk_cu_dev device) {
   enum { MAX_DYNAMIC_SHARED = 8 };
   const hk_cu_driver *cu = hk_cu();
   int now = 0;
   pthread_mutex_lock(&lock);
-  hk_status s = hk_cu_check(cu->kernel_get(&now, MAX_DYNAMIC_SHARED, kernel, device), "reading a kernel's shared memory");
+  hk_status s =
+      hk_cu_check(cu->kernel_get(&now, MAX_DYNAMIC_SHARED, kernel, device), "reading a kernel's shared memory");
   if (!s && now < shared_bytes)
-    s = hk_cu_check(cu->kernel_set(MAX_DYNAMIC_SHARED, shared_bytes, kernel, device), "raising a kernel's shared memory");
+    s = hk_cu_check(cu->kernel_set(MAX_DYNAMIC_SHARED, shared_bytes, kernel, device),
+                    "raising a kernel's shared memory");
   pthread_mutex_unlock(&lock);
   return s;
 }
@@ -73,7 +76,8 @@ hk_status hk_cu_kernel_find(const char *name_of_image, const char *name, int sha
   if (!cu) return HK_DEVICE;
   image *im = images;
   while (im->name && strcmp(im->name, name_of_image)) ++im;
-  if (!im->name) return hk_fail(HK_DEVICE, "device: this build has no CUDA kernels (HK_CUDA was OFF or nvcc was not found)");
+  if (!im->name)
+    return hk_fail(HK_DEVICE, "device: this build has no CUDA kernels (HK_CUDA was OFF or nvcc was not found)");
   pthread_mutex_lock(&lock);
   hk_status s = load(im);
   pthread_mutex_unlock(&lock);

@@ -84,7 +84,8 @@ static hk_status pack(hk_plan *plan, const hk_cu_dw_state *own, hk_cu_weights *w
 
 /* One number for what dw_pack.cu reads of the parameters, the filters' own sizes aside. */
 static int64_t layout_of(const hk_cu_dw *p) {
-  const int64_t parts[] = {p->pack, p->channels, p->k_steps, p->lead, p->phases, p->pixel, p->row_pairs, p->taps, p->taps_bytes, p->taps_u, p->turned};
+  const int64_t parts[] = {p->pack,      p->channels, p->k_steps,    p->lead,   p->phases, p->pixel,
+                           p->row_pairs, p->taps,     p->taps_bytes, p->taps_u, p->turned};
   uint64_t hash = 14695981039346656037u; /* FNV-1a, word by word */
   for (int i = 0; i < HK_COUNT(parts); i++) hash = (hash ^ (uint64_t)parts[i]) * 1099511628211u;
   return (int64_t)(hash >> 1);
@@ -100,7 +101,9 @@ static hk_status build(hk_plan *plan) {
   hk_status s = hk_cu_dw_build(own, &t->geom, &t->epi);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
   if (!s && t->f_now && !hk_plan_shares(plan)) s = pack(plan, own, w);
-  if (!s && t->f_now) s = hk_plan_keep_layout(plan, plan->packed->f_bytes, (const int64_t[]){(int64_t)own->tiling.packed_bytes, layout_of(&own->tiling.params)}, 2);
+  if (!s && t->f_now)
+    s = hk_plan_keep_layout(plan, plan->packed->f_bytes,
+                            (const int64_t[]){(int64_t)own->tiling.packed_bytes, layout_of(&own->tiling.params)}, 2);
   return s;
 }
 
@@ -121,9 +124,18 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-#define ALGO(variable, text)                                                                                             \
-  const hk_algo variable = {.name = text, .knobs = {HK_KNOB("run", 0, 1 << 20), HK_KNOB("slabs", 0, 1 << 20), HK_KNOB("rows", 0, 1 << 20)}, .family = HK_FAMILY_NONE, .device = HK_CUDA, \
-                            .offer = offer, .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy}
+#define ALGO(variable, text)                                                                                           \
+  const hk_algo variable = {                                                                                           \
+      .name = text,                                                                                                    \
+      .knobs = {HK_KNOB("run", 0, 1 << 20), HK_KNOB("slabs", 0, 1 << 20), HK_KNOB("rows", 0, 1 << 20)},                \
+      .family = HK_FAMILY_NONE,                                                                                        \
+      .device = HK_CUDA,                                                                                               \
+      .offer = offer,                                                                                                  \
+      .vary = vary,                                                                                                    \
+      .check = check,                                                                                                  \
+      .build = build,                                                                                                  \
+      .run = run,                                                                                                      \
+      .destroy = destroy}
 ALGO(hk_algo_cuda_dw_last, "cuda_dw_last");
 ALGO(hk_algo_cuda_dw_first, "cuda_dw_first");
 ALGO(hk_algo_cuda_toeplitz, "cuda_toeplitz");

@@ -119,5 +119,10 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   return HK_OK;
 }
 
-const hk_algo hk_algo_dgemm = {.name = "dgemm", .family = HK_FAMILY_DGEMM, .device = HK_CPU, .offer = offer, .check = offer,
-                               .build = build, .run = run};
+const hk_algo hk_algo_dgemm = {.name = "dgemm",
+                               .family = HK_FAMILY_DGEMM,
+                               .device = HK_CPU,
+                               .offer = offer,
+                               .check = offer,
+                               .build = build,
+                               .run = run};

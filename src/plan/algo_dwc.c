@@ -127,7 +127,8 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->vw = d->kernel->nr;
   p->mr = d->kernel->mr;
   if (!blocks_fit(g, p->vw)) return refuse(why, NO_BLOCKS);
-  if (knob[HK_DWC_UNIT] > most_unit(t, p->vw)) return refuse(why, "unit: the pixels of a vector do not follow each other in x and y");
+  if (knob[HK_DWC_UNIT] > most_unit(t, p->vw))
+    return refuse(why, "unit: the pixels of a vector do not follow each other in x and y");
   if (knob[HK_DWC_TILE] > p->mr) return refuse(why, "tile is larger than the kernel's tile of pixels");
   p->source = knob[HK_DWC_SOURCE];
   p->unit = knob[HK_DWC_UNIT];
@@ -207,7 +208,8 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   /* taps outside x are skipped, which depthwise windows are too short to gain from */
   double cycles = vectors * ((p->inputs ? hk_geom_inside(g) : 1.0) * (double)g->taps * inputs * tap + store) + rows * ((double)p->tiles * (10.0 + 4.0 * (double)p->run_count) + 20.0);
   if (p->source == HK_DWC_STAGED)
-    cycles += rows * (double)p->blocks * (double)(g->win[0] * g->win[1]) * 2.0 * (double)p->cols_staged * (double)p->tiles / (double)p->stretch;
+    cycles += rows * (double)p->blocks * (double)(g->win[0] * g->win[1]) * 2.0 * (double)p->cols_staged *
+              (double)p->tiles / (double)p->stretch;
   /* part of a vector is stored in pieces where masks cost */
   if (d->kernel->isa == HK_ISA_AVX2 && g->groups * g->k % p->vw && !p->back) cycles += 4.0 * rows * (double)p->units;
   /* dense, several vectors of outputs: measured 8 % (64 channels of 224 x 224) to 46 % (16 of 8 x 14 x 14, AVX2) above the count */
@@ -404,7 +406,15 @@ static hk_status build(hk_plan *plan) {
   return s;
 }
 
-const hk_algo hk_algo_dwc = {
-    .name = "dwc", .knobs = {HK_KNOB("source", 0, 1), HK_KNOB("unit", 1, 64), HK_KNOB("tile", 1, 64), HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES),
-              HK_KNOB("chains", 0, HK_DWC_RUNS)}, .family = HK_FAMILY_DWC, .device = HK_CPU,
-    .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_dwc_run, .destroy = destroy};
+const hk_algo hk_algo_dwc = {.name = "dwc",
+                             .knobs = {HK_KNOB("source", 0, 1), HK_KNOB("unit", 1, 64), HK_KNOB("tile", 1, 64),
+                                       HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES),
+                                       HK_KNOB("chains", 0, HK_DWC_RUNS)},
+                             .family = HK_FAMILY_DWC,
+                             .device = HK_CPU,
+                             .offer = offer,
+                             .vary = vary,
+                             .check = check,
+                             .build = build,
+                             .run = hk_dwc_run,
+                             .destroy = destroy};

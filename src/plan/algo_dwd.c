@@ -139,5 +139,11 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   return HK_OK;
 }
 
-const hk_algo hk_algo_dwd = {.name = "dwd", .knobs = {HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)}, .family = HK_FAMILY_DWD, .device = HK_CPU, .offer = offer,
-                             .check = check, .build = build, .run = run};
+const hk_algo hk_algo_dwd = {.name = "dwd",
+                             .knobs = {HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)},
+                             .family = HK_FAMILY_DWD,
+                             .device = HK_CPU,
+                             .offer = offer,
+                             .check = check,
+                             .build = build,
+                             .run = run};

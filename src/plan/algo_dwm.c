@@ -96,7 +96,9 @@ static double predict(const hk_task *t, const hk_decision *d, const dwm *m) {
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
   dwm m;
   if (!layout(t, d, &m)) {
-    snprintf(why, HK_REASON, "columns is at most the kernel's %d, rows at most the output rows of a dilation phase, %lld", (int)d->kernel->mr, (long long)phase_out(&t->geom, 1));
+    snprintf(why, HK_REASON,
+             "columns is at most the kernel's %d, rows at most the output rows of a dilation phase, %lld",
+             (int)d->kernel->mr, (long long)phase_out(&t->geom, 1));
     return false;
   }
   d->predicted_s = predict(t, d, &m);
@@ -224,7 +226,14 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-const hk_algo hk_algo_dwm = {
-    .name = "dwm", .knobs = {HK_KNOB_OF("columns", COLUMNS), HK_KNOB_OF("rows", ROWS), HK_KNOB("shards", 1, HK_THREAD_PIECES),
-              HK_KNOB("parts", 1, HK_THREAD_PIECES)}, .family = HK_FAMILY_DWM, .device = HK_CPU,
-    .offer = offer, .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy};
+const hk_algo hk_algo_dwm = {.name = "dwm",
+                             .knobs = {HK_KNOB_OF("columns", COLUMNS), HK_KNOB_OF("rows", ROWS),
+                                       HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)},
+                             .family = HK_FAMILY_DWM,
+                             .device = HK_CPU,
+                             .offer = offer,
+                             .vary = vary,
+                             .check = check,
+                             .build = build,
+                             .run = run,
+                             .destroy = destroy};

@@ -36,7 +36,8 @@ static void buffer_shape(const hk_geom *g, hk_dwp *p) {
 static bool fits(const hk_geom *g, hk_dwp *p, int64_t limit) {
   /* sizes that would overflow a product never fit */
   if (g->win[2] * g->dil[2] > HK_DW_BUFFER || g->win[1] * g->dil[1] > HK_DW_BUFFER || g->win[0] > HK_DW_BUFFER ||
-      g->stride[2] > HK_DW_BUFFER || g->stride[1] > HK_DW_BUFFER || p->band_p > HK_DW_BUFFER || hk_min64(p->band_q, g->out[2]) > HK_DW_BUFFER)
+      g->stride[2] > HK_DW_BUFFER || g->stride[1] > HK_DW_BUFFER || p->band_p > HK_DW_BUFFER ||
+      hk_min64(p->band_q, g->out[2]) > HK_DW_BUFFER)
     return false;
   buffer_shape(g, p);
   return p->used + 8 <= limit;
@@ -364,8 +365,16 @@ static hk_status build(hk_plan *plan) {
   return s ? s : hk_chain_pack(plan, &p->chain);
 }
 
-const hk_algo hk_algo_dwp = {
-    .name = "dwp", .knobs = {HK_KNOB("source", HK_DWP_DIRECT, HK_DWP_MASKED), HK_KNOB("down", 0, 1), HK_KNOB_OF("rows", ROWS),
-              HK_KNOB_OF("cols", COLUMNS), HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES),
-              HK_KNOB("fold", 0, INT32_MAX)}, .family = HK_FAMILY_DWP,
-    .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_dwp_run, .destroy = destroy};
+const hk_algo hk_algo_dwp = {.name = "dwp",
+                             .knobs = {HK_KNOB("source", HK_DWP_DIRECT, HK_DWP_MASKED), HK_KNOB("down", 0, 1),
+                                       HK_KNOB_OF("rows", ROWS), HK_KNOB_OF("cols", COLUMNS),
+                                       HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES),
+                                       HK_KNOB("fold", 0, INT32_MAX)},
+                             .family = HK_FAMILY_DWP,
+                             .device = HK_CPU,
+                             .offer = offer,
+                             .vary = vary,
+                             .check = check,
+                             .build = build,
+                             .run = hk_dwp_run,
+                             .destroy = destroy};

@@ -39,7 +39,8 @@ bool hk_fft_layout(const hk_task *t, const hk_decision *d, hk_fft *p, char *why)
   const hk_geom *g = &t->geom;
   *p = (hk_fft){.vw = d->kernel->nr, .points = d->knob[HK_FFT_POINTS], .slots = d->knob[HK_FFT_SLOTS]};
   const int64_t n = p->points;
-  if (n < 16 || n > MOST_POINTS || (n & (n - 1)) || n <= g->taps) { /* offer and vary double and halve it past its range */
+  if (n < 16 || n > MOST_POINTS || (n & (n - 1)) ||
+      n <= g->taps) { /* offer and vary double and halve it past its range */
     snprintf(why, HK_REASON, "points must be a power of two above the %lld taps", (long long)g->taps);
     return false;
   }
@@ -201,6 +202,14 @@ static hk_status build(hk_plan *plan) {
   return pack(plan, p);
 }
 
-const hk_algo hk_algo_fft = {.name = "fft", .knobs = {HK_KNOB("points", 16, MOST_POINTS), HK_KNOB("slots", 1, HK_THREAD_PIECES)}, .family = HK_FAMILY_FFT, .device = HK_CPU,
-                             .error_factor = HK_FFT_ERROR, .offer = offer, .vary = vary, .check = check, .build = build,
-                             .run = hk_fft_run, .destroy = destroy};
+const hk_algo hk_algo_fft = {.name = "fft",
+                             .knobs = {HK_KNOB("points", 16, MOST_POINTS), HK_KNOB("slots", 1, HK_THREAD_PIECES)},
+                             .family = HK_FAMILY_FFT,
+                             .device = HK_CPU,
+                             .error_factor = HK_FFT_ERROR,
+                             .offer = offer,
+                             .vary = vary,
+                             .check = check,
+                             .build = build,
+                             .run = hk_fft_run,
+                             .destroy = destroy};

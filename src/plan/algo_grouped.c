@@ -164,7 +164,8 @@ static bool supported(const hk_task *t, char *why) {
   if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return refuse(why, "input dilation is not 1");
   if (t->epi.e.gate) return refuse(why, "the epilogue is gated");
   if (t->options.stateful) return refuse(why, "the plan is stateful");
-  if (g->k > HK_TABLE_BYTES / (int64_t)sizeof(float) / g->groups) return refuse(why, "a row of zeros in place of the bias would take more than 16 MiB");
+  if (g->k > HK_TABLE_BYTES / (int64_t)sizeof(float) / g->groups)
+    return refuse(why, "a row of zeros in place of the bias would take more than 16 MiB");
   return true;
 }
 
@@ -173,7 +174,8 @@ bool hk_grouped_layout(const hk_task *t, const hk_decision *d, hk_grouped *p, ch
   const int64_t *knob = d->knob;
   shape(t, p);
   if (knob[HK_GROUPED_ROWS] > g->out[1] || knob[HK_GROUPED_COLS] > g->out[2])
-    return refuse(why, "rows and cols are at most the rows and columns of the output, rows merged where they follow each other");
+    return refuse(
+        why, "rows and cols are at most the rows and columns of the output, rows merged where they follow each other");
   p->source = knob[HK_GROUPED_SOURCE];
   p->band_p = knob[HK_GROUPED_ROWS];
   p->band_q = knob[HK_GROUPED_COLS];
@@ -305,7 +307,14 @@ static hk_status build(hk_plan *plan) {
   return HK_OK;
 }
 
-const hk_algo hk_algo_grouped = {
-    .name = "grouped", .knobs = {HK_KNOB("source", 0, 1), HK_KNOB_OF("rows", ROWS), HK_KNOB_OF("cols", POSITIONS),
-              HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)}, .family = HK_FAMILY_NONE, .device = HK_CPU,
-    .offer = offer, .check = check, .build = build, .run = hk_grouped_run, .destroy = destroy};
+const hk_algo hk_algo_grouped = {.name = "grouped",
+                                 .knobs = {HK_KNOB("source", 0, 1), HK_KNOB_OF("rows", ROWS),
+                                           HK_KNOB_OF("cols", POSITIONS), HK_KNOB("shards", 1, HK_THREAD_PIECES),
+                                           HK_KNOB("parts", 1, HK_THREAD_PIECES)},
+                                 .family = HK_FAMILY_NONE,
+                                 .device = HK_CPU,
+                                 .offer = offer,
+                                 .check = check,
+                                 .build = build,
+                                 .run = hk_grouped_run,
+                                 .destroy = destroy};

@@ -59,7 +59,9 @@ bool hk_igemm_turns(const hk_task *t) {
 }
 
 /* A row of zeros stands for every pixel in the padding. */
-static bool needs_zeros(const hk_geom *g) { return hk_geom_leaves(g, 0) || hk_geom_leaves(g, 1) || hk_geom_leaves(g, 2); }
+static bool needs_zeros(const hk_geom *g) {
+  return hk_geom_leaves(g, 0) || hk_geom_leaves(g, 1) || hk_geom_leaves(g, 2);
+}
 
 static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
@@ -71,7 +73,8 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (t->options.stateful) no = "streaming state lies channel by channel";
   else if (k->family == HK_FAMILY_DOT && g->k > MOST_DOTS) no = "more output channels than sums of their own pay for";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
-  else if (needs_zeros(g) && g->c > HK_TABLE_BYTES / (int64_t)sizeof(float)) no = "a row of zeros for the padding would take more than 16 MiB";
+  else if (needs_zeros(g) && g->c > HK_TABLE_BYTES / (int64_t)sizeof(float))
+    no = "a row of zeros for the padding would take more than 16 MiB";
   else if (t->wild && !hk_cuts_make(g, true).exact) no = "weights hold Inf or NaN, and the taps inside x change too often";
   if (no) snprintf(why, HK_REASON, "%s", no);
   return !no;
@@ -116,7 +119,8 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   const int64_t *k = d->knob;
   const int64_t most = most_pixels(g, d->kernel, k[HK_IGEMM_PACK]);
   if (k[HK_IGEMM_BM] > most || k[HK_IGEMM_BK] > g->c || (k[HK_IGEMM_PACK] == HK_PACK_BLOCK && t->f_now)) {
-    snprintf(why, HK_REASON, "needs bm <= %lld, bk <= %lld, pack %s", (long long)most, (long long)g->c, t->f_now ? "0" : "0 or 1");
+    snprintf(why, HK_REASON, "needs bm <= %lld, bk <= %lld, pack %s", (long long)most, (long long)g->c,
+             t->f_now ? "0" : "0 or 1");
     return false;
   }
   const hk_panels s = panels_of(g, d->kernel, k[HK_IGEMM_BK]);
@@ -233,7 +237,8 @@ static hk_status build(hk_plan *plan) {
   if (!o->zeros && needs_zeros(g)) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
   float *to;
   const int64_t layout[] = {o->panels.count, o->panels.tail, o->bk};
-  const hk_status s = hk_plan_pack_room(plan, o->panels.group_size * g->groups, sizeof *to, layout, HK_COUNT(layout), &to);
+  const hk_status s =
+      hk_plan_pack_room(plan, o->panels.group_size * g->groups, sizeof *to, layout, HK_COUNT(layout), &to);
   if (to) hk_panels_pack(plan, &o->panels, plan->raw_f, to);
   return s;
 }
@@ -244,9 +249,18 @@ static void destroy(hk_plan *plan) {
   hk_free(o);
 }
 
-#define KNOBS {HK_KNOB_OF("bm", POSITIONS), HK_KNOB_OF("bn", K), HK_KNOB_OF("bk", C), HK_KNOB("pack", 0, HK_PACK_BLOCK)}
-const hk_algo hk_algo_dot = {.name = "dot", .knobs = KNOBS, .family = HK_FAMILY_DOT, .device = HK_CPU, .steps_over = true,
-                             .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_igemm_run,
+#define KNOBS                                                                                                          \
+  { HK_KNOB_OF("bm", POSITIONS), HK_KNOB_OF("bn", K), HK_KNOB_OF("bk", C), HK_KNOB("pack", 0, HK_PACK_BLOCK) }
+const hk_algo hk_algo_dot = {.name = "dot",
+                             .knobs = KNOBS,
+                             .family = HK_FAMILY_DOT,
+                             .device = HK_CPU,
+                             .steps_over = true,
+                             .offer = offer,
+                             .vary = vary,
+                             .check = check,
+                             .build = build,
+                             .run = hk_igemm_run,
                              .destroy = destroy};
 const hk_algo hk_algo_igemm = {.name = "igemm", .knobs = KNOBS, .family = HK_FAMILY_IGEMM,
                                .device = HK_CPU, .steps_over = true, .offer = offer, .vary = vary, .check = check, .build = build,

@@ -82,7 +82,8 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
 static int64_t wide_strips(const hk_task *t, const hk_decision *d) {
   const int64_t nr = d->kernel->nr, room = (nr >= 64 ? hk_cost_l1() : hk_cost_l1() / 2) / (int64_t)sizeof(float);
   if (d->knob[HK_PLANES_FLAT] || d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK || !hk_fuse_make(t, false).all || t->geom.taps == 1) return 1;
-  /* sums that wait for the next piece of the reduction have room for one strip: the whole of it must be gathered at once */
+  /* sums that wait for the next piece of the reduction have room for one strip: the whole of it must be gathered at
+   * once */
   if (t->geom.taps > HK_PLANES_SEGMENTS) return 1;
   return hk_max64(1, hk_min64(HK_BLOCK_MAX / nr, hk_min64(room, HK_PLANES_PANEL) / nr / t->geom.gk));
 }
@@ -203,6 +204,14 @@ static hk_status build(hk_plan *plan) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-const hk_algo hk_algo_planes = {.name = "planes", .knobs = {HK_KNOB_OF("bm", K), HK_KNOB_OF("bs", K), HK_KNOB("pack", 0, HK_PACK_BLOCK), HK_KNOB("flat", 0, 1)}, .family = HK_FAMILY_PGEMM,
-                                .device = HK_CPU, .offer = offer, .vary = vary, .check = check, .build = build,
-                                .run = hk_planes_run, .destroy = destroy};
+const hk_algo hk_algo_planes = {
+    .name = "planes",
+    .knobs = {HK_KNOB_OF("bm", K), HK_KNOB_OF("bs", K), HK_KNOB("pack", 0, HK_PACK_BLOCK), HK_KNOB("flat", 0, 1)},
+    .family = HK_FAMILY_PGEMM,
+    .device = HK_CPU,
+    .offer = offer,
+    .vary = vary,
+    .check = check,
+    .build = build,
+    .run = hk_planes_run,
+    .destroy = destroy};

@@ -25,8 +25,8 @@ static bool refuse(char *why, const char *text) {
   return false;
 }
 
-/* True when positions, and the images of a batch of n, lie at one distance from each other, which goes to *step: 1 for a single
- * position; 0 where all of them are the same element. */
+/* True when positions, and the images of a batch of n, lie at one distance from each other, which goes to *step: 1 for
+ * a single position; 0 where all of them are the same element. */
 static bool even_step(const hk_strides *s, const int64_t size[3], int64_t n, int64_t *step) {
   const int64_t sizes[4] = {n, size[0], size[1], size[2]}, steps[4] = {s->outer, s->at[0], s->at[1], s->at[2]};
   int64_t count = 1;
@@ -94,8 +94,8 @@ static int64_t widest_block(const hk_geom *g, const hk_kernel *k) {
 }
 
 static bool lines_lie(const hk_geom *g, int64_t *x_step, int64_t *y_step) {
-  return even_step(&g->x, g->in, g->n, x_step) && even_step(&g->y, g->out, g->n, y_step) && flat(&g->x, g->groups, g->c) &&
-         flat(&g->y, g->groups, g->k);
+  return even_step(&g->x, g->in, g->n, x_step) && even_step(&g->y, g->out, g->n, y_step) &&
+         flat(&g->x, g->groups, g->c) && flat(&g->y, g->groups, g->k);
 }
 
 static bool lay_lines(const hk_geom *g, const hk_kernel *k, own *o) {
@@ -133,8 +133,9 @@ static bool lay_woven(const hk_geom *g, const hk_kernel *k, int64_t block, own *
 
 static bool lay_planes(const hk_geom *g, const hk_kernel *k, own *o) {
   int64_t x_step, y_step;
-  const bool even = channel_step(&g->x, g->groups, g->c, &o->shape.x_step) && channel_step(&g->y, g->groups, g->k, &o->shape.y_step) &&
-                    even_step(&g->x, g->in, 1, &x_step) && even_step(&g->y, g->out, 1, &y_step);
+  const bool even = channel_step(&g->x, g->groups, g->c, &o->shape.x_step) &&
+                    channel_step(&g->y, g->groups, g->k, &o->shape.y_step) && even_step(&g->x, g->in, 1, &x_step) &&
+                    even_step(&g->y, g->out, 1, &y_step);
   if (g->c == g->k && g->c <= HK_POINT_SQUARE(registers(k)) && !o->shape.fused) o->shape.way = HK_POINT_SQUARES;
   o->images = g->n;
   o->count = g->pixels;
@@ -346,5 +347,13 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_point = {
-    .name = "point", .knobs = {HK_KNOB("way", 0, 2), HK_KNOB("block", 0, 64), HK_KNOB("parts", 1, HK_THREAD_PIECES)}, .family = HK_FAMILY_POINT, .device = HK_CPU,
-    .offer = offer, .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy};
+    .name = "point",
+    .knobs = {HK_KNOB("way", 0, 2), HK_KNOB("block", 0, 64), HK_KNOB("parts", 1, HK_THREAD_PIECES)},
+    .family = HK_FAMILY_POINT,
+    .device = HK_CPU,
+    .offer = offer,
+    .vary = vary,
+    .check = check,
+    .build = build,
+    .run = run,
+    .destroy = destroy};

@@ -204,5 +204,10 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   return HK_OK;
 }
 
-const hk_algo hk_algo_qgemm = {.name = "qgemm", .family = HK_FAMILY_QGEMM, .device = HK_CPU, .offer = offer, .check = offer,
-                               .build = build, .run = run};
+const hk_algo hk_algo_qgemm = {.name = "qgemm",
+                               .family = HK_FAMILY_QGEMM,
+                               .device = HK_CPU,
+                               .offer = offer,
+                               .check = offer,
+                               .build = build,
+                               .run = run};

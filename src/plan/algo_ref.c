@@ -7,8 +7,8 @@
 
 static double clamp(double v, double most) { return v < 0 ? 0 : v > most ? most : v; }
 
-/* The area under min(max((t - p*stride)/dil, 0), win) for p in 0..out: pairs of an output and a tap of dimension d that lie before
- * position t. */
+/* The area under min(max((t - p*stride)/dil, 0), win) for p in 0..out: pairs of an output and a tap of dimension d that
+ * lie before position t. */
 static double pairs_before(const hk_geom *g, int d, double t) {
   const double stride = (double)g->stride[d], dil = (double)g->dil[d], win = (double)g->win[d], out = (double)g->out[d];
   const double whole = clamp((t - win * dil) / stride, out), end = clamp(t / stride, out);
@@ -16,8 +16,8 @@ static double pairs_before(const hk_geom *g, int d, double t) {
   return whole * win + (end - whole) * (high + low) / 2;
 }
 
-/* The share of taps that hk_ref_position visits: those between the ends of x. Windows far larger than x are what only the reference
- * steps over without looking. */
+/* The share of taps that hk_ref_position visits: those between the ends of x. Windows far larger than x are what only
+ * the reference skips without looking. */
 static double visited(const hk_task *t) {
   const hk_geom *g = &t->geom;
   double share = 1;
@@ -31,7 +31,8 @@ static double visited(const hk_task *t) {
 static bool offer(const hk_task *task, hk_decision *d, char *why) {
   (void)why;
   d->workspace_bytes = 0;
-  const double flops = task->geom.flops * visited(task), outputs = (double)task->geom.gm * (double)task->geom.y_channels;
+  const double flops = task->geom.flops * visited(task),
+               outputs = (double)task->geom.gm * (double)task->geom.y_channels;
   d->predicted_s = 1e-6 + (flops + 40.0 * outputs) / FLOPS;
   return true;
 }

@@ -190,7 +190,8 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 
 /* ---- build */
 
-/* For each output along d the part of the window inside x; of very many the run asks one by one. False when memory is out. */
+/* For each output along d the part of the window inside x; of very many the run asks one by one. False when memory is
+ * out. */
 static bool make_ranges(const hk_geom *g, int d, hk_strip_range **to) {
   if (g->out[d] > HK_STRIP_RANGES) return true;
   *to = hk_alloc((size_t)g->out[d] * sizeof **to);
@@ -254,7 +255,8 @@ static void destroy(hk_plan *plan) {
 static hk_status pack_all(hk_plan *plan, const hk_strip *p) {
   float *to;
   const int64_t layout[] = {p->part_count, p->cut[0].vectors, p->cut[0].paired};
-  const hk_status s = hk_plan_pack_room(plan, p->f_group * plan->task.geom.groups, sizeof *to, layout, HK_COUNT(layout), &to);
+  const hk_status s =
+      hk_plan_pack_room(plan, p->f_group * plan->task.geom.groups, sizeof *to, layout, HK_COUNT(layout), &to);
   if (to) (p->cut[0].paired ? pack_pairs : pack)(&plan->task.geom, p, plan->raw_f, to);
   return s;
 }
@@ -275,7 +277,14 @@ static hk_status build(hk_plan *plan) {
   return pack_all(plan, p);
 }
 
-const hk_algo hk_algo_strip = {
-    .name = "strip", .knobs = {HK_KNOB("cut", 0, 1), HK_KNOB_OF("band", ROWS), HK_KNOB_OF("groups", GROUPS),
-              HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)}, .family = HK_FAMILY_STRIP, .device = HK_CPU,
-    .offer = offer, .vary = vary, .check = check, .build = build, .run = hk_strip_run, .destroy = destroy};
+const hk_algo hk_algo_strip = {.name = "strip",
+                               .knobs = {HK_KNOB("cut", 0, 1), HK_KNOB_OF("band", ROWS), HK_KNOB_OF("groups", GROUPS),
+                                         HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)},
+                               .family = HK_FAMILY_STRIP,
+                               .device = HK_CPU,
+                               .offer = offer,
+                               .vary = vary,
+                               .check = check,
+                               .build = build,
+                               .run = hk_strip_run,
+                               .destroy = destroy};

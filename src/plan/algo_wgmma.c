@@ -195,10 +195,21 @@ static void destroy(hk_plan *plan) {
   hk_free(own);
 }
 
-#define KNOBS {HK_KNOB("bm", 1, 512), HK_KNOB("bn", 1, 512), HK_KNOB("stages", 1, 64), HK_KNOB("cm", 1, 16), HK_KNOB("cn", 1, 16), HK_KNOB("split", 0, 64), HK_KNOB("parts", 0, 64), HK_KNOB("turns", 0, 1)}
-const hk_algo hk_algo_wgmma = {.name = "wgmma", .knobs = KNOBS,
-                               .family = HK_FAMILY_NONE, .device = HK_CUDA, .offer = offer, .vary = vary, .check = check,
-                               .build = build, .run = run, .destroy = destroy};
+#define KNOBS                                                                                                          \
+  {                                                                                                                    \
+    HK_KNOB("bm", 1, 512), HK_KNOB("bn", 1, 512), HK_KNOB("stages", 1, 64), HK_KNOB("cm", 1, 16),                      \
+        HK_KNOB("cn", 1, 16), HK_KNOB("split", 0, 64), HK_KNOB("parts", 0, 64), HK_KNOB("turns", 0, 1)                 \
+  }
+const hk_algo hk_algo_wgmma = {.name = "wgmma",
+                               .knobs = KNOBS,
+                               .family = HK_FAMILY_NONE,
+                               .device = HK_CUDA,
+                               .offer = offer,
+                               .vary = vary,
+                               .check = check,
+                               .build = build,
+                               .run = run,
+                               .destroy = destroy};
 const hk_algo hk_algo_wgmma_relaid = {.name = "wgmma_relaid", .knobs = KNOBS,
                                       .family = HK_FAMILY_NONE, .device = HK_CUDA, .offer = offer, .vary = vary,
                                       .check = check, .build = build, .run = run, .destroy = destroy};

@@ -101,6 +101,14 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-const hk_algo hk_algo_wgmma_halo = {.name = "wgmma_halo", .knobs = {HK_KNOB("bm", 1, 512), HK_KNOB("bn", 1, 512), HK_KNOB("stages", 1, 64), HK_KNOB("turns", 0, 1)}, .family = HK_FAMILY_NONE,
-                                    .device = HK_CUDA, .offer = offer, .vary = vary, .check = check, .build = build, .run = run,
-                                    .destroy = destroy};
+const hk_algo hk_algo_wgmma_halo = {
+    .name = "wgmma_halo",
+    .knobs = {HK_KNOB("bm", 1, 512), HK_KNOB("bn", 1, 512), HK_KNOB("stages", 1, 64), HK_KNOB("turns", 0, 1)},
+    .family = HK_FAMILY_NONE,
+    .device = HK_CUDA,
+    .offer = offer,
+    .vary = vary,
+    .check = check,
+    .build = build,
+    .run = run,
+    .destroy = destroy};

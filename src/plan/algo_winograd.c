@@ -32,7 +32,8 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (sticks_out(g, 2) || (!is_line(g) && sticks_out(g, 1))) no = "padding of more than 1: the error of sums with few taps inside x would stand out";
   else if (g->x.channel != 1 && g->c > 1) no = "the channels of x are not adjacent";
   else if (g->c < 16) no = "fewer than 16 channels: the transforms cost more than they save, and their error stands out";
-  else if (g->c > HK_TABLE_BYTES / (int64_t)sizeof(float)) no = "a row of zeros for the padding would take more than 16 MiB";
+  else if (g->c > HK_TABLE_BYTES / (int64_t)sizeof(float))
+    no = "a row of zeros for the padding would take more than 16 MiB";
   else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
   else if (t->options.stateful) no = "streaming state lies channel by channel";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
@@ -161,7 +162,8 @@ static hk_status build(hk_plan *plan, int64_t m) {
   if (!o->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
   float *to;
   const int64_t layout[] = {o->panels.count, o->points};
-  const hk_status s = hk_plan_pack_room(plan, o->panels.group_size * g->groups, sizeof *to, layout, HK_COUNT(layout), &to);
+  const hk_status s =
+      hk_plan_pack_room(plan, o->panels.group_size * g->groups, sizeof *to, layout, HK_COUNT(layout), &to);
   if (to) pack(g, o, plan->raw_f, to);
   return s;
 }
@@ -179,9 +181,23 @@ static bool check_4(const hk_task *t, hk_decision *d, char *why) { return applie
 static hk_status build_2(hk_plan *plan) { return build(plan, 2); }
 static hk_status build_4(hk_plan *plan) { return build(plan, 4); }
 
-const hk_algo hk_algo_winograd2 = {.name = "winograd2", .knobs = {HK_KNOB("bt", 1, 256)}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
-                                   .error_factor = HK_WINOGRAD2_ERROR, .offer = offer_2, .check = check_2, .build = build_2,
-                                   .run = hk_winograd_run, .destroy = destroy};
-const hk_algo hk_algo_winograd4 = {.name = "winograd4", .knobs = {HK_KNOB("bt", 1, 256)}, .family = HK_FAMILY_IGEMM, .device = HK_CPU,
-                                   .error_factor = HK_WINOGRAD4_ERROR, .offer = offer_4, .check = check_4, .build = build_4,
-                                   .run = hk_winograd_run, .destroy = destroy};
+const hk_algo hk_algo_winograd2 = {.name = "winograd2",
+                                   .knobs = {HK_KNOB("bt", 1, 256)},
+                                   .family = HK_FAMILY_IGEMM,
+                                   .device = HK_CPU,
+                                   .error_factor = HK_WINOGRAD2_ERROR,
+                                   .offer = offer_2,
+                                   .check = check_2,
+                                   .build = build_2,
+                                   .run = hk_winograd_run,
+                                   .destroy = destroy};
+const hk_algo hk_algo_winograd4 = {.name = "winograd4",
+                                   .knobs = {HK_KNOB("bt", 1, 256)},
+                                   .family = HK_FAMILY_IGEMM,
+                                   .device = HK_CPU,
+                                   .error_factor = HK_WINOGRAD4_ERROR,
+                                   .offer = offer_4,
+                                   .check = check_4,
+                                   .build = build_4,
+                                   .run = hk_winograd_run,
+                                   .destroy = destroy};

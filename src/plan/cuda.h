@@ -11,8 +11,8 @@ bool hk_plan_cuda_takes(const hk_task *task, hk_cu_device *here, char *why);
 hk_status hk_plan_cuda_weights(hk_plan *plan, hk_cu_weights **weights);
 /* Raw filters on the device, then the packing kernel: `bytes` of images into w->f, and behind them the raw ones where they are kept. */
 hk_status hk_plan_cuda_pack(hk_plan *plan, const hk_cu_igemm_state *s, size_t bytes, bool keep, hk_cu_weights *w);
-/* Gives a thread that has no context yet the one that creation would have used: tensor maps need one, and so do launches on the
- * default stream. Should it fail, the launch that follows says why. */
+/* Gives a thread that has no context yet the one that creation would have used: tensor maps need one, and so do
+ * launches on the default stream. Should it fail, the launch that follows says why. */
 void hk_plan_cuda_enter(void);
 /* Enters, then the device pointers of a call; f is left as execute got it. */
 hk_cu_call hk_plan_cuda_call(const hk_plan *plan, const hk_call *call);

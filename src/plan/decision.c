@@ -43,17 +43,21 @@ bool hk_decision_allowed(const hk_task *t, const hk_decision *d, char *why) {
   if (d->algo->device != t->options.device) snprintf(why, HK_REASON, "is for another device");
   else if (!hk_cpu_has(isa)) snprintf(why, HK_REASON, "this CPU lacks %s", hk_isa_name(isa));
   else if (isa > t->isa) snprintf(why, HK_REASON, "%s is above the ISA cap %s", hk_isa_name(isa), hk_isa_name(t->isa));
-  else if (d->algo->fallback && t->options.forbid_fallback) snprintf(why, HK_REASON, "is a slow path and forbid_fallback is set");
+  else if (d->algo->fallback && t->options.forbid_fallback)
+    snprintf(why, HK_REASON, "is a slow path and forbid_fallback is set");
   else if (t->vast && !d->algo->fallback && d->algo->device == HK_CPU)
-    snprintf(why, HK_REASON, "more than 2^56 products, 2^50 elements, 2^40 positions or 2^24 weights whose strides repeat them 16 times are for ref alone");
+    snprintf(why, HK_REASON,
+             "more than 2^56 products, 2^50 elements, 2^40 positions or 2^24 weights whose strides repeat them 16 "
+             "times are for ref alone");
   else return accepts_nonfinite(d->algo, t, why);
   return false;
 }
 
 /* The size that bounds a knob, rounded up to whole tiles: no kernel's tile has more than 256 of anything. */
 static int64_t bound_of(const hk_geom *g, hk_knob_of of) {
-  const int64_t size[] = {[HK_OF_NOTHING] = INT64_MAX / 2, [HK_OF_POSITIONS] = g->gm, [HK_OF_C] = g->c, [HK_OF_K] = g->k,
-                          [HK_OF_GROUPS] = g->groups, [HK_OF_ROWS] = g->out[1], [HK_OF_COLUMNS] = g->out[2]};
+  const int64_t size[] = {
+      [HK_OF_NOTHING] = INT64_MAX / 2, [HK_OF_POSITIONS] = g->gm, [HK_OF_C] = g->c,           [HK_OF_K] = g->k,
+      [HK_OF_GROUPS] = g->groups,      [HK_OF_ROWS] = g->out[1],  [HK_OF_COLUMNS] = g->out[2]};
   return hk_round_up(hk_max64(size[of], 1), 256);
 }
 
@@ -62,7 +66,8 @@ bool hk_decision_check(const hk_task *t, hk_decision *d, char *why) {
   for (int i = 0; i < HK_KNOBS && knobs[i].name; i++) {
     const int64_t most = hk_min64(knobs[i].most, bound_of(&t->geom, knobs[i].of));
     if (d->knob[i] >= knobs[i].least && d->knob[i] <= most) continue;
-    snprintf(why, HK_REASON, "%s = %lld must be %lld..%lld", knobs[i].name, (long long)d->knob[i], (long long)knobs[i].least, (long long)most);
+    snprintf(why, HK_REASON, "%s = %lld must be %lld..%lld", knobs[i].name, (long long)d->knob[i],
+             (long long)knobs[i].least, (long long)most);
     return false;
   }
   return d->algo->check(t, d, why);

@@ -40,8 +40,8 @@ typedef struct hk_grid {
 } hk_grid;
 int64_t hk_grid_count(const hk_geom *g);
 hk_grid hk_grid_get(const hk_geom *g, int64_t index);
-/* Pieces of at most `unit` pixels that all grids are cut into, none of them over two grids; and the grid of piece *index, which
- * then counts within that grid. Both take a constant time, however many grids there are. */
+/* Pieces of at most `unit` pixels that all grids are cut into, none of them over two grids; and the grid of piece
+ * *index, which then counts within that grid. Both take a constant time, however many grids there are. */
 int64_t hk_grid_pieces(const hk_geom *g, int64_t unit);
 hk_grid hk_grid_find(const hk_geom *g, int64_t unit, int64_t *index);
 
@@ -75,8 +75,8 @@ static inline int64_t hk_run_offset(const hk_block *b, const hk_run *r, const hk
   return s->outer * r->n + s->at[0] * r->p[0] + s->at[1] * r->p[1] + s->at[2] * (r->p[2] + j * b->grid->step[2]);
 }
 
-/* Offset in x, the image counted, of the line that taps s0 and s1 of the outer dimensions read for a run; false when it lies
- * in the padding or between the lines of a dilated input. */
+/* Offset in x, the image counted, of the line that taps s0 and s1 of the outer dimensions read for a run; false when it
+ * lies in the padding or between the lines of a dilated input. */
 bool hk_line_offset(const hk_geom *g, const hk_run *r, int64_t s0, int64_t s1, int64_t *offset);
 
 /* The rows of x under a block: table[t*step + m] for the taps that touch x at all; tap[t] says which. zeros: a row

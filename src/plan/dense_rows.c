@@ -29,7 +29,8 @@ hk_grid hk_grid_get(const hk_geom *g, int64_t index) {
   return r;
 }
 
-/* The sub-grids along a dimension are of two lengths: many[0] of length[0], which come first, then many[1] that are one shorter. */
+/* The sub-grids along a dimension are of two lengths: many[0] of length[0], which come first, then many[1] that are one
+ * shorter. */
 typedef struct lengths {
   int64_t many[2], length[2];
 } lengths;

@@ -74,7 +74,8 @@ hk_status hk_chain_pack(hk_plan *plan, const hk_chain *c) {
   const hk_geom *g = &plan->task.geom;
   const int64_t channels = g->groups * g->k;
   float *to;
-  const hk_status s = hk_plan_pack_room(plan, (int64_t)order_bytes(c) / 4 + channels * c->taps, sizeof *to, NULL, 0, &to);
+  const hk_status s =
+      hk_plan_pack_room(plan, (int64_t)order_bytes(c) / 4 + channels * c->taps, sizeof *to, NULL, 0, &to);
   if (!s && plan->task.f_now && hk_plan_shares(plan) && memcmp(plan->packed->f, c->order, (size_t)c->taps * 4))
     return hk_fail(HK_UNSUPPORTED, "the packed weights have another order of taps");
   if (!to) return s;

@@ -40,7 +40,8 @@ static inline int64_t hk_dw_inside(const hk_geom *g, int d, int64_t i) {
   if (i < 0 || i >= g->in_span[d]) return -1;
   return g->in_dil[d] == 1 ? i : i % g->in_dil[d] ? -1 : i / g->in_dil[d];
 }
-/* Runs of a line of taps of which every `apart`-th chain, HK_RUN_TAPS a run: taps % apart chains have one tap more than the others. */
+/* Runs of a line of taps of which every `apart`-th chain, HK_RUN_TAPS a run: taps % apart chains have one tap more than
+ * the others. */
 static inline int64_t hk_chain_runs(int64_t taps, int64_t apart) {
   if (apart >= taps) return taps;
   const int64_t each = taps / apart, more = taps % apart;

@@ -49,8 +49,10 @@ hk_status hk_plan_keep_layout(hk_plan *plan, size_t bytes, const int64_t *layout
   for (int i = 0; i < count; i++) same = same && p->layout[i] == layout[i];
   if (hk_plan_shares(plan)) {
     if (same) return HK_OK;
-    return hk_fail(HK_UNSUPPORTED, "%s packs the weights of this problem in another order than those of the plan it is made like; "
-                   "hk_plan_create makes a plan of its own", d->algo->name);
+    return hk_fail(HK_UNSUPPORTED,
+                   "%s packs the weights of this problem in another order than those of the plan it is made like; "
+                   "hk_plan_create makes a plan of its own",
+                   d->algo->name);
   }
   p->algo = d->algo, p->kernel = d->kernel, p->f_bytes = bytes;
   for (int i = 0; i < count; i++) p->layout[i] = layout[i];

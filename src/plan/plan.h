@@ -14,8 +14,8 @@
 #define HK_KNOBS 8
 #define HK_REASON 160
 #define HK_LAYOUT 4
-/* Most bytes that one table of a plan takes, packed weights apart: with it creation stays under the 64 MiB of docs/limits.md. An
- * algorithm that would need more refuses, and one that needs no table takes the problem. */
+/* Most bytes that one table of a plan takes, packed weights apart: with it creation stays under the 64 MiB of
+ * docs/limits.md. An algorithm that would need more refuses, and one that needs no table takes the problem. */
 #define HK_TABLE_BYTES ((int64_t)16 << 20)
 /* Most taps for which a plan keeps a table of taps, up to 64 bytes each, and sorts them. */
 #define HK_TABLE_TAPS ((int64_t)1 << 18)
@@ -29,9 +29,10 @@ typedef struct hk_task {
   int32_t threads;     /* >= 1 */
   bool f_now;          /* weights are known at creation */
   bool f_zero_per_k;
-  bool nonfinite;      /* the weights, known at creation, hold Inf or NaN */
-  bool wild;           /* and some tap falls outside x */
-  bool vast;           /* so large that 64-bit sizes and offsets of the algorithms could overflow, or that packed weights would: for ref alone */
+  bool nonfinite; /* the weights, known at creation, hold Inf or NaN */
+  bool wild;      /* and some tap falls outside x */
+  bool vast; /* so large that 64-bit sizes and offsets of the algorithms could overflow, or that packed weights would:
+                for ref alone */
 } hk_task;
 
 typedef struct hk_algo hk_algo;
@@ -62,22 +63,24 @@ typedef enum hk_knob_of {
   HK_OF_C,
   HK_OF_K,
   HK_OF_GROUPS,
-  HK_OF_ROWS,      /* out[1] */
-  HK_OF_COLUMNS    /* out[2] */
+  HK_OF_ROWS,   /* out[1] */
+  HK_OF_COLUMNS /* out[2] */
 } hk_knob_of;
 
-/* A knob as printed (bm=, bk=, ...) and the values it may take: least..most and, where `of` names a size of the problem,
- * at most that size rounded up to whole tiles. Every decision passes hk_decision_check, whoever made it; an algorithm's
- * own check adds only what relates knobs to each other, to the kernel or to the layout. */
+/* A knob as printed (bm=, bk=, ...) and the values it may take: least..most and, where `of` names a size of the
+ * problem, at most that size rounded up to whole tiles. Every decision passes hk_decision_check, whoever made it; an
+ * algorithm's own check adds only what relates knobs to each other, to the kernel or to the layout. */
 typedef struct hk_knob {
   const char *name;
   int64_t least, most;
   hk_knob_of of;
 } hk_knob;
 #define HK_KNOB_MOST (INT64_C(1) << 40) /* of knobs that only the problem bounds */
-#define HK_KNOB(name, least, most) {name, least, most, HK_OF_NOTHING}
-#define HK_KNOB_OF(name, size) {name, 1, HK_KNOB_MOST, HK_OF_##size}
-#define HK_THREAD_PIECES 4096           /* of knobs that count pieces of work: shards, parts, slots */
+#define HK_KNOB(name, least, most)                                                                                     \
+  { name, least, most, HK_OF_NOTHING }
+#define HK_KNOB_OF(name, size)                                                                                         \
+  { name, 1, HK_KNOB_MOST, HK_OF_##size }
+#define HK_THREAD_PIECES 4096 /* of knobs that count pieces of work: shards, parts, slots */
 
 struct hk_algo {
   const char *name;
@@ -171,7 +174,8 @@ hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *
 /* The one gate for decisions, offered, varied, parsed or forced: knob ranges, then the algorithm's check. Sets
  * workspace_bytes and predicted_s for this task; writes why not. */
 bool hk_decision_check(const hk_task *task, hk_decision *d, char *why);
-/* False with a reason when the options alone forbid the decision: device, ISA cap, forbid_fallback, Inf or NaN weights. */
+/* False with a reason when the options alone forbid the decision: device, ISA cap, forbid_fallback, Inf or NaN weights.
+ */
 bool hk_decision_allowed(const hk_task *task, const hk_decision *d, char *why);
 
 /* plan.c: from a decision to a plan. like (may be NULL): a plan whose packed weights are shared. */
@@ -189,12 +193,12 @@ hk_status hk_plan_copy_weights(hk_plan *plan);
 void hk_packed_release(hk_packed *p);
 /* True for a plan made like another: packed weights are the other's, and there is nothing to pack. */
 bool hk_plan_shares(const hk_plan *plan);
-/* Notes what the order of packed weights depends on beside f's own sizes and strides: the algorithm, its kernel, their bytes, and
- * count <= HK_LAYOUT numbers that the algorithm names. A plan that shares its weights compares instead, and fails where they
- * were packed in another order. */
+/* Notes what the order of packed weights depends on beside f's own sizes and strides: the algorithm, its kernel, their
+ * bytes, and count <= HK_LAYOUT numbers that the algorithm names. A plan that shares its weights compares instead, and
+ * fails where they were packed in another order. */
 hk_status hk_plan_keep_layout(hk_plan *plan, size_t bytes, const int64_t *layout, int count);
-/* The same, and room for `elements` of `bytes` each at plan->packed->f, which *to points at then; NULL: nothing is to be packed,
- * because the weights come at execute or are shared. */
+/* The same, and room for `elements` of `bytes` each at plan->packed->f, which *to points at then; NULL: nothing is to
+ * be packed, because the weights come at execute or are shared. */
 hk_status hk_plan_pack_room(hk_plan *plan, int64_t elements, size_t bytes, const int64_t *layout, int count, void *to);
 
 /* For algorithms around another: builds the inner plan into plan->own; both plans then hold the inner plan's packed

@@ -19,8 +19,8 @@ static int64_t place(const hk_geom *g, const hk_strides *s, const hk_at *at) {
 
 enum { PART = 64 }; /* floats of a row that go through a kernel at once */
 
-/* v = v*scale + bias as kernels compute it, in one rounding where their ISA has it: whether a row is finished here or in the
- * registers of its tile must not show in its bits. */
+/* v = v*scale + bias as kernels compute it, in one rounding where their ISA has it: whether a row is finished here or
+ * in the registers of its tile must not show in its bits. */
 static void linear(const row *r, float *v) {
   const hk_epilogue *e = &r->plan->task.epi.e;
   const float *scale = r->call->scale, *bias = r->call->bias;
@@ -37,7 +37,8 @@ static void linear(const row *r, float *v) {
       factor[j] = scale[(i + j) * scale_step];
       addend[j] = e->bias ? bias[k + (i + j) * step] : 0.0f;
     }
-    r->plan->map->fn(&(hk_map_args){.op = HK_MAP_SCALE, .rows = 1, .n = n, .x = v + i, .x2 = factor, .x3 = addend, .y = v + i});
+    r->plan->map->fn(
+        &(hk_map_args){.op = HK_MAP_SCALE, .rows = 1, .n = n, .x = v + i, .x2 = factor, .x3 = addend, .y = v + i});
   }
 }
 
@@ -57,7 +58,8 @@ static void residual(const row *r, float *v) {
     if (beta == 1)
       for (int64_t j = 0; j < n; j++) v[i + j] += c[j];
     else
-      r->plan->map->fn(&(hk_map_args){.op = HK_MAP_ACT, .rows = 1, .n = n, .x = v + i, .y = v + i, .add = c, .beta = beta});
+      r->plan->map->fn(
+          &(hk_map_args){.op = HK_MAP_ACT, .rows = 1, .n = n, .x = v + i, .y = v + i, .add = c, .beta = beta});
   }
 }
 

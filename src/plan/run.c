@@ -60,8 +60,8 @@ static hk_status check_parameters(const hk_plan *plan, const hk_args *a, hk_call
   return HK_OK;
 }
 
-/* What stands for an empty x or f, and for the y of a store function: algorithms count offsets from them that they never read or
- * write, which from NULL is undefined. On a device they stay NULL. */
+/* What stands for an empty x or f, and for the y of a store function: algorithms count offsets from them that they
+ * never read or write, which from NULL is undefined. On a device they stay NULL. */
 static const _Alignas(HK_ALIGN) char nowhere[HK_ALIGN];
 
 static hk_status check_tensors(const hk_plan *plan, const hk_args *a, hk_call *call) {

@@ -53,7 +53,7 @@ typedef struct hk_strip {
   int32_t cuts;
   hk_strip_cut cut[2];
   hk_strip_part *part;
-  hk_strip_range *plane, *row;                      /* for each output plane and row; NULL: there are more than HK_STRIP_RANGES */
+  hk_strip_range *plane, *row; /* for each output plane and row; NULL: there are more than HK_STRIP_RANGES */
   float *zeros;
 } hk_strip;
 

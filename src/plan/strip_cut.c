@@ -95,7 +95,8 @@ static double plane_cycles(const hk_geom *g, const hk_strip_cut *c, double produ
   return cycles;
 }
 
-/* Tiles [from, to) of a row all of whose taps lie inside x: those between the outputs that the first and the last tap reach. */
+/* Tiles [from, to) of a row all of whose taps lie inside x: those between the outputs that the first and the last tap
+ * reach. */
 static void inner_tiles(const hk_geom *g, int64_t tile, int64_t *from, int64_t *to) {
   int64_t first[2], last[2];
   hk_geom_valid(g, 2, 0, &first[0], &last[0]);
@@ -104,7 +105,9 @@ static void inner_tiles(const hk_geom *g, int64_t tile, int64_t *from, int64_t *
   *to = hk_max64(*from, hk_min64(last[0], last[1]) / tile);
 }
 
-static int64_t tile_of(const hk_geom *g, const hk_strip_cut *c) { return hk_ceil_div(g->out[2], tiles_of(c, g->out[2])); }
+static int64_t tile_of(const hk_geom *g, const hk_strip_cut *c) {
+  return hk_ceil_div(g->out[2], tiles_of(c, g->out[2]));
+}
 
 /* Most spans of a row: its inner tiles are one. */
 static int64_t row_spans(const hk_geom *g, int64_t tile) {

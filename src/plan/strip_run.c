@@ -104,7 +104,8 @@ static void run_block(job *j, int64_t block, int64_t n, int64_t z, int64_t row, 
     return;
   }
   for (; row < last; row++)
-    run_spans(j, cut, planes, p->row ? p->row[row] : hk_strip_inside(g, 1, row), x + row * g->stride[1] * g->x.at[1], y + row * g->y.at[1], c ? c + row * cs->at[1] : NULL);
+    run_spans(j, cut, planes, p->row ? p->row[row] : hk_strip_inside(g, 1, row), x + row * g->stride[1] * g->x.at[1],
+              y + row * g->y.at[1], c ? c + row * cs->at[1] : NULL);
 }
 
 static void body(void *context, int64_t i) {

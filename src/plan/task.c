@@ -20,20 +20,24 @@ static hk_status check_options(const hk_options *o) {
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
-/* Beyond any memory and any patience, but legal. Products of three sizes and a vector's lanes stay below 2^63 otherwise. */
+/* Beyond any memory and any patience, but legal. Products of three sizes and a vector's lanes stay below 2^63
+ * otherwise. */
 static bool is_vast(const hk_geom *g) {
   const double groups = (double)g->groups, most = 0x1p50;
-  double x = groups * (double)g->n * (double)g->c, f = groups * (double)g->k * (double)g->gk, y = groups * (double)g->k * (double)g->gm;
+  double x = groups * (double)g->n * (double)g->c, f = groups * (double)g->k * (double)g->gk,
+         y = groups * (double)g->k * (double)g->gm;
   for (int d = 0; d < 3; d++) {
     x *= (double)g->in[d];
-    const double reach = (double)g->out[d] * (double)g->stride[d] + (double)g->win[d] * (double)g->dil[d] + fabs((double)g->lo[d]);
+    const double reach =
+        (double)g->out[d] * (double)g->stride[d] + (double)g->win[d] * (double)g->dil[d] + fabs((double)g->lo[d]);
     const double far = reach + (double)g->in_span[d] + (double)g->in_dil[d];
     const double step = larger(fabs((double)g->x.at[d]), larger(fabs((double)g->y.at[d]), fabs((double)g->f.at[d])));
     if (far > 0x1p40 || far * step > 0x1p56) return true;
   }
   /* packed weights are not repeated by strides: what fits a page would fill the memory */
   if (f > 0x1p24 && f > 16.0 * (double)hk_extent_of(&g->f, g->groups, g->k, g->c, g->win).elements) return true;
-  return g->flops > 0x1p57 || x > most || f > most || y > most || (double)g->gm * groups > most || (double)g->gk * groups > most;
+  return g->flops > 0x1p57 || x > most || f > most || y > most || (double)g->gm * groups > most ||
+         (double)g->gk * groups > most;
 }
 
 static hk_status check_state(const hk_task *t, const hk_problem *p) {
@@ -86,21 +90,24 @@ static bool each_finite(const hk_geom *g, const void *f, const places *p) {
   for (int64_t i = 0; i < p->groups * p->k * taps; i++) {
     const int64_t tap = i % taps, k = i / taps % p->k, group = i / taps / p->k;
     const int64_t s2 = tap % p->win[2], s1 = tap / p->win[2] % p->win[1], s0 = tap / p->win[2] / p->win[1];
-    const int64_t at = g->f.offset + group * g->f.group + k * g->f.outer + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
+    const int64_t at =
+        g->f.offset + group * g->f.group + k * g->f.outer + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
     for (int64_t c = 0; c < p->c; c++)
       if (!run_finite(g->f_type, (const char *)f + (at + c * g->f.channel) * bytes, 1)) return false;
   }
   return true;
 }
 
-/* Dense weights are read as they lie. Of strides that meet in the same places many times, such as those of a large Toeplitz
- * matrix, all that lies between the ends of f is read once: Inf in a gap is then taken for a weight's, which costs speed and
- * nothing else. */
+/* Dense weights are read as they lie. Of strides that meet in the same places many times, such as those of a large
+ * Toeplitz matrix, all that lies between the ends of f is read once: Inf in a gap is then taken for a weight's, which
+ * costs speed and nothing else. */
 static bool all_finite(const hk_geom *g, const void *f) {
   const hk_extent e = hk_extent_of(&g->f, g->groups, g->k, g->c, g->win);
   const places p = places_of(g);
-  const double reads = (double)p.groups * (double)p.k * (double)p.c * (double)p.win[0] * (double)p.win[1] * (double)p.win[2];
-  if (e.elements && reads != (double)e.elements && reads < fmax(2.0 * (double)e.elements, 0x1p20)) return each_finite(g, f, &p);
+  const double reads =
+      (double)p.groups * (double)p.k * (double)p.c * (double)p.win[0] * (double)p.win[1] * (double)p.win[2];
+  if (e.elements && reads != (double)e.elements && reads < fmax(2.0 * (double)e.elements, 0x1p20))
+    return each_finite(g, f, &p);
   return run_finite(g->f_type, (const char *)f - e.below * (int64_t)hk_type_bytes(g->f_type), e.elements);
 }
 
@@ -135,10 +142,12 @@ hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, co
     t->options = *o;
     t->options.decision = NULL;
   }
-  if ((s = hk_geom_make(&t->geom, p, e && e->gate)) || (s = hk_epi_make(&t->epi, e, p)) || (s = check_state(t, p))) return s;
+  if ((s = hk_geom_make(&t->geom, p, e && e->gate)) || (s = hk_epi_make(&t->epi, e, p)) || (s = check_state(t, p)))
+    return s;
   if (w && (s = hk_weights_check(&t->geom, w))) return s;
   const bool gated = t->geom.y_channels != t->geom.k * t->geom.groups;
-  hk_strides_settle(&t->epi.c, gated ? 1 : t->geom.groups, t->geom.n, gated ? t->geom.y_channels : t->geom.k, t->geom.out);
+  hk_strides_settle(&t->epi.c, gated ? 1 : t->geom.groups, t->geom.n, gated ? t->geom.y_channels : t->geom.k,
+                    t->geom.out);
   t->problem = *p;
   if (t->options.device == HK_CUDA && offsets_unalign(t)) t->options.unaligned = 1;
   t->vast = is_vast(&t->geom);

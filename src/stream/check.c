@@ -71,7 +71,8 @@ static hk_status check_conv(hk_graph *g, int32_t i, const hk_step *s, hk_net_sig
   if (!s->f) return bad(i, "f is missing");
   const double frame = 1.0 / g->domain[x->domain].rate, reach = (double)x->reach + ceil(history * frame);
   if ((double)stride * frame > MAX_REACH) return bad(i, "the strides of the steps before multiply to more than 2^52");
-  if (reach > MAX_REACH) return bad(i, "the receptive field exceeds 2^52 input frames: shorten windows, dilations or strides");
+  if (reach > MAX_REACH)
+    return bad(i, "the receptive field exceeds 2^52 input frames: shorten windows, dilations or strides");
   if ((out->domain = domain_of_stride(g, x->domain, stride)) < 0) {
     return hk_fail(HK_INVALID, "steps[%d].stride is %lld, the %d-th rate of the chain; at most %d are supported", i,
                    (long long)stride, MAX_RATES + 1, MAX_RATES);

@@ -27,7 +27,8 @@ static hk_task with_batch(const hk_task *task, int64_t images) {
   hk_task t = *task;
   t.problem.n = images * t.problem.batch_groups;
   /* a smaller batch of a legal problem is legal: neither can fail */
-  if (hk_geom_make(&t.geom, &t.problem, task->epi.e.gate) || hk_epi_make(&t.epi, &task->epi.e, &t.problem)) return *task;
+  if (hk_geom_make(&t.geom, &t.problem, task->epi.e.gate) || hk_epi_make(&t.epi, &task->epi.e, &t.problem))
+    return *task;
   return t;
 }
 
@@ -48,7 +49,8 @@ static bool grows(const hk_task *t, const hk_decision *d) {
   char why[HK_REASON];
   hk_decision one = *d, two = *d;
   const hk_task t1 = with_batch(t, 1), t2 = with_batch(t, 2);
-  return !hk_decision_check(&t1, &one, why) || !hk_decision_check(&t2, &two, why) || one.workspace_bytes != two.workspace_bytes;
+  return !hk_decision_check(&t1, &one, why) || !hk_decision_check(&t2, &two, why) ||
+         one.workspace_bytes != two.workspace_bytes;
 }
 
 /* An offer made for one image and one thread gets the workspace of the task that will run; its place among the others
@@ -59,7 +61,8 @@ static bool settle(const hk_task *t, hk_decision *d, char *why) {
   if (!hk_decision_check(t, d, why)) return false;
   d->predicted_s = seconds;
   if (!t->options.limit_workspace || t->geom.n == 0 || !grows(t, d)) return true;
-  snprintf(why, HK_REASON, "its workspace grows with the batch: batch_invariant allows it only without a workspace limit");
+  snprintf(why, HK_REASON,
+           "its workspace grows with the batch: batch_invariant allows it only without a workspace limit");
   return false;
 }
 

@@ -36,10 +36,10 @@ static double spread(trial *t, double *middle) {
   return (t->time[t->samples * 3 / 4] - t->time[t->samples / 4]) / 2;
 }
 
-/* Builds a trial and takes one sample; false when it cannot be built (then *built says why) or run, or is far behind the
- * best so far. */
-static bool start(const hk_task *task, const hk_weights *w, const hk_decision *d, const hk_stage *b, double best, trial *t,
-                  hk_status *built) {
+/* Builds a trial and takes one sample; false when it cannot be built (then *built says why) or run, or is far behind
+ * the best so far. */
+static bool start(const hk_task *task, const hk_weights *w, const hk_decision *d, const hk_stage *b, double best,
+                  trial *t, hk_status *built) {
   const int most = b->device == HK_CUDA ? 200 : 10000; /* a launch each, recorded anew for every sample */
   double cold, warm;
   *t = (trial){.d = d, .reps = 1};

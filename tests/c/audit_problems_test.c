@@ -1,9 +1,9 @@
-/* Problems that an audit found wrong, and their relatives, each by every decision the planner would consider, bit for bit against
- * the reference on small integers. x, f and y lie between pages that must not be touched, once ending and once beginning there;
- * elements of x that no stride reaches are NaN.
- *   zero strides   x broadcast along space, batch or channels, one dimension or several
- *   dilated input  its dilation equal to, dividing and multiple of the stride, in outer dimensions too; results of one row
- *   long windows   more taps than are gathered at once, results of several strips */
+/* Problems that an audit found wrong, and their relatives, each by every decision the planner would consider, bit for
+ * bit against the reference on small integers. x, f and y lie between pages that must not be touched, once ending and
+ * once beginning there; elements of x that no stride reaches are NaN. zero strides   x broadcast along space, batch or
+ * channels, one dimension or several dilated input  its dilation equal to, dividing and multiple of the stride, in
+ * outer dimensions too; results of one row long windows   more taps than are gathered at once, results of several
+ * strips */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static void fill_x(const hk_problem *p, const hk_extent *e, float *x) {
 }
 
 static bool execute(const trial *t, const char *decision, int high, float *y_copy) {
-  guarded x = guarded_make((size_t)t->x.elements, high), f = guarded_make((size_t)t->f.elements, high), y = guarded_make((size_t)t->y.elements, high);
+  guarded x = guarded_make((size_t)t->x.elements, high), f = guarded_make((size_t)t->f.elements, high),
+          y = guarded_make((size_t)t->y.elements, high);
   uint64_t seed = 3;
   fill_x(t->problem, &t->x, x.at);
   for (int64_t i = 0; i < t->f.elements; i++) f.at[i] = (float)hk_test_integer(&seed, 2);
@@ -48,7 +49,8 @@ static bool execute(const trial *t, const char *decision, int high, float *y_cop
   bool ok = hk_plan_create(&plan, t->problem, NULL, &o, &w) == HK_OK;
   CHECK(ok, "%s: %s: %s", t->name, decision, hk_last_error());
   if (ok) {
-    hk_args a = {.size = sizeof a, .x = x.at + t->x.below, .y = y.at + t->y.below, .workspace_bytes = hk_plan_workspace(plan)};
+    hk_args a = {
+        .size = sizeof a, .x = x.at + t->x.below, .y = y.at + t->y.below, .workspace_bytes = hk_plan_workspace(plan)};
     a.workspace = a.workspace_bytes ? aligned_alloc(64, (a.workspace_bytes + 63) / 64 * 64) : NULL;
     CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));
     memcpy(y_copy, y.at, (size_t)t->y.elements * sizeof *y_copy);
@@ -68,8 +70,8 @@ static void visit(void *context, const hk_candidate *c) {
     if (!execute(t, c->decision, high, got)) continue;
     for (int64_t i = 0; i < t->y.elements; i++)
       if (got[i] != t->want[i] && !wrong++) at = i;
-    CHECK(!wrong, "%s --decision '%s': %lld wrong, y[%lld] = %g, must be %g", t->name, c->decision, (long long)wrong, (long long)at, (double)got[at],
-          (double)t->want[at]);
+    CHECK(!wrong, "%s --decision '%s': %lld wrong, y[%lld] = %g, must be %g", t->name, c->decision, (long long)wrong,
+          (long long)at, (double)got[at], (double)t->want[at]);
     t->ran++;
   }
   free(got);
@@ -144,21 +146,33 @@ static void dilated_inputs(void) {
 int main(void) {
   check_text("1d_n1_c2_i64_k5_w1_f32_xs=0.0.2.1.0_fs=0.0.2.1.1_ys=0.0.320.64.1");
   static const char *const broadcast[] = {
-      "1d_n2_c2_i64_k5_w1_f32_first", "1d_n2_c2_i64_k5_w1_f32_last", "1d_n1_c4_i40_k4_w1_g2_f32_last", "2d_n1_c2_i5x9_k16_w1x1_f32_first",
-      "2d_n2_c3_i5x9_k4_w1x1_f32_last", "1d_n1_c3_i70_k6_w3_p1_f32_first", "2d_n1_c4_i6x20_k8_w3x3_p1_f32_last", "2d_n1_c8_i6x20_k8_w3x3_p1_g8_f32_first",
+      "1d_n2_c2_i64_k5_w1_f32_first",          "1d_n2_c2_i64_k5_w1_f32_last",
+      "1d_n1_c4_i40_k4_w1_g2_f32_last",        "2d_n1_c2_i5x9_k16_w1x1_f32_first",
+      "2d_n2_c3_i5x9_k4_w1x1_f32_last",        "1d_n1_c3_i70_k6_w3_p1_f32_first",
+      "2d_n1_c4_i6x20_k8_w3x3_p1_f32_last",    "2d_n1_c8_i6x20_k8_w3x3_p1_g8_f32_first",
       "2d_n1_c8_i6x20_k8_w3x3_p1_g8_f32_last", "1d_n1_c8_i50_k8_w5_d2_g8_f32_first"};
   for (size_t i = 0; i < sizeof broadcast / sizeof *broadcast; i++) zero_strides(broadcast[i]);
   check_text("2d_n1_c3_i32x64_k32_w3x3_s2x1_p1_l2x1_f32_last");
   dilated_inputs();
-  static const char *const windows[] = {
-      "2d_n1_c1_i100x1_k1_w65x2_p0x1:0_f32_first", "2d_n1_c1_i120x3_k2_w65x2_p0x1:0_f32_first", "1d_n1_c1_i400_k1_w65_f32_first",
-      "1d_n2_c1_i300_k3_w100_p50_f32_first", "1d_n1_c2_i300_k5_w129_d1_f32_first", "2d_n1_c1_i30x60_k4_w9x9_p4_f32_first", "2d_n1_c2_i30x30_k3_w8x9_s2_p4_f32_first",
-      "3d_n1_c1_i9x9x20_k2_w5x5x3_p2_f32_first", "1d_n1_c1_i300_k2_w70_f32_last", "2d_n1_c1_i40x40_k1_w13x5_p2_f32_last"};
+  static const char *const windows[] = {"2d_n1_c1_i100x1_k1_w65x2_p0x1:0_f32_first",
+                                        "2d_n1_c1_i120x3_k2_w65x2_p0x1:0_f32_first",
+                                        "1d_n1_c1_i400_k1_w65_f32_first",
+                                        "1d_n2_c1_i300_k3_w100_p50_f32_first",
+                                        "1d_n1_c2_i300_k5_w129_d1_f32_first",
+                                        "2d_n1_c1_i30x60_k4_w9x9_p4_f32_first",
+                                        "2d_n1_c2_i30x30_k3_w8x9_s2_p4_f32_first",
+                                        "3d_n1_c1_i9x9x20_k2_w5x5x3_p2_f32_first",
+                                        "1d_n1_c1_i300_k2_w70_f32_last",
+                                        "2d_n1_c1_i40x40_k1_w13x5_p2_f32_last"};
   for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) check_text(windows[i]);
   /* strides, and a stride, that are multiplied by 0 alone */
-  check_text("1d_n1_c2_i3_k2_w3_g2_f32_xs=0.1.9223372036854775807.1.2_fs=0.3.3.1.1_ys=0.1.9223372036854775807.1.9223372036854775807");
-  check_text("1d_n1_c2_i1_k2_w3_p1_s9223372036854775807_f32_xs=0.0.2.1.9223372036854775807_fs=0.0.6.3.1_ys=0.0.2.1.9223372036854775807");
-  check_text("2d_n1_c2_i1x30_k2_w1x3_p0x1_s9223372036854775807x1_d9223372036854775807x1_l9223372036854775807x1_f32_first");
-  check_text("2d_n1_c2_i1x30_k2_w1x3_p0x1_s9223372036854775807x1_d9223372036854775807x1_l9223372036854775807x1_g2_f32_last");
+  check_text("1d_n1_c2_i3_k2_w3_g2_f32_xs=0.1.9223372036854775807.1.2_fs=0.3.3.1.1_ys=0.1.9223372036854775807.1."
+             "9223372036854775807");
+  check_text("1d_n1_c2_i1_k2_w3_p1_s9223372036854775807_f32_xs=0.0.2.1.9223372036854775807_fs=0.0.6.3.1_ys=0.0.2.1."
+             "9223372036854775807");
+  check_text(
+      "2d_n1_c2_i1x30_k2_w1x3_p0x1_s9223372036854775807x1_d9223372036854775807x1_l9223372036854775807x1_f32_first");
+  check_text(
+      "2d_n1_c2_i1x30_k2_w1x3_p0x1_s9223372036854775807x1_d9223372036854775807x1_l9223372036854775807x1_g2_f32_last");
   return hk_test_end();
 }

@@ -44,9 +44,10 @@ static void problems(void) {
   SPOIL("s32", p.y_type = HK_S32);
   SPOIL("x_zero", p.x_zero = 3);
   SPOIL("y_zero", p.y_zero = 1);
-  SPOIL("2^48", (p.window[0] = p.window[1] = INT64_C(1) << 32));   /* 2^64 taps wrap to 0 */
+  SPOIL("2^48", (p.window[0] = p.window[1] = INT64_C(1) << 32)); /* 2^64 taps wrap to 0 */
   SPOIL("2^48", (p.n = INT64_MAX / 2));
-  SPOIL("exceeds 2^48", (p.n = INT64_C(1) << 47, p.x.outer = 0)); /* no memory behind it, but sizes built on it would wrap */
+  SPOIL("exceeds 2^48",
+        (p.n = INT64_C(1) << 47, p.x.outer = 0)); /* no memory behind it, but sizes built on it would wrap */
   SPOIL("overflows", (p.dilation[0] = INT64_MAX));
   SPOIL("overflows", (p.in_dilation[0] = INT64_MAX));
   SPOIL("overflows", (p.pad_lo[0] = INT64_MAX));

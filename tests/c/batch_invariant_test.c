@@ -1,6 +1,6 @@
-/* batch_invariant: plans are chosen as if for one image and one thread, and serve the batch and the threads that they are
- * given. The workspace that a plan and a candidate report is that of the real problem (the buffer ends at a guard page),
- * limits hold for it, measuring stays inside it, and an image's bits do not depend on the batch. */
+/* batch_invariant: plans are chosen as if for one image and one thread, and serve the batch and the threads that they
+ * are given. The workspace that a plan and a candidate report is that of the real problem (the buffer ends at a guard
+ * page), limits hold for it, measuring stays inside it, and an image's bits do not depend on the batch. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -90,7 +90,8 @@ static void candidates(const char *text, const char *epilogue, hk_options o) {
     o.workspace_limit_bytes = hk_plan_workspace(plan) - 1;
     hk_plan *less = create(&t, &t.problem, &o);
     if (less) {
-      CHECK(hk_plan_workspace(less) <= o.workspace_limit_bytes, "%s: %zu bytes above the limit", text, hk_plan_workspace(less));
+      CHECK(hk_plan_workspace(less) <= o.workspace_limit_bytes, "%s: %zu bytes above the limit", text,
+            hk_plan_workspace(less));
       execute(&t, less, t.args.x, t.args.y);
     }
     hk_plan_destroy(less);
@@ -100,16 +101,21 @@ static void candidates(const char *text, const char *epilogue, hk_options o) {
 }
 
 int main(void) {
-  static const trial_text list[] = {
-      {"1d_n8_c16_i64_k16_w3_bf16_last", "none"},      {"1d_n8_c16_i64_k16_w3_s8:s8:s32_last", "none"},
-      {"1d_n5_c16_i64_k16_w3_p1_f16_first", "bias"},   {"2d_n3_c32_i14x14_k32_w3x3_p1_f32_last", "bias+relu"},
-      {"2d_n3_c32_i14x14_k32_w3x3_p1_f32_first", "bias"}, {"2d_n4_c16_i9x9_k32_w3x3_s2_p1_last", "bias"},
-      {"1d_n6_c8_i300_k8_w24_p23:0_g8_last", "none"},  {"1d_n6_c8_i200_k8_w3_p2:0_g8_last", "bias+silu"},
-      {"2d_n3_c16_i8x8_k16_w1x1_f64_last", "scale"},   {"1d_n2_c16_i64_k16_w3_p1_u8:s8:u8_xz3_last", "scale+bias+relu"}};
+  static const trial_text list[] = {{"1d_n8_c16_i64_k16_w3_bf16_last", "none"},
+                                    {"1d_n8_c16_i64_k16_w3_s8:s8:s32_last", "none"},
+                                    {"1d_n5_c16_i64_k16_w3_p1_f16_first", "bias"},
+                                    {"2d_n3_c32_i14x14_k32_w3x3_p1_f32_last", "bias+relu"},
+                                    {"2d_n3_c32_i14x14_k32_w3x3_p1_f32_first", "bias"},
+                                    {"2d_n4_c16_i9x9_k32_w3x3_s2_p1_last", "bias"},
+                                    {"1d_n6_c8_i300_k8_w24_p23:0_g8_last", "none"},
+                                    {"1d_n6_c8_i200_k8_w3_p2:0_g8_last", "bias+silu"},
+                                    {"2d_n3_c16_i8x8_k16_w1x1_f64_last", "scale"},
+                                    {"1d_n2_c16_i64_k16_w3_p1_u8:s8:u8_xz3_last", "scale+bias+relu"}};
   for (size_t i = 0; i < sizeof list / sizeof *list; i++)
     for (int32_t threads = 1; threads <= 4; threads += 3)
       for (int fast = 0; fast < 2; fast++) {
-        hk_options o = {.size = sizeof o, .threads = threads, .batch_invariant = 1, .math = fast ? HK_MATH_FAST_ALGORITHMS : 0};
+        hk_options o = {
+            .size = sizeof o, .threads = threads, .batch_invariant = 1, .math = fast ? HK_MATH_FAST_ALGORITHMS : 0};
         compare(list[i].problem, list[i].epilogue, o);
         candidates(list[i].problem, list[i].epilogue, o);
         o.rigor = HK_MEASURE, o.time_limit_s = 0.02;

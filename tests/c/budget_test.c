@@ -1,6 +1,7 @@
-/* Budgets of docs/limits.md: planning any legal problem takes at most 1 s and 64 MiB beyond the packed weights, and what execute
- * spends grows no faster than outputs, inputs and products. Planned are extreme problems, drawn and from a table of those that once took
- * minutes or gigabytes; their tensors do not exist. Thread CPU time is measured: a busy machine fails nothing. */
+/* Budgets of docs/limits.md: planning any legal problem takes at most 1 s and 64 MiB beyond the packed weights, and
+ * what execute spends grows no faster than outputs, inputs and products. Planned are extreme problems, drawn and from a
+ * table of those that once took minutes or gigabytes; their tensors do not exist. Thread CPU time is measured: a busy
+ * machine fails nothing. */
 #include <math.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -49,7 +50,8 @@ static void ignore(void *context, const hk_candidate *c) { (void)context, (void)
 static void within(const char *what, double start, size_t before, size_t packed) {
   const double seconds = cpu_seconds() - start;
   CHECK(seconds <= SECONDS, "%s of %s took %.2f s", what, now_running, seconds);
-  CHECK(held_most <= before + packed + BYTES, "%s of %s took %zu bytes beyond the weights", what, now_running, held_most - before - packed);
+  CHECK(held_most <= before + packed + BYTES, "%s of %s took %zu bytes beyond the weights", what, now_running,
+        held_most - before - packed);
 }
 
 static void plan_once(const hk_problem *p, const hk_options *o, const hk_weights *w) {
@@ -83,17 +85,19 @@ static void plan_one(const hk_problem *p, const hk_options *o, int64_t weights_m
 
 static void table(void) {
   static const char *const text[] = {
-      "2d_c52_i65535x3_k52_w1x1_l65536x1_g52_f32_last",           /* choose_band of dwp stepped by one row */
-      "2d_n1_c19_i3x3_k13_w3x4_l2x100000000_bf16_last",           /* igemm and planes counted the blocks of all grids */
-      "1d_n1_c1000000000_i4_k4096_w2_f32_last",                   /* a row of zeros as long as c */
+      "2d_c52_i65535x3_k52_w1x1_l65536x1_g52_f32_last", /* choose_band of dwp stepped by one row */
+      "2d_n1_c19_i3x3_k13_w3x4_l2x100000000_bf16_last", /* igemm and planes counted the blocks of all grids */
+      "1d_n1_c1000000000_i4_k4096_w2_f32_last",         /* a row of zeros as long as c */
       "1d_n1_c1000000000_i4_k4096_w2_p1_f32_last",
-      "2d_n1_c3_i6x2_k3_w5x3_p17179869185:9x2:0_g3_f32_last",     /* a table of all output rows */
-      "2d_n2_c2_i9x4_k2_w9x1125899906842_s15x1_p4x1125899906841:0_g2_f16_first", /* a loop over the window for every cut */
+      "2d_n1_c3_i6x2_k3_w5x3_p17179869185:9x2:0_g3_f32_last",                    /* a table of all output rows */
+      "2d_n2_c2_i9x4_k2_w9x1125899906842_s15x1_p4x1125899906841:0_g2_f16_first", /* a loop over the window for every cut
+                                                                                  */
       "1d_n1_c3_i8_k5_w1373980_s4_p6:92206290946_d67108_f32_last",
-      "1d_c1_i4000000_k1_w1000000_f32_first",                     /* a sorted table of taps */
-      "1d_c4_i4000000_k4_w250000_g4_f32_last",                    /* weights packed in passes, each counting the taps before it */
-      "1d_n1_c0_i9_k8589934592_w2_p1_g8589934592_bf16_first",     /* weights without a channel were searched for NaN */
-      "2d_n1_c20_i3x5_k67108865_w3x5_p2_s8:s8:s8_xs=0.0.300.1.100.20_fs=0.0.0.1.100.20_ys=0.0.1006632975.1.335544325.67108865",
+      "1d_c1_i4000000_k1_w1000000_f32_first",  /* a sorted table of taps */
+      "1d_c4_i4000000_k4_w250000_g4_f32_last", /* weights packed in passes, each counting the taps before it */
+      "1d_n1_c0_i9_k8589934592_w2_p1_g8589934592_bf16_first", /* weights without a channel were searched for NaN */
+      "2d_n1_c20_i3x5_k67108865_w3x5_p2_s8:s8:s8_xs=0.0.300.1.100.20_fs=0.0.0.1.100.20_ys=0.0.1006632975.1.335544325."
+      "67108865",
       "3d_n1_c1_i1023x1x1_k3_w3x4x3_s1x2x1_p-1:0x33554433:6x1_d1x94x1_l1x2x1_f16:f16:f32_first",
       "1d_n1_c1_i1_k1_w1_s9223372036854775807_f32_last",
       "1d_n281474976710656_c1_i1_k1_w1_f32_last",
@@ -130,11 +134,11 @@ static void draw_dimension(hk_problem *p, int d, int bits) {
   int64_t reach, span;
   if (!hk_mul_checked(p->window[d] - 1, p->dilation[d], &reach)) return;
   switch (below(5)) {
-    case 0: p->pad_lo[d] = reach; break;
-    case 1: p->pad_lo[d] = reach / 2, p->pad_hi[d] = reach - reach / 2; break;
-    case 2: p->pad_lo[d] = size(bits), p->pad_hi[d] = size(bits); break;
-    case 3: p->pad_lo[d] = -below(3); break;
-    default: break;
+  case 0: p->pad_lo[d] = reach; break;
+  case 1: p->pad_lo[d] = reach / 2, p->pad_hi[d] = reach - reach / 2; break;
+  case 2: p->pad_lo[d] = size(bits), p->pad_hi[d] = size(bits); break;
+  case 3: p->pad_lo[d] = -below(3); break;
+  default: break;
   }
   if (below(2) || !hk_mul_checked(p->in_dilation[d], p->in[d], &span)) return;
   span += p->pad_lo[d] + p->pad_hi[d];
@@ -149,7 +153,9 @@ static bool draw(hk_problem *p) {
   *p = (hk_problem){.size = sizeof *p, .rank = 1 + (int32_t)below(3), .feature_groups = groups, .batch_groups = 1};
   p->x_type = p->f_type = p->y_type = types[below(9)];
   p->n = below(4) ? below(60) > 0 : size(bits);
-  if (!hk_mul_checked(groups, below(2) ? 1 : size(bits), &p->c) || !hk_mul_checked(groups, below(2) ? 1 : size(bits), &p->k)) return false;
+  if (!hk_mul_checked(groups, below(2) ? 1 : size(bits), &p->c) ||
+      !hk_mul_checked(groups, below(2) ? 1 : size(bits), &p->k))
+    return false;
   if (!below(40)) p->c = 0;
   if (!below(12)) { /* groups of the batch */
     p->batch_groups = groups;
@@ -180,7 +186,13 @@ static void drawn(void) {
 static void tilings(void) {
   for (int64_t k = 1; k <= 1 << 27; k *= 2)
     for (int kind = 0; kind < HK_DW_KINDS; kind++) {
-      hk_problem p = {.size = sizeof p, .rank = 1, .x_type = HK_BF16, .f_type = HK_BF16, .y_type = HK_BF16, .n = 1, .batch_groups = 1};
+      hk_problem p = {.size = sizeof p,
+                      .rank = 1,
+                      .x_type = HK_BF16,
+                      .f_type = HK_BF16,
+                      .y_type = HK_BF16,
+                      .n = 1,
+                      .batch_groups = 1};
       p.in[0] = 8;
       p.window[0] = p.stride[0] = p.dilation[0] = p.in_dilation[0] = 1;
       p.feature_groups = p.c = (1 << 27) / k;
@@ -213,7 +225,8 @@ static run_time execute_one(const char *text, const char *decision) {
   hk_plan *plan = NULL;
   double bytes;
   snprintf(now_running, sizeof now_running, "%s", text);
-  CHECK(!hk_problem_parse(&p, text) && !hk_problem_extents(&p, &x, &f, &y) && !hk_problem_work(&p, &r.flops, &bytes), "%s", hk_last_error());
+  CHECK(!hk_problem_parse(&p, text) && !hk_problem_extents(&p, &x, &f, &y) && !hk_problem_work(&p, &r.flops, &bytes),
+        "%s", hk_last_error());
   const size_t size[3] = {(size_t)x.elements * 8 + 8, (size_t)f.elements * 8 + 8, (size_t)y.elements * 8 + 8};
   char *at[3] = {malloc(size[0]), malloc(size[1]), malloc(size[2])};
   if (at[0] && at[1] && at[2]) {
@@ -241,24 +254,28 @@ static run_time execute_one(const char *text, const char *decision) {
   return r;
 }
 
-/* The second problem is `more` times the first in outputs, inputs and products; twice that in time is allowed. What it takes in all is
- * bounded by its products and by writing its tensors, loosely: sanitizers and other machines must pass, a scan of all blocks per block not. */
+/* The second problem is `more` times the first in outputs, inputs and products; twice that in time is allowed. What it
+ * takes in all is bounded by its products and by writing its tensors, loosely: sanitizers and other machines must pass,
+ * a scan of all blocks per block not. */
 static void linear(void) {
-  static const struct { const char *small, *large, *decision; double more; } run[] = {
-      {"2d_c16_i4x4_k16_w3x3_l64x64_f32_last", "2d_c16_i4x4_k16_w3x3_l128x128_f32_last", NULL, 4},
-      {"2d_c16_i4x4_k16_w3x3_l64x64_f32_last", "2d_c16_i4x4_k16_w3x3_l128x128_f32_last", "igemm", 4},
-      {"2d_c16_i4x4_k16_w3x3_l64x64_f32_first", "2d_c16_i4x4_k16_w3x3_l128x128_f32_first", "planes", 4},
-      {"1d_c1_i300012_k1_w100000_s2_d3_f32_first", "1d_c1_i600012_k1_w200000_s2_d3_f32_first", "dwp", 2},
-      {"1d_c1_i75000_k1_w100000_p25007:0_f32_first", "1d_c1_i150000_k1_w200000_p50007:0_f32_first", "dwp", 2},
-      {"1d_c0_i75000_k4_w25000_f32_last", "1d_c0_i150000_k4_w50000_f32_last", NULL, 2},
-      {"1d_c1_i16_k1_w50000_p49999:49999_f32_first", "1d_c1_i16_k1_w100000_p99999:99999_f32_first", NULL, 2},
-      {"2d_c1_i3x3_k1_w250x500_p249x499_f64_last", "2d_c1_i3x3_k1_w500x500_p499x499_f64_last", NULL, 2}};
+  static const struct {
+    const char *small, *large, *decision;
+    double more;
+  } run[] = {{"2d_c16_i4x4_k16_w3x3_l64x64_f32_last", "2d_c16_i4x4_k16_w3x3_l128x128_f32_last", NULL, 4},
+             {"2d_c16_i4x4_k16_w3x3_l64x64_f32_last", "2d_c16_i4x4_k16_w3x3_l128x128_f32_last", "igemm", 4},
+             {"2d_c16_i4x4_k16_w3x3_l64x64_f32_first", "2d_c16_i4x4_k16_w3x3_l128x128_f32_first", "planes", 4},
+             {"1d_c1_i300012_k1_w100000_s2_d3_f32_first", "1d_c1_i600012_k1_w200000_s2_d3_f32_first", "dwp", 2},
+             {"1d_c1_i75000_k1_w100000_p25007:0_f32_first", "1d_c1_i150000_k1_w200000_p50007:0_f32_first", "dwp", 2},
+             {"1d_c0_i75000_k4_w25000_f32_last", "1d_c0_i150000_k4_w50000_f32_last", NULL, 2},
+             {"1d_c1_i16_k1_w50000_p49999:49999_f32_first", "1d_c1_i16_k1_w100000_p99999:99999_f32_first", NULL, 2},
+             {"2d_c1_i3x3_k1_w250x500_p249x499_f64_last", "2d_c1_i3x3_k1_w500x500_p499x499_f64_last", NULL, 2}};
   for (size_t i = 0; i < sizeof run / sizeof run[0]; i++) {
-    const run_time small = execute_one(run[i].small, run[i].decision), large = execute_one(run[i].large, run[i].decision);
-    CHECK(large.execute <= 2 * run[i].more * small.execute + 3e-3, "%s: %.4f s, %s: %.4f s", run[i].small, small.execute,
-          run[i].large, large.execute);
-    CHECK(large.execute <= 0.02 + 400 * large.touch + fmin(1, large.flops / 1e8), "%s: %.4f s, %.4f s to write the tensors, %.2g flops",
-          run[i].large, large.execute, large.touch, large.flops);
+    const run_time small = execute_one(run[i].small, run[i].decision),
+                   large = execute_one(run[i].large, run[i].decision);
+    CHECK(large.execute <= 2 * run[i].more * small.execute + 3e-3, "%s: %.4f s, %s: %.4f s", run[i].small,
+          small.execute, run[i].large, large.execute);
+    CHECK(large.execute <= 0.02 + 400 * large.touch + fmin(1, large.flops / 1e8),
+          "%s: %.4f s, %.4f s to write the tensors, %.2g flops", run[i].large, large.execute, large.touch, large.flops);
   }
 }
 
@@ -275,16 +292,22 @@ static void grids(void) {
       for (int64_t piece = 0; piece < hk_ceil_div(want.pixels, unit); piece++, index++) {
         int64_t at = index;
         const hk_grid got = hk_grid_find(&g, unit, &at);
-        CHECK(at == piece && !memcmp(&got, &want, sizeof got), "piece %lld of %lld pixels", (long long)index, (long long)unit);
+        CHECK(at == piece && !memcmp(&got, &want, sizeof got), "piece %lld of %lld pixels", (long long)index,
+              (long long)unit);
       }
     }
-    CHECK(hk_grid_pieces(&g, unit) == index, "%lld pieces, not %lld", (long long)hk_grid_pieces(&g, unit), (long long)index);
+    CHECK(hk_grid_pieces(&g, unit) == index, "%lld pieces, not %lld", (long long)hk_grid_pieces(&g, unit),
+          (long long)index);
   }
 }
 
 static void ranges(void) {
   for (int i = 0; i < 20000; i++) {
-    hk_geom g = {.win = {0, 0, 1 + below(9)}, .stride = {0, 0, 1 + below(5)}, .dil = {0, 0, 1 + below(5)}, .lo = {0, 0, below(20) - 5}, .in = {0, 0, below(20)}};
+    hk_geom g = {.win = {0, 0, 1 + below(9)},
+                 .stride = {0, 0, 1 + below(5)},
+                 .dil = {0, 0, 1 + below(5)},
+                 .lo = {0, 0, below(20) - 5},
+                 .in = {0, 0, below(20)}};
     const int64_t p = below(12);
     hk_strip_range want = {0, 0};
     for (int64_t s = 0; s < g.win[2]; s++) {

@@ -196,10 +196,18 @@ static void run_random(int count, uint64_t seed) {
   }
 }
 
-/* sm_90a code loads on compute capability 9.0 and nowhere else: other cards are refused by name, before anything is loaded. */
+/* sm_90a code loads on compute capability 9.0 and nowhere else: other cards are refused by name, before anything is
+ * loaded. */
 static void devices(void) {
-  static const struct { const char *name; int major, minor; bool runs; } rows[] = {
-      {"NVIDIA H200", 9, 0, true}, {"NVIDIA A100", 8, 0, false}, {"NVIDIA L40S", 8, 9, false}, {"NVIDIA B200", 10, 0, false}, {"NVIDIA RTX PRO 6000", 12, 0, false}};
+  static const struct {
+    const char *name;
+    int major, minor;
+    bool runs;
+  } rows[] = {{"NVIDIA H200", 9, 0, true},
+              {"NVIDIA A100", 8, 0, false},
+              {"NVIDIA L40S", 8, 9, false},
+              {"NVIDIA B200", 10, 0, false},
+              {"NVIDIA RTX PRO 6000", 12, 0, false}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
     hk_cu_device d = {.major = rows[i].major, .minor = rows[i].minor};
     char why[HK_CU_REASON] = "";

@@ -1,6 +1,6 @@
 /* First use from many threads at once: every lazy start of the library (log words, CPU features, thread count, wisdom
- * files, pool, tables) happens in a race, in a fresh process each time. It must not crash, give a wrong answer or, under
- * SAN=thread, have a data race. */
+ * files, pool, tables) happens in a race, in a fresh process each time. It must not crash, give a wrong answer or,
+ * under SAN=thread, have a data race. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -79,8 +79,8 @@ static bool stream_call(void) {
 
 /* ---- one process */
 static void *use(void *context) {
-  static bool (*const calls[CALLS])(void) = {plan_call,       wisdom_call,     log_call,
-                                             machine_call,    candidates_call, stream_call};
+  static bool (*const calls[CALLS])(void) = {plan_call,    wisdom_call,     log_call,
+                                             machine_call, candidates_call, stream_call};
   const intptr_t first = (intptr_t)context;
   intptr_t wrong = 0;
   pthread_barrier_wait(&gate);

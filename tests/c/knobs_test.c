@@ -1,6 +1,7 @@
-/* Hostile knobs: every knob of every decision of the list is set to values outside and inside its range. Creation refuses
- * with a sentence, or the plan is right and stays within its tensors and the workspace that it reports, which all lie
- * against guard pages. Wisdom passes the same gate: a decision that it would be an error to force is passed over. */
+/* Hostile knobs: every knob of every decision of the list is set to values outside and inside its range. Creation
+ * refuses with a sentence, or the plan is right and stays within its tensors and the workspace that it reports, which
+ * all lie against guard pages. Wisdom passes the same gate: a decision that it would be an error to force is passed
+ * over. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -69,10 +70,32 @@ static void visit(trial *t, const char *decision, void *context) {
   if (!a) return;
   const hk_knob *knobs = hk_algo_knobs(a);
   for (int i = 0; i < HK_KNOBS && knobs[i].name; i++) {
-    CHECK(knobs[i].least <= knobs[i].most && knobs[i].most <= HK_KNOB_MOST, "%s: knob %s has no range", a->name, knobs[i].name);
-    const long long values[] = {0, 1, 2, 3, 7, 64, 255, 256, 257, 4096, 4097, -1, 65536, INT32_MAX, INT64_C(1) << 31,
-                                INT64_C(1) << 32, (INT64_C(1) << 32) + 1, (INT64_C(1) << 40) + 1, INT64_C(4611686022722355196),
-                                INT64_MAX / 2, INT64_MAX - 63, INT64_MAX, INT64_MIN, -INT64_MAX};
+    CHECK(knobs[i].least <= knobs[i].most && knobs[i].most <= HK_KNOB_MOST, "%s: knob %s has no range", a->name,
+          knobs[i].name);
+    const long long values[] = {0,
+                                1,
+                                2,
+                                3,
+                                7,
+                                64,
+                                255,
+                                256,
+                                257,
+                                4096,
+                                4097,
+                                -1,
+                                65536,
+                                INT32_MAX,
+                                INT64_C(1) << 31,
+                                INT64_C(1) << 32,
+                                (INT64_C(1) << 32) + 1,
+                                (INT64_C(1) << 40) + 1,
+                                INT64_C(4611686022722355196),
+                                INT64_MAX / 2,
+                                INT64_MAX - 63,
+                                INT64_MAX,
+                                INT64_MIN,
+                                -INT64_MAX};
     for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
       char text[512];
       replaced(decision, knobs[i].name, values[v], text, sizeof text);
@@ -84,7 +107,8 @@ static void visit(trial *t, const char *decision, void *context) {
 static void problem(const char *text, const char *epilogue) {
   trial t;
   trial_make(&t, text, epilogue, 3);
-  const hk_options o = {.size = sizeof o, .threads = 2, .decision = "ref"}, fast = {.size = sizeof o, .threads = 2, .math = HK_MATH_FAST_ALGORITHMS};
+  const hk_options o = {.size = sizeof o, .threads = 2, .decision = "ref"},
+                   fast = {.size = sizeof o, .threads = 2, .math = HK_MATH_FAST_ALGORITHMS};
   hk_plan *plan = NULL;
   CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &t.problem, &t.epilogue, &o, &t.weights));
   float *expected = malloc((size_t)t.y.elements * sizeof *expected + 1);
@@ -103,12 +127,13 @@ int main(void) {
   for (int i = 0; hk_algos[i]; i++) {
     CHECK(hk_algos[i]->check != NULL, "%s has no check", hk_algos[i]->name);
     const hk_knob *k = hk_algo_knobs(hk_algos[i]);
-    for (int j = 0; j < HK_KNOBS && k[j].name; j++) CHECK(k[j].least < k[j].most, "%s: knob %s has no range", hk_algos[i]->name, k[j].name);
+    for (int j = 0; j < HK_KNOBS && k[j].name; j++)
+      CHECK(k[j].least < k[j].most, "%s: knob %s has no range", hk_algos[i]->name, k[j].name);
   }
   for (const trial_text *text = trial_list; text->problem; text++) problem(text->problem, text->epilogue);
-  problem("1d_n2_c8_i300_k8_w24_p23:0_g8_last", "none"); /* fft, karatsuba */
+  problem("1d_n2_c8_i300_k8_w24_p23:0_g8_last", "none");   /* fft, karatsuba */
   problem("1d_n2_c8_i96_k8_w3_p32:0_d16_g8_last", "bias"); /* phase_dwc */
-  problem("2d_n2_c8_i7x7_k8_w1x1_g2_last", "none");      /* point */
+  problem("2d_n2_c8_i7x7_k8_w1x1_g2_last", "none");        /* point */
   problem("2d_n1_c4_i6x6_k8_w1x1_first", "none");
   CHECK(tried > 5000 && taken > 500, "%d decisions tried, %d taken", tried, taken);
   printf("%d decisions tried, %d taken\n", tried, taken);

@@ -126,7 +126,8 @@ static void test_failing_loads(way how, const char *path, const char *text) {
       }
       CHECK(e == HK_NO_MEMORY && !m && live == before, "%s: allocation %ld failed: status %s, %ld blocks left", path, n,
             hk_status_name(e), live - before);
-      CHECK(strstr(hk_nam_last_error(), "no memory"), "%s: allocation %ld failed: \"%s\"", path, n, hk_nam_last_error());
+      CHECK(strstr(hk_nam_last_error(), "no memory"), "%s: allocation %ld failed: \"%s\"", path, n,
+            hk_nam_last_error());
     }
   }
   fail_rest = 0;

@@ -1,6 +1,7 @@
-/* hk_plan_create_like: for every decision of a problem, plans made like it for other batches, sizes, padding and strides give what
- * the reference gives, or are refused with a sentence; from each problem of a family to each other. Weights that hold Inf count for
- * nothing where their tap lies in the padding, whatever the plan knew that they were packed for. */
+/* hk_plan_create_like: for every decision of a problem, plans made like it for other batches, sizes, padding and
+ * strides give what the reference gives, or are refused with a sentence; from each problem of a family to each other.
+ * Weights that hold Inf count for nothing where their tap lies in the padding, whatever the plan knew that they were
+ * packed for. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 
 /* The same filter over other x and y. */
 typedef struct variation {
-  const char *text;        /* "%s" is the layout; f lies as in the family's first */
-  const char *x, *y;       /* layouts */
+  const char *text;  /* "%s" is the layout; f lies as in the family's first */
+  const char *x, *y; /* layouts */
 } variation;
 
 enum { MOST = 8, ROOM = 1 << 16 };
@@ -43,8 +44,8 @@ static void compare(const family *m, int from, int to, const char *decision) {
     if (!same(y[i], want[to][i]) && !wrong++) at = i;
   hk_problem_print(&m->problem[from], a, sizeof a, NULL);
   hk_problem_print(&m->problem[to], b, sizeof b, NULL);
-  CHECK(!wrong, "%s by '%s', then like it %s: %lld wrong, y[%lld] = %g, must be %g", a, decision, b, (long long)wrong, (long long)at,
-        (double)y[at < 0 ? 0 : at], (double)want[to][at < 0 ? 0 : at]);
+  CHECK(!wrong, "%s by '%s', then like it %s: %lld wrong, y[%lld] = %g, must be %g", a, decision, b, (long long)wrong,
+        (long long)at, (double)y[at < 0 ? 0 : at], (double)want[to][at < 0 ? 0 : at]);
 }
 
 typedef struct visit_of {
@@ -103,37 +104,45 @@ static void check_family(const variation *v, int count, hk_isa isa, uint32_t mat
 
 int main(void) {
   static const variation depthwise[] = {
-      {"1d_n1_c20_i9_k20_w3_g20_f32_%s", "last", "last"},   {"1d_n1_c20_i9_k20_w3_g20_f32_%s", "last", "first"},
-      {"1d_n3_c20_i40_k20_w3_g20_f32_%s", "last", "last"},  {"1d_n1_c20_i9_k20_w3_p1_g20_f32_%s", "last", "last"},
+      {"1d_n1_c20_i9_k20_w3_g20_f32_%s", "last", "last"},     {"1d_n1_c20_i9_k20_w3_g20_f32_%s", "last", "first"},
+      {"1d_n3_c20_i40_k20_w3_g20_f32_%s", "last", "last"},    {"1d_n1_c20_i9_k20_w3_p1_g20_f32_%s", "last", "last"},
       {"1d_n1_c20_i9_k20_w3_p2_g20_f32_%s", "last", "first"}, {"1d_n2_c20_i9_k20_w3_p1_g20_f32_%s", "first", "first"},
       {"1d_n1_c20_i70_k20_w3_g20_f32_%s", "first", "last"}};
-  static const variation squares[] = {
-      {"2d_n1_c36_i9x9_k36_w3x3_g36_f32_%s", "last", "last"},    {"2d_n1_c36_i9x9_k36_w3x3_p1_g36_f32_%s", "last", "last"},
-      {"2d_n2_c36_i5x17_k36_w3x3_p1_g36_f32_%s", "last", "first"}, {"2d_n1_c36_i12x9_k36_w3x3_p1_g36_f32_%s", "first", "first"},
-      {"2d_n1_c36_i9x12_k36_w3x3_g36_f32_%s", "first", "last"}};
-  static const variation dense[] = {
-      {"2d_n1_c5_i9x20_k19_w3x3_f32_%s", "last", "last"},    {"2d_n1_c5_i9x20_k19_w3x3_p1_f32_%s", "last", "last"},
-      {"2d_n2_c5_i6x40_k19_w3x3_p1_f32_%s", "last", "first"},  {"2d_n1_c5_i9x20_k19_w3x3_p1:0_f32_%s", "first", "first"},
-      {"2d_n1_c5_i12x33_k19_w3x3_f32_%s", "first", "last"}};
-  static const variation lines[] = {
-      {"1d_n1_c1_i8_k1_w3_f32_%s", "first", "first"}, {"1d_n1_c1_i8_k1_w3_p1_f32_%s", "first", "first"},
-      {"1d_n2_c1_i90_k1_w3_p2:0_f32_%s", "first", "first"}, {"1d_n1_c1_i90_k1_w3_f32_%s", "first", "first"}};
-  static const variation points[] = {
-      {"1d_n1_c8_i40_k8_w1_g2_f32_%s", "last", "last"},  {"1d_n2_c8_i41_k8_w1_g2_f32_%s", "last", "last"},
-      {"1d_n1_c8_i40_k8_w1_g2_f32_%s", "first", "first"}, {"1d_n1_c8_i40_k8_w1_p1_g2_f32_%s", "last", "first"}};
-  static const variation grouped[] = {
-      {"1d_n1_c24_i50_k24_w5_d2_g4_f32_%s", "first", "first"}, {"1d_n2_c24_i33_k24_w5_p4_d2_g4_f32_%s", "first", "first"},
-      {"1d_n1_c24_i50_k24_w5_p2_d2_g4_f32_%s", "last", "last"}, {"1d_n1_c24_i64_k24_w5_d2_g4_f32_%s", "last", "first"}};
-  static const variation wide[] = {
-      {"2d_n1_c20_i8x8_k20_w3x3_f32_%s", "last", "last"}, {"2d_n1_c20_i12x8_k20_w3x3_p1_f32_%s", "last", "last"},
-      {"2d_n1_c20_i8x8_k20_w3x3_p1_f32_%s", "first", "first"}};
-  static const struct { const variation *v; int count; } families[] = {
-      {depthwise, 7}, {squares, 5}, {dense, 5}, {lines, 4}, {points, 4}, {grouped, 4}, {wide, 3}};
+  static const variation squares[] = {{"2d_n1_c36_i9x9_k36_w3x3_g36_f32_%s", "last", "last"},
+                                      {"2d_n1_c36_i9x9_k36_w3x3_p1_g36_f32_%s", "last", "last"},
+                                      {"2d_n2_c36_i5x17_k36_w3x3_p1_g36_f32_%s", "last", "first"},
+                                      {"2d_n1_c36_i12x9_k36_w3x3_p1_g36_f32_%s", "first", "first"},
+                                      {"2d_n1_c36_i9x12_k36_w3x3_g36_f32_%s", "first", "last"}};
+  static const variation dense[] = {{"2d_n1_c5_i9x20_k19_w3x3_f32_%s", "last", "last"},
+                                    {"2d_n1_c5_i9x20_k19_w3x3_p1_f32_%s", "last", "last"},
+                                    {"2d_n2_c5_i6x40_k19_w3x3_p1_f32_%s", "last", "first"},
+                                    {"2d_n1_c5_i9x20_k19_w3x3_p1:0_f32_%s", "first", "first"},
+                                    {"2d_n1_c5_i12x33_k19_w3x3_f32_%s", "first", "last"}};
+  static const variation lines[] = {{"1d_n1_c1_i8_k1_w3_f32_%s", "first", "first"},
+                                    {"1d_n1_c1_i8_k1_w3_p1_f32_%s", "first", "first"},
+                                    {"1d_n2_c1_i90_k1_w3_p2:0_f32_%s", "first", "first"},
+                                    {"1d_n1_c1_i90_k1_w3_f32_%s", "first", "first"}};
+  static const variation points[] = {{"1d_n1_c8_i40_k8_w1_g2_f32_%s", "last", "last"},
+                                     {"1d_n2_c8_i41_k8_w1_g2_f32_%s", "last", "last"},
+                                     {"1d_n1_c8_i40_k8_w1_g2_f32_%s", "first", "first"},
+                                     {"1d_n1_c8_i40_k8_w1_p1_g2_f32_%s", "last", "first"}};
+  static const variation grouped[] = {{"1d_n1_c24_i50_k24_w5_d2_g4_f32_%s", "first", "first"},
+                                      {"1d_n2_c24_i33_k24_w5_p4_d2_g4_f32_%s", "first", "first"},
+                                      {"1d_n1_c24_i50_k24_w5_p2_d2_g4_f32_%s", "last", "last"},
+                                      {"1d_n1_c24_i64_k24_w5_d2_g4_f32_%s", "last", "first"}};
+  static const variation wide[] = {{"2d_n1_c20_i8x8_k20_w3x3_f32_%s", "last", "last"},
+                                   {"2d_n1_c20_i12x8_k20_w3x3_p1_f32_%s", "last", "last"},
+                                   {"2d_n1_c20_i8x8_k20_w3x3_p1_f32_%s", "first", "first"}};
+  static const struct {
+    const variation *v;
+    int count;
+  } families[] = {{depthwise, 7}, {squares, 5}, {dense, 5}, {lines, 4}, {points, 4}, {grouped, 4}, {wide, 3}};
   hk_machine machine = {.size = sizeof machine};
   CHECK_STATUS(HK_OK, "", hk_machine_info(&machine));
   static const hk_isa isas[] = {HK_ISA_BEST, HK_ISA_AVX2, HK_ISA_SCALAR};
   for (size_t i = 0; i < sizeof families / sizeof *families; i++)
     for (size_t k = 0; k < sizeof isas / sizeof *isas; k++)
-      for (int inf = 0; inf < 2 && isas[k] <= machine.best_isa; inf++) check_family(families[i].v, families[i].count, isas[k], HK_MATH_STRICT, inf);
+      for (int inf = 0; inf < 2 && isas[k] <= machine.best_isa; inf++)
+        check_family(families[i].v, families[i].count, isas[k], HK_MATH_STRICT, inf);
   return hk_test_end();
 }

@@ -230,9 +230,11 @@ static void against_options(void) {
   /* a forced decision is refused with a sentence instead */
   hk_problem p;
   const hk_weights w = {.size = sizeof w, .f = f};
-  hk_options o = {.size = sizeof o, .threads = 1, .isa = HK_ISA_SCALAR, .decision = "igemm kernel=hk_igemm_f32_4x24_avx2"};
+  hk_options o = {
+      .size = sizeof o, .threads = 1, .isa = HK_ISA_SCALAR, .decision = "igemm kernel=hk_igemm_f32_4x24_avx2"};
   CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, small));
-  if (hk_cpu_has(HK_ISA_AVX2)) CHECK_STATUS(HK_UNSUPPORTED, "above the ISA cap", hk_plan_create(&plan, &p, NULL, &o, &w));
+  if (hk_cpu_has(HK_ISA_AVX2))
+    CHECK_STATUS(HK_UNSUPPORTED, "above the ISA cap", hk_plan_create(&plan, &p, NULL, &o, &w));
   o = (hk_options){.size = sizeof o, .threads = 1, .forbid_fallback = 1, .decision = "ref"};
   CHECK_STATUS(HK_FALLBACK, "slow path", hk_plan_create(&plan, &p, NULL, &o, &w));
   hk_wisdom_forget();

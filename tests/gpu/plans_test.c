@@ -1,7 +1,8 @@
-/* Many plans alive at once on the device, as a network has them: every algorithm with several settings, all created before
- * any runs, then executed in random order on one stream, on several, from several threads and from captured graphs. Each
- * gives the bits that it gave alone. Fails when an algorithm of the device is reached by no problem of the list.
- * usage: gpu_plans_test [once]; once executes each plan once and alone, for compute-sanitizer. Exits with 77 without a device. */
+/* Many plans alive at once on the device, as a network has them: every algorithm with several settings, all created
+ * before any runs, then executed in random order on one stream, on several, from several threads and from captured
+ * graphs. Each gives the bits that it gave alone. Fails when an algorithm of the device is reached by no problem of the
+ * list. usage: gpu_plans_test [once]; once executes each plan once and alone, for compute-sanitizer. Exits with 77
+ * without a device. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,9 @@ static const row rows[] = {
     {"2d_n1_c16_i8x8_k32_w3_p1_u8:s8:s8_xz3_yz-2_last", "scale+bias", 0, 0, 0},
     {"3d_n2_c24_i5x6x7_k72_w2x3x2_s1x1x2_p1_bf16_last", "none", 0, 0, 0},
     /* offsets that take aligned pointers off their boundary */
-    {"2d_n1_c24_i16x7_k18_w4x1_s1x2_p3:0x1_d3x1_g6_bf16_xs=0.4.2688.1.168.24_fs=0.48.16.1.4.4_ys=150.1980.22.-66.-2.330", "scale1+bias", 0, 0, 0},
+    {"2d_n1_c24_i16x7_k18_w4x1_s1x2_p3:0x1_d3x1_g6_bf16_xs=0.4.2688.1.168.24_fs=0.48.16.1.4.4_ys=150.1980.22.-66.-2."
+     "330",
+     "scale1+bias", 0, 0, 0},
     {"2d_n2_c64_i12x10_k64_w3_p1_bf16_xs=4.0.7680.1.640.64_fs=0.0.576.1.192.64_ys=4.0.7680.1.640.64", "bias", 0, 0, 0},
     /* a gate makes one thread need two channels: finish_* */
     {"2d_n2_c64_i12x10_k128_w3_p1_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
@@ -93,7 +96,8 @@ static int count;
 
 static void *on_device(live *l, int slot, const void *from, size_t bytes) {
   if (!from) return NULL;
-  if (hk_gpu_alloc(&l->memory[slot], bytes + 1) || hk_gpu_copy(l->memory[slot], from, bytes)) exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
+  if (hk_gpu_alloc(&l->memory[slot], bytes + 1) || hk_gpu_copy(l->memory[slot], from, bytes))
+    exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
   return l->memory[slot];
 }
 
@@ -119,7 +123,8 @@ static void add(const gather *g, const char *decision) {
   if (g->r->late) w.f = w.scale = w.bias = NULL;
   CHECK(hk_plan_create(&l->plan, p, &t->epilogue, &o, &w) == HK_OK, "%s: %s", decision, hk_last_error());
   if (!l->plan) return;
-  const size_t xb = hk_type_bytes(p->x_type), fb = hk_type_bytes(p->f_type), state = (size_t)(p->n * p->c * p->dilation[0] * (p->window[0] - 1));
+  const size_t xb = hk_type_bytes(p->x_type), fb = hk_type_bytes(p->f_type),
+               state = (size_t)(p->n * p->c * p->dilation[0] * (p->window[0] - 1));
   l->args = (hk_args){.size = sizeof l->args, .workspace_bytes = hk_plan_workspace(l->plan)};
   l->y_bytes = trial_y_bytes(t);
   l->args.x = (char *)on_device(l, 0, t->memory[0], (size_t)t->x.elements * xb) + (size_t)t->x.below * xb;
@@ -154,8 +159,15 @@ static void make_plans(void) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     trial t;
     trial_make(&t, rows[i].problem, rows[i].epilogue, i + 1);
-    gather g = {.t = &t, .r = &rows[i], .o = {.size = sizeof g.o, .device = HK_CUDA, .math = rows[i].math, .stateful = rows[i].stateful, .rigor = HK_PATIENT}};
-    CHECK(hk_plan_candidates(&t.problem, &t.epilogue, &g.o, collect, &g) == HK_OK, "%s: %s", rows[i].problem, hk_last_error());
+    gather g = {.t = &t,
+                .r = &rows[i],
+                .o = {.size = sizeof g.o,
+                      .device = HK_CUDA,
+                      .math = rows[i].math,
+                      .stateful = rows[i].stateful,
+                      .rigor = HK_PATIENT}};
+    CHECK(hk_plan_candidates(&t.problem, &t.epilogue, &g.o, collect, &g) == HK_OK, "%s: %s", rows[i].problem,
+          hk_last_error());
     trial_free(&t);
   }
   for (int a = 0; hk_algos[a]; a++) {
@@ -182,7 +194,8 @@ static void compare(live *l, const char *how) {
 static void shuffle(int *order, uint64_t *seed) {
   for (int i = 0; i < count; i++) order[i] = i;
   for (int i = count - 1; i > 0; i--) {
-    const int j = (int)(((uint64_t)(unsigned)(hk_test_integer(seed, 1 << 20) + (1 << 20))) % (uint64_t)(i + 1)), keep = order[i];
+    const int j = (int)(((uint64_t)(unsigned)(hk_test_integer(seed, 1 << 20) + (1 << 20))) % (uint64_t)(i + 1)),
+              keep = order[i];
     order[i] = order[j], order[j] = keep;
   }
 }
@@ -201,7 +214,8 @@ static void on_streams(hk_cu_stream *streams, int used, uint64_t *seed) {
   for (int round = 0; round < ROUNDS; round++) {
     shuffle(order, seed);
     for (int i = 0; i < count; i++)
-      CHECK(start(&plans[order[i]], streams[order[i] % used]) == HK_OK, "%s: %s", plans[order[i]].decision, hk_last_error());
+      CHECK(start(&plans[order[i]], streams[order[i] % used]) == HK_OK, "%s: %s", plans[order[i]].decision,
+            hk_last_error());
   }
   CHECK(hk_gpu_sync(NULL) == HK_OK, "%s", hk_last_error());
   for (int i = 0; i < count; i++) compare(&plans[i], used > 1 ? "on several streams" : "in random order");
@@ -243,7 +257,8 @@ static void captured(hk_cu_stream stream, uint64_t *seed) {
   hk_cu_exec exec = NULL;
   shuffle(order, seed);
   CHECK(!cu->capture_begin(stream, THREAD_LOCAL), "capture");
-  for (int i = 0; i < count; i++) CHECK(start(&plans[order[i]], stream) == HK_OK, "%s: %s", plans[order[i]].decision, hk_last_error());
+  for (int i = 0; i < count; i++)
+    CHECK(start(&plans[order[i]], stream) == HK_OK, "%s: %s", plans[order[i]].decision, hk_last_error());
   CHECK(!cu->capture_end(stream, &graph) && !cu->graph_instantiate(&exec, graph, 0), "the graph could not be made");
   for (int round = 0; exec && round < ROUNDS; round++) CHECK(!cu->graph_launch(exec, stream), "graph launch");
   CHECK(hk_gpu_sync(NULL) == HK_OK, "%s", hk_last_error());

@@ -1,5 +1,5 @@
-/* Allocations of a program linked with --wrap for each of malloc's kin: counted, weighed, and failing on demand (one, or one
- * and all after it). Included by one file of a program. */
+/* Allocations of a program linked with --wrap for each of malloc's kin: counted, weighed, and failing on demand (one,
+ * or one and all after it). Included by one file of a program. */
 #ifndef HK_TESTS_ALLOCS_H
 #define HK_TESTS_ALLOCS_H
 #include <malloc.h>
