@@ -22,11 +22,10 @@ static bool fits(const hk_task *t, const hk_decision *d, char *why) {
   return false;
 }
 
-/* The task with another batch. */
+/* The task with another batch; the task itself where that is no legal problem (two images in one place). */
 static hk_task with_batch(const hk_task *task, int64_t images) {
   hk_task t = *task;
   t.problem.n = images * t.problem.batch_groups;
-  /* a smaller batch of a legal problem is legal: neither can fail */
   if (hk_geom_make(&t.geom, &t.problem, task->epi.e.gate) || hk_epi_make(&t.epi, &task->epi.e, &t.problem))
     return *task;
   return t;
@@ -44,13 +43,19 @@ static hk_task seen(const hk_task *task) {
   return t;
 }
 
-/* A limit that a decision meets with few images and exceeds with more would make the choice depend on the batch. */
-static bool grows(const hk_task *t, const hk_decision *d) {
-  char why[HK_REASON];
-  hk_decision one = *d, two = *d;
-  const hk_task t1 = with_batch(t, 1), t2 = with_batch(t, 2);
-  return !hk_decision_check(&t1, &one, why) || !hk_decision_check(&t2, &two, why) ||
-         one.workspace_bytes != two.workspace_bytes;
+/* Whether a decision serves every batch alike: what one image may use and two may not, because of how images lie or because
+ * a workspace that grows with them exceeds a limit, would make the choice depend on the batch. */
+static bool serves_any_batch(const hk_task *t, const hk_decision *d, char *why) {
+  size_t bytes[2] = {0, 0};
+  for (int i = 0; i < 2; i++) {
+    const hk_task b = with_batch(t, i + 1);
+    hk_decision same = *d;
+    if (!hk_decision_check(&b, &same, why)) return false;
+    bytes[i] = same.workspace_bytes;
+  }
+  if (!t->options.limit_workspace || bytes[0] == bytes[1]) return true;
+  snprintf(why, HK_REASON, "its workspace grows with the batch: batch_invariant allows it only without a workspace limit");
+  return false;
 }
 
 /* An offer made for one image and one thread gets the workspace of the task that will run; its place among the others
@@ -60,10 +65,7 @@ static bool settle(const hk_task *t, hk_decision *d, char *why) {
   if (!t->options.batch_invariant) return true;
   if (!hk_decision_check(t, d, why)) return false;
   d->predicted_s = seconds;
-  if (!t->options.limit_workspace || t->geom.n == 0 || !grows(t, d)) return true;
-  snprintf(why, HK_REASON,
-           "its workspace grows with the batch: batch_invariant allows it only without a workspace limit");
-  return false;
+  return t->geom.n == 0 || serves_any_batch(t, d, why);
 }
 
 /* Rows of one algorithm refused one after the other for the same reason are told once, without a row. */
