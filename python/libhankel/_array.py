@@ -53,9 +53,17 @@ def numpy_dtype(hk_type):
     return _NUMPY[hk_type]
 
 
-def compute_dtype(x_type, f_type):
-    """numpy dtype of scale, bias (not of int8), slopes and of the values user functions see."""
-    return np.dtype(np.float64 if _abi.F64 in (x_type, f_type) else np.float32)
+def compute_type(x_type, f_type, y_type):
+    """hk_type of scale, bias, slopes and of the values user functions see: f64 when x, f or y is f64, else f32. int8
+    problems add up in s32 and use f32 whatever y is; their bias is s32."""
+    if not is_int8(x_type) and _abi.F64 in (x_type, f_type, y_type):
+        return _abi.F64
+    return _abi.F32
+
+
+def compute_dtype(raw):
+    """The compute_type of a raw problem as a numpy dtype."""
+    return _NUMPY[compute_type(raw.x_type, raw.f_type, raw.y_type)]
 
 
 def is_int8(hk_type):

@@ -51,6 +51,7 @@ class Epilogue:
         self.raw = _abi.Epilogue()
         self.vectors: Dict[str, np.ndarray] = {}
         self.callbacks = []
+        self.dtype = None  # of the values that the callbacks see, once there are any
         if source is not None:
             call("hk_epilogue_parse", self.raw, source.encode())
 
@@ -97,13 +98,14 @@ def build(raw, *, scale=None, bias=None, act=None, act2=None, gate=None, slopes=
           residual_order="after", user2: Callable = None, store: Callable = None):
     """The Epilogue of a problem from keyword arguments. The residual's own strides are set by lay_residual()."""
     epilogue = Epilogue()
-    dtype = compute_dtype(raw.x_type, raw.f_type)
+    dtype = compute_dtype(raw)
     if callable(act) and callable(act2) and act is not act2:
         raise invalid("act and act2 are two different functions; one user function serves both")
 
     def wrap(function, owns_store=False):
         callback = Callback(function, dtype, raw.rank, owns_store)
         epilogue.callbacks.append(callback)
+        epilogue.dtype = dtype
         return callback.pointer
 
     if scale is not None:

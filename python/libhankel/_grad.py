@@ -89,6 +89,6 @@ def conv_grad_bias(dy, dimension_numbers=None, dy_dtype=None):
         raw.in_[i], raw.window[i], raw.stride[i], raw.dilation[i], raw.in_dilation[i] = size, 1, 1, 1, 1
     call("hk_problem_dense", raw, _abi.CHANNELS_FIRST)
     place(raw.y, dy, axes, k, 1)
-    db = np.empty(k, compute_dtype(dy.type, dy.type))
+    db = np.empty(k, compute_dtype(raw))
     call("hk_grad_bias", raw, dy.pointer, db.ctypes.data)
     return db

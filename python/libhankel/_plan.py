@@ -68,16 +68,17 @@ class Plan:
         self.layout = None
         self._handle = C.c_void_p()
         self._measure()
-        raw, kept = self.problem.raw, self.epilogue.vectors
+        raw = self.problem.raw
+        self._kept = {name: self._vector(name, given) for name, given in self.epilogue.vectors.items()}
         weights = _abi.Weights()
         if f is not None:
             f = self._tensor(f, "f", raw.f_type, self._extents[1])
             weights.f = f.pointer
         for name, given in (("scale", scale), ("bias", bias), ("slopes", slopes)):
-            given = self._vector(name, given) if given is not None else kept.get(name) if name == "slopes" else None
             if given is not None:
-                setattr(weights, name, given.ctypes.data)
-                kept[name] = given
+                self._kept[name] = self._vector(name, given)
+            if given is not None or name == "slopes" and name in self._kept:
+                setattr(weights, name, self._kept[name].ctypes.data)
         if f_zero is not None:
             f_zero = vector(f_zero, np.int32, raw.k, "f_zero")
             weights.f_zero = f_zero.ctypes.data_as(C.POINTER(C.c_int32))
@@ -89,14 +90,18 @@ class Plan:
         other = Plan.__new__(Plan)
         other.problem = Problem(problem) if isinstance(problem, str) else problem
         other.epilogue, other.layout, other._handle = self.epilogue, None, C.c_void_p()
-        other._given = self._given
+        other._given, other._kept = self._given, self._kept
         other._measure()
         call("hk_plan_create_like", C.byref(other._handle), self._handle, other.problem.raw)
         return other
 
     def _measure(self):
         """Keeps what memory x, f, y and the residual touch."""
-        epilogue = self.epilogue.raw
+        epilogue, dtype = self.epilogue.raw, compute_dtype(self.problem.raw)
+        if self.epilogue.dtype not in (None, dtype):
+            raise invalid(f"the epilogue's functions take {self.epilogue.dtype.name} values; a problem of x "
+                          f"{NAMES[self.problem.raw.x_type]}, f {NAMES[self.problem.raw.f_type]} and y "
+                          f"{NAMES[self.problem.raw.y_type]} gives them {dtype.name}")
         self._extents = self.problem.extents(self.epilogue.gated)
         self._residual_extent = self._extents[2]
         if epilogue.residual and epilogue.c_strided:
@@ -136,7 +141,7 @@ class Plan:
 
     def _vector(self, name, values):
         raw = self.problem.raw
-        dtype = compute_dtype(raw.x_type, raw.f_type)
+        dtype = compute_dtype(raw)
         if name == "bias" and is_int8(raw.x_type):
             dtype = np.dtype(np.int32)
         one = name == "scale" and self.epilogue.raw.scale == 1
@@ -187,7 +192,7 @@ class Plan:
         vectors = {}
         for name, given in (("scale", scale), ("bias", bias)):
             if name not in self._given:
-                vectors[name] = self.epilogue.vectors.get(name) if given is None else self._vector(name, given)
+                vectors[name] = self._kept.get(name) if given is None else self._vector(name, given)
             if vectors.get(name) is not None:
                 setattr(args, name, vectors[name].ctypes.data)
         state = self._states(args, state_in, state_out)

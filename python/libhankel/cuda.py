@@ -11,7 +11,7 @@ DLPack as what they are.
 import ctypes as C
 
 from . import _abi
-from ._array import NAMES, Tensor
+from ._array import NAMES, Tensor, compute_type, is_int8
 from ._native import HankelError, invalid, lib
 
 _KINDS = {(2, 32): _abi.F32, (2, 64): _abi.F64, (2, 16): _abi.F16, (4, 16): _abi.BF16, (0, 8): _abi.S8,
@@ -160,8 +160,10 @@ class Plan:
         weights = _abi.Weights(f=tw.pointer)
         if bias is not None:
             tb = view(bias, "bias")
-            if tb.type != _abi.F32 or tb.shape != (self.shape[1],) or tb.strides not in ((1,), (0,)) and self.shape[1] > 1:
-                raise invalid(f"bias has shape {tb.shape} of {NAMES[tb.type]}; a dense f32 vector of {self.shape[1]} is required")
+            kind = _abi.S32 if is_int8(tw.type) else compute_type(self.layout[2], tw.type, self.problem.y_type)
+            if tb.type != kind or tb.shape != (self.shape[1],) or tb.strides not in ((1,), (0,)) and self.shape[1] > 1:
+                raise invalid(f"bias has shape {tb.shape} of {NAMES[tb.type]}; a dense {NAMES[kind]} vector of "
+                              f"{self.shape[1]} is required")
             weights.bias = tb.pointer
         self.residual = residual
         self._handle, self._workspace = C.c_void_p(), C.c_void_p()
