@@ -4,6 +4,7 @@ intake() is the one door: every tensor argument of the package passes through it
 negative or zero. Types numpy lacks come from ml_dtypes where it is installed, else as uint16 (bf16) or uint8 (fp8)
 arrays together with an explicit type name.
 """
+import operator
 from typing import Any, NamedTuple, Tuple
 
 import numpy as np
@@ -102,10 +103,41 @@ def empty(shape, hk_type):
     return np.empty(shape, _NUMPY[hk_type])
 
 
+def integer(value, what, bits=64, least=None):
+    """`value` as an int that fits into `bits` signed bits. A float is refused, also a whole one: it would be cut off."""
+    try:
+        number = int(value) if isinstance(value, np.bool_) else operator.index(value)
+    except TypeError:
+        raise invalid(f"{what} is {value!r}; an integer is required") from None
+    low, high = -2 ** (bits - 1) if least is None else least, 2 ** (bits - 1) - 1
+    if not low <= number <= high:
+        raise invalid(f"{what} is {number}; at {f'least {low}' if number < low else f'most {high}'} is required")
+    return number
+
+
+def real(value, what):
+    """`value` as a float."""
+    try:
+        return float(operator.index(value)) if isinstance(value, (int, np.integer)) else value.__float__()
+    except (AttributeError, TypeError, OverflowError):
+        raise invalid(f"{what} is {value!r}; a real number is required") from None
+
+
+def _check_integers(array, limits, what):
+    """Refuses values that an integer type would cut off or wrap around."""
+    if array.dtype.kind not in "iub" and array.size:
+        raise invalid(f"{what} has dtype {array.dtype}; integers ({np.dtype(limits.dtype).name}) are required")
+    wrong = (array < limits.min) | (array > limits.max)
+    if wrong.any():
+        raise invalid(f"{what} has {array[wrong][0]}; integers from {limits.min} to {limits.max} are required")
+
+
 def vector(values, dtype, length, what):
     """A small dense vector of `length` elements (scale, bias, slopes, zero points); copied and converted if need be."""
     if np.asarray(values).dtype.kind == "c":
         raise invalid(f"{what} is complex; real values are required")
+    if np.dtype(dtype).kind == "i":
+        _check_integers(np.asarray(values), np.iinfo(dtype), what)
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.shape != (length,):
         raise invalid(f"{what} has shape {np.shape(values)}; ({length},) is required")

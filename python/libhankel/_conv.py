@@ -8,7 +8,7 @@ from collections import OrderedDict
 import numpy as np
 
 from . import _abi
-from ._array import NAMES, default_output_type, empty, intake
+from ._array import NAMES, default_output_type, empty, intake, integer
 from ._epilogue import build, lay_residual
 from ._native import invalid
 from ._plan import OPTION_NAMES, Plan
@@ -58,11 +58,20 @@ class Laid:
 def y_type_for(out, out_dtype, fallback):
     """hk_type of y: asked for by name, else out's own, else the default."""
     if out_dtype is None and out is not None:
-        return intake(out, "out").type
+        return intake(out, "out", writable=True).type
     return output_type(out_dtype, fallback)
 
 
-def run(problem, dims, x, f, keywords, out=None, residual=None, f_zero=0, lay_filter=None, keep=None):
+def _check_shapes(shape, batch_added, **arrays):
+    """Refuses arrays of another shape than y's. A batch axis that the package added is left out of the sentence."""
+    start = 1 if batch_added else 0
+    for name, array in arrays.items():
+        if array is not None and np.shape(array) != shape:
+            raise invalid(f"{name} has shape {np.shape(array)[start:]}; {shape[start:]} is required")
+
+
+def run(problem, dims, x, f, keywords, out=None, residual=None, f_zero=0, lay_filter=None, keep=None,
+        batch_added=False):
     """Lays a forward problem as the arrays lie and computes it. keep="weights" returns the Plan instead, which holds f,
     scale and bias; keep="plan" one that takes them at each call."""
     epilogue_words, options = split_keywords(keywords)
@@ -70,9 +79,10 @@ def run(problem, dims, x, f, keywords, out=None, residual=None, f_zero=0, lay_fi
     epilogue = build(raw, has_residual=residual is not None, **epilogue_words)
     shape = output_shape(problem, dims.y, epilogue.gated)
     per_channel_zero = f_zero if np.ndim(f_zero) else None
-    raw.f_zero = 0 if np.ndim(f_zero) else int(f_zero)
+    raw.f_zero = 0 if np.ndim(f_zero) else integer(f_zero, "f_zero", 32)
     y_name = NAMES[raw.y_type]
     y = Laid(shape) if out is None else intake(out, "out", y_name, writable=True)
+    _check_shapes(shape, batch_added, out=out, residual=residual)
     place_all(problem, dims, x, None if lay_filter else f, y)
     if lay_filter:
         lay_filter(raw, f)
@@ -82,9 +92,6 @@ def run(problem, dims, x, f, keywords, out=None, residual=None, f_zero=0, lay_fi
         lay_residual(epilogue, raw, residual, dims.y)
         layout["residual"] = (residual.shape, residual.strides)
         residual = residual.owner
-    for name, given in (("out", out), ("residual", residual)):
-        if given is not None and np.shape(given) != shape:
-            raise invalid(f"{name} has shape {np.shape(given)}; {shape} is required")
     vectors = {name: epilogue.vectors.get(name) for name in ("scale", "bias")}
     if keep:
         weights = dict(f=f.owner, **vectors) if keep == "weights" else {}
@@ -108,7 +115,7 @@ def _prepare(x, f, window_strides, padding, lhs_dilation, rhs_dilation, dimensio
                     batch_group_count, dimension_numbers)
     y_type = y_type_for(out, out_dtype, default_output_type(x.type, f.type))
     problem = forward(geom, x.shape, x.type, f.shape, f.type, y_type)
-    problem.raw.x_zero, problem.raw.y_zero = int(x_zero), int(y_zero)
+    problem.raw.x_zero, problem.raw.y_zero = integer(x_zero, "x_zero", 32), integer(y_zero, "y_zero", 32)
     return problem, geom.dims, x, f
 
 

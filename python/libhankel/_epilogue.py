@@ -8,7 +8,7 @@ from typing import Callable, Dict, NamedTuple, Tuple
 import numpy as np
 
 from . import _abi
-from ._array import compute_dtype, is_int8, vector
+from ._array import compute_dtype, is_int8, real, vector
 from ._native import call, invalid, text
 from ._problem import place
 
@@ -85,7 +85,7 @@ def _activation(epilogue, spec, slot, wrap):
         raise invalid(f"act{slot} is {spec!r}; at most two parameters are taken")
     setattr(epilogue.raw, "act" + slot, _abi.ACT[name])
     for field, value in zip(("a" + slot, "b" + slot), parameters):
-        setattr(epilogue.raw, field, value)
+        setattr(epilogue.raw, field, real(value, f"act{slot}'s parameter {field[0]}"))
 
 
 def _choice(table, value, what):
@@ -113,8 +113,6 @@ def build(raw, *, scale=None, bias=None, act=None, act2=None, gate=None, slopes=
         epilogue.vectors["scale"] = vector(np.atleast_1d(scale), dtype, 1 if np.ndim(scale) == 0 else raw.k, "scale")
     if bias is not None:
         epilogue.raw.bias = 1
-        if is_int8(raw.x_type) and not np.issubdtype(np.asarray(bias).dtype, np.integer):
-            raise invalid(f"bias has dtype {np.asarray(bias).dtype}; an int8 problem takes an integer bias (s32)")
         epilogue.vectors["bias"] = vector(bias, np.int32 if is_int8(raw.x_type) else dtype, raw.k, "bias")
     if slopes is not None:
         epilogue.vectors["slopes"] = vector(slopes, dtype, raw.k, "slopes")
@@ -123,7 +121,7 @@ def build(raw, *, scale=None, bias=None, act=None, act2=None, gate=None, slopes=
     epilogue.raw.gate = _choice(_abi.GATE, gate, "gate")
     if has_residual:
         epilogue.raw.residual = _choice(_abi.RESIDUAL, residual_order, "residual_order")
-        epilogue.raw.beta = beta
+        epilogue.raw.beta = real(beta, "beta")
     if user2 is not None:
         epilogue.raw.user2 = wrap(user2)
     if store is not None:

@@ -7,7 +7,7 @@ from ._conv import Laid, planned, y_type_for
 from ._epilogue import Epilogue
 from ._native import call, invalid
 from ._problem import dimension_numbers as read_dimension_numbers
-from ._problem import Problem, forward, geometry, output_shape, place, place_all
+from ._problem import Problem, forward, geometry, integers, output_shape, place, place_all
 
 
 def _given_dy(problem, dims, dy):
@@ -40,11 +40,11 @@ def conv_grad_input(dy, f, x_shape, window_strides=1, padding="VALID", lhs_dilat
                     dimension_numbers=None, feature_group_count=1, batch_group_count=1, *, reverse=False, out=None,
                     out_dtype=None, dy_dtype=None, f_dtype=None, **options):
     """The gradient of conv() with respect to x, which has x_shape; other arguments as given to conv()."""
-    dy, f = intake(dy, "dy", dy_dtype), intake(f, "f", f_dtype)
+    dy, f, x_shape = intake(dy, "dy", dy_dtype), intake(f, "f", f_dtype), integers(x_shape, "x_shape")
     geom = geometry(len(x_shape) - 2, window_strides, padding, lhs_dilation, rhs_dilation, reverse,
                     feature_group_count, batch_group_count, dimension_numbers)
     x_type, dx, out = _target(out, x_shape, out_dtype, dy.type, "x")
-    problem = forward(geom, tuple(x_shape), x_type, f.shape, f.type, dy.type)
+    problem = forward(geom, x_shape, x_type, f.shape, f.type, dy.type)
     _given_dy(problem, geom.dims, dy)
     place_all(problem, geom.dims, x=dx, f=f)
     grad = problem.grad_input()
@@ -57,11 +57,11 @@ def conv_grad_filter(x, dy, f_shape, window_strides=1, padding="VALID", lhs_dila
                      dimension_numbers=None, feature_group_count=1, batch_group_count=1, *, reverse=False, out=None,
                      out_dtype=None, x_dtype=None, dy_dtype=None, **options):
     """The gradient of conv() with respect to f, which has f_shape; other arguments as given to conv()."""
-    x, dy = intake(x, "x", x_dtype), intake(dy, "dy", dy_dtype)
+    x, dy, f_shape = intake(x, "x", x_dtype), intake(dy, "dy", dy_dtype), integers(f_shape, "f_shape")
     geom = geometry(len(f_shape) - 2, window_strides, padding, lhs_dilation, rhs_dilation, reverse,
                     feature_group_count, batch_group_count, dimension_numbers)
     f_type, df, out = _target(out, f_shape, out_dtype, dy.type, "f")
-    problem = forward(geom, x.shape, x.type, tuple(f_shape), f_type, dy.type)
+    problem = forward(geom, x.shape, x.type, f_shape, f_type, dy.type)
     _given_dy(problem, geom.dims, dy)
     if 0 in dy.shape:
         out[...] = 0  # nothing to add up; the library has no problem without a window

@@ -11,13 +11,25 @@ from . import _abi
 
 
 class HankelError(RuntimeError):
-    """A refusal. `status` is the number, `name` its name (e.g. "HK_INVALID"), the text the library's sentence."""
+    """A refusal. `status` is the number, `name` its name (e.g. "HK_INVALID"), the text the library's sentence. Where an
+    argument is at fault (HK_INVALID, HK_SYNTAX) it is a ValueError too."""
+
+    def __new__(cls, status, message):
+        at_fault = cls is HankelError and status in (_abi.INVALID, _abi.SYNTAX)
+        return super().__new__(ArgumentError if at_fault else cls, status, message)
 
     def __init__(self, status, message):
         self.status = status
         self.name = _abi.STATUS[status] if 0 <= status < len(_abi.STATUS) else str(status)
         self.message = message
         super().__init__(f"{self.name}: {message}")
+
+    def __reduce__(self):
+        return HankelError, (self.status, self.message)
+
+
+class ArgumentError(HankelError, ValueError):
+    """The HankelError of an argument that breaks a rule."""
 
 
 def invalid(message):

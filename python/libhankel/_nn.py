@@ -5,7 +5,7 @@ They refuse what torch refuses: a window larger than the padded input, negative 
 import numpy as np
 
 from . import _abi
-from ._array import default_output_type, intake
+from ._array import default_output_type, intake, integer
 from ._conv import run, y_type_for
 from ._native import call, invalid
 from ._problem import Problem, dimension_numbers, pad_pairs, per_axis, set_axes
@@ -20,13 +20,11 @@ def _batched(x, out, keywords, rank, what):
         raise invalid(f"x has {x.ndim} dimensions; {what} needs {rank + 2}, or {rank + 1} without a batch")
     if keywords.get("residual") is not None:
         keywords["residual"] = np.asarray(keywords["residual"])[None]
-    return x[None], None if out is None else out[None], True
+    return x[None], out[None] if isinstance(out, np.ndarray) else out, True  # intake() refuses what is no array
 
 
 def _desc(rank, x, f, y_type, c, k, groups, stride, padding, dilation):
     """hk_conv_desc of torch's arguments."""
-    if groups < 1:
-        raise invalid(f"groups is {groups}; at least 1 is required")
     desc = _abi.ConvDesc(rank=rank, layout=_abi.CHANNELS_FIRST, x_type=x.type, f_type=f.type, y_type=y_type,
                          n=x.shape[0], c=c, k=k, groups=groups)
     for name, values in (("stride", stride), ("dilation", dilation)):
@@ -46,6 +44,7 @@ def _desc(rank, x, f, y_type, c, k, groups, stride, padding, dilation):
 
 
 def _convnd(rank, x, weight, bias, stride, padding, dilation, groups, out, keywords):
+    groups = integer(groups, "groups", least=1)
     x, out, added = _batched(x, out, keywords, rank, f"conv{rank}d")
     x, f = intake(x, "x", keywords.pop("x_dtype", None)), intake(weight, "weight", keywords.pop("f_dtype", None))
     if len(f.shape) != rank + 2:
@@ -58,17 +57,20 @@ def _convnd(rank, x, weight, bias, stride, padding, dilation, groups, out, keywo
     problem = Problem()
     call("hk_problem_conv", problem.raw, desc)
     taken = _taken(problem, keywords)
-    y = run(problem, dimension_numbers(None, rank), x, f, dict(keywords, bias=bias), out, **taken)
+    y = run(problem, dimension_numbers(None, rank), x, f, dict(keywords, bias=bias), out,
+            batch_added=added, **taken)
     return y[0] if added and y is not None else y
 
 
 def _taken(problem, keywords):
     """Moves the keywords that run() takes itself out of the rest; sets the zero points."""
-    problem.raw.x_zero, problem.raw.y_zero = keywords.pop("x_zero", 0), keywords.pop("y_zero", 0)
+    for name in ("x_zero", "y_zero"):
+        setattr(problem.raw, name, integer(keywords.pop(name, 0), name, 32))
     return {name: keywords.pop(name) for name in ("residual", "f_zero") if name in keywords}
 
 
 def _transposend(rank, x, weight, bias, stride, padding, output_padding, groups, dilation, out, keywords):
+    groups = integer(groups, "groups", least=1)
     x, out, added = _batched(x, out, keywords, rank, f"conv_transpose{rank}d")
     x, f = intake(x, "x", keywords.pop("x_dtype", None)), intake(weight, "weight", keywords.pop("f_dtype", None))
     if len(f.shape) != rank + 2 or f.shape[0] != x.shape[1]:
@@ -89,7 +91,7 @@ def _transposend(rank, x, weight, bias, stride, padding, output_padding, groups,
 
     taken = _taken(problem, keywords)
     y = run(problem, dimension_numbers(None, rank), x, f, dict(keywords, bias=bias), out, lay_filter=lay_filter,
-            **taken)
+            batch_added=added, **taken)
     return y[0] if added and y is not None else y
 
 

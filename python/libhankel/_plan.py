@@ -4,7 +4,7 @@ import ctypes as C
 import numpy as np
 
 from . import _abi
-from ._array import NAMES, aligned_bytes, compute_dtype, empty, intake, is_int8, span, vector
+from ._array import NAMES, aligned_bytes, compute_dtype, empty, intake, integer, is_int8, real, span, vector
 from ._epilogue import Epilogue
 from ._native import HankelError, call, invalid, lib, text
 from ._problem import Problem
@@ -19,12 +19,16 @@ def make_options(**given):
     the flags wisdom_only, forbid_fallback, batch_invariant, unaligned, stateful."""
     options = _abi.Options()
     given = {name: value for name, value in given.items() if value is not None}
-    options.threads = given.pop("threads", 0)
-    options.time_limit_s = given.pop("time_limit", 0.0)
+    options.threads = integer(given.pop("threads", 0), "threads", 32)
+    options.time_limit_s = real(given.pop("time_limit", 0.0), "time_limit")
     if "decision" in given:
-        options.decision = given.pop("decision").encode()
+        decision = given.pop("decision")
+        if not isinstance(decision, str):
+            raise invalid(f"decision is {decision!r}; a string is required")
+        options.decision = decision.encode()
     if "workspace_limit" in given:
-        options.limit_workspace, options.workspace_limit_bytes = 1, given.pop("workspace_limit")
+        limit = integer(given.pop("workspace_limit"), "workspace_limit", least=0)
+        options.limit_workspace, options.workspace_limit_bytes = 1, limit
     for name, table in (("isa", _abi.ISA), ("rigor", _abi.RIGOR), ("denormals", _abi.DENORMALS)):
         if name in given:
             value = given.pop(name)

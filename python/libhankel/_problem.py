@@ -5,7 +5,7 @@ from typing import NamedTuple, Tuple
 import numpy as np
 
 from . import _abi
-from ._array import empty, type_of
+from ._array import empty, integer, type_of
 from ._native import call, invalid, text
 
 
@@ -117,7 +117,7 @@ def dimension_numbers(spec, rank):
     if len(spec) != 3:
         raise invalid(f"dimension_numbers has {len(spec)} parts; x, f and y are required")
     if not any(isinstance(part, str) for part in spec):
-        dims = Dims(*[tuple(int(a) for a in part) for part in spec])
+        dims = Dims(*[integers(part, "dimension_numbers") for part in spec])
     else:
         x, f, y = (str(part).upper() for part in spec)
         spatial = [letter for letter in f if letter not in "OI"]
@@ -133,12 +133,25 @@ def dimension_numbers(spec, rank):
     return dims
 
 
+def _single(value):
+    """Whether an argument is one value and no sequence. np.ndim would refuse ragged ones: (1, (2, 3))."""
+    return isinstance(value, str) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0
+
+
+def integers(values, what):
+    """A tuple of integers from a sequence of them; messages name the entry."""
+    if _single(values):
+        raise invalid(f"{what} is {values!r}; a sequence of integers is required")
+    return tuple(integer(value, f"{what}[{i}]") for i, value in enumerate(values))
+
+
 def per_axis(value, rank, what):
     """A tuple of `rank` integers from one integer or a sequence."""
-    values = (value,) * rank if np.isscalar(value) else tuple(value)
-    if len(values) != rank:
+    if _single(value):
+        return (integer(value, what),) * rank
+    if len(value) != rank:
         raise invalid(f"{what} is {value!r}; {rank} values are required")
-    return tuple(int(v) for v in values)
+    return integers(value, what)
 
 
 def pad_pairs(padding, rank):
@@ -148,11 +161,11 @@ def pad_pairs(padding, rank):
         if name not in _abi.PADDING or name == "explicit":
             raise invalid(f"padding is {padding!r}; VALID, SAME, SAME_LOWER, CAUSAL or numbers are required")
         return name, None
-    if np.isscalar(padding):
-        return "explicit", ((int(padding), int(padding)),) * rank
+    if _single(padding):
+        return "explicit", (per_axis(padding, 2, "padding"),) * rank
     if len(padding) != rank:
         raise invalid(f"padding is {padding!r}; {rank} entries are required")
-    return "explicit", tuple((int(p), int(p)) if np.isscalar(p) else (int(p[0]), int(p[1])) for p in padding)
+    return "explicit", tuple(per_axis(p, 2, f"padding[{i}]") for i, p in enumerate(padding))
 
 
 def set_axes(field, values):
@@ -191,10 +204,10 @@ class Geometry(NamedTuple):
 
 
 def geometry(rank, stride, padding, lhs_dilation, rhs_dilation, reverse, feature_groups, batch_groups, spec):
-    return Geometry(per_axis(stride, rank, "stride"), pad_pairs(padding, rank),
+    return Geometry(per_axis(stride, rank, "window_strides"), pad_pairs(padding, rank),
                     per_axis(lhs_dilation, rank, "lhs_dilation"), per_axis(rhs_dilation, rank, "rhs_dilation"),
-                    per_axis(reverse, rank, "reverse"), int(feature_groups), int(batch_groups),
-                    dimension_numbers(spec, rank))
+                    per_axis(reverse, rank, "reverse"), integer(feature_groups, "feature_group_count"),
+                    integer(batch_groups, "batch_group_count"), dimension_numbers(spec, rank))
 
 
 def forward(geom, x_shape, x_type, f_shape, f_type, y_type):
@@ -219,7 +232,7 @@ def forward(geom, x_shape, x_type, f_shape, f_type, y_type):
     set_axes(raw.stride, geom.stride)
     set_axes(raw.dilation, geom.rhs_dilation)
     set_axes(raw.in_dilation, geom.lhs_dilation)
-    set_axes(raw.reverse, geom.reverse)
+    set_axes(raw.reverse, [bool(r) for r in geom.reverse])
     name, pairs = geom.padding
     if pairs is not None:
         set_axes(raw.pad_lo, [lo for lo, _ in pairs])

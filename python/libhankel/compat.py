@@ -7,16 +7,16 @@ import re
 
 import numpy as np
 
-from ._array import empty, numpy_dtype, type_of
+from ._array import empty, integer, numpy_dtype, type_of
 from ._conv import conv
 from ._conv import plan as make_plan
 from ._native import HankelError, invalid
 from ._plan import candidates
-from ._problem import per_axis
+from ._problem import integers, per_axis
 
 
 def _permutation(perm, what):
-    perm = tuple(range(4)) if perm is None else tuple(int(a) for a in perm)
+    perm = tuple(range(4)) if perm is None else integers(perm, what)
     if sorted(perm) != [0, 1, 2, 3]:
         raise invalid(f"{what} is {perm}; a permutation of 0, 1, 2, 3 is required")
     return perm
@@ -74,8 +74,7 @@ def get_igemm_conv2d(layout, n, h, w, c, hf, wf, nf, stride, input_dtype, output
         raise invalid(f"layout is {layout!r}; one of {', '.join(_LAYOUTS)} is required")
     tiles = dict(block_m=block_m, block_n=block_n, block_k=block_k, ratio_m=ratio_m, ratio_n=ratio_n)
     for name, value in tiles.items():
-        if int(value) < 1:
-            raise invalid(f"{name} is {value}; at least 1 is required")
+        integer(value, name, least=1)
     specs, strides = _LAYOUTS[layout], per_axis(stride, 2, "stride")
     x = empty(_arrange(specs[0], {"N": n, "C": c, "H": h, "W": w}), type_of(input_dtype))
     f = empty(_arrange(specs[1], {"O": nf, "I": c, "H": hf, "W": wf}), type_of(input_dtype))

@@ -11,8 +11,9 @@ DLPack as what they are.
 import ctypes as C
 
 from . import _abi
-from ._array import NAMES, Tensor, compute_type, is_int8
+from ._array import NAMES, Tensor, compute_type, integer, is_int8
 from ._native import HankelError, invalid, lib
+from ._problem import per_axis
 
 _KINDS = {(2, 32): _abi.F32, (2, 64): _abi.F64, (2, 16): _abi.F16, (4, 16): _abi.BF16, (0, 8): _abi.S8,
           (1, 8): _abi.U8, (0, 32): _abi.S32, (10, 8): _abi.F8E4M3}
@@ -77,10 +78,7 @@ def _empty(like, shape, last):
 
 
 def _axes(value, rank, what):
-    values = (value,) * rank if isinstance(value, int) else tuple(value)
-    if len(values) != rank:
-        raise invalid(f"{what} has {len(values)} values; {rank} are required")
-    return _abi.Axes(*values)
+    return _abi.Axes(*per_axis(value, rank, what))
 
 
 def _strides(to, tensor, in_group, grouped):
@@ -118,7 +116,7 @@ class Plan:
         rank = len(tx.shape) - 2
         if rank not in (1, 2, 3) or len(tw.shape) != rank + 2:
             raise invalid(f"x has shape {tx.shape} and w {tw.shape}; (N, C, space..) and (K, C/groups, window..) are required")
-        n, c, k = tx.shape[0], tx.shape[1], tw.shape[0]
+        n, c, k, groups = tx.shape[0], tx.shape[1], tw.shape[0], integer(groups, "groups", least=1)
         pad = _axes(padding, rank, "padding")
         desc = _abi.ConvDesc(rank=rank, layout=_abi.CHANNELS_FIRST, x_type=tx.type, f_type=tw.type, y_type=tx.type, n=n,
                              c=c, k=k, groups=groups, stride=_axes(stride, rank, "stride"),
