@@ -8,7 +8,8 @@ from collections import OrderedDict
 import numpy as np
 
 from . import _abi
-from ._array import NAMES, default_output_type, empty, intake, integer
+from ._arguments import also_named, integer
+from ._array import NAMES, default_output_type, empty, intake
 from ._epilogue import build, lay_residual
 from ._native import invalid
 from ._plan import OPTION_NAMES, Plan
@@ -119,6 +120,7 @@ def _prepare(x, f, window_strides, padding, lhs_dilation, rhs_dilation, dimensio
     return problem, geom.dims, x, f
 
 
+@also_named(lhs="x", rhs="f")
 def conv(x, f, window_strides=1, padding="VALID", lhs_dilation=1, rhs_dilation=1, dimension_numbers=None,
          feature_group_count=1, batch_group_count=1, preferred_element_type=None, *, reverse=False, out=None,
          x_dtype=None, f_dtype=None, x_zero=0, f_zero=0, y_zero=0, residual=None, **keywords):
@@ -140,6 +142,7 @@ def conv(x, f, window_strides=1, padding="VALID", lhs_dilation=1, rhs_dilation=1
     return run(problem, dims, x, f, keywords, out, residual, f_zero)
 
 
+@also_named(lhs="x", rhs="f")
 def plan(x, f, window_strides=1, padding="VALID", lhs_dilation=1, rhs_dilation=1, dimension_numbers=None,
          feature_group_count=1, batch_group_count=1, preferred_element_type=None, *, reverse=False, out=None,
          x_dtype=None, f_dtype=None, x_zero=0, f_zero=0, y_zero=0, residual=None, hold_weights=True, **keywords):

@@ -8,7 +8,8 @@ from typing import Callable, Dict, NamedTuple, Tuple
 import numpy as np
 
 from . import _abi
-from ._array import compute_dtype, is_int8, real, vector
+from ._arguments import real
+from ._array import compute_dtype, is_int8, vector
 from ._native import call, invalid, text
 from ._problem import place
 

@@ -1,11 +1,13 @@
-"""Convolutions with PyTorch's arguments: channels first in shape, any strides in memory, batch axis optional.
+"""Convolutions with PyTorch's arguments, by position or by torch's names (x is also `input`): channels first in shape,
+any strides in memory, batch axis optional.
 
 They refuse what torch refuses: a window larger than the padded input, negative padding, "same" with a stride.
 """
 import numpy as np
 
 from . import _abi
-from ._array import default_output_type, intake, integer
+from ._arguments import also_named, integer
+from ._array import default_output_type, intake
 from ._conv import run, y_type_for
 from ._native import call, invalid
 from ._problem import Problem, dimension_numbers, pad_pairs, per_axis, set_axes
@@ -95,21 +97,25 @@ def _transposend(rank, x, weight, bias, stride, padding, output_padding, groups,
     return y[0] if added and y is not None else y
 
 
+@also_named(input="x")
 def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None, **keywords):
     """torch.nn.functional.conv1d; x (N, C, L) or (C, L), weight (K, C/groups, S). Keywords as of conv()."""
     return _convnd(1, x, weight, bias, stride, padding, dilation, groups, out, keywords)
 
 
+@also_named(input="x")
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None, **keywords):
     """torch.nn.functional.conv2d; x (N, C, H, W) or (C, H, W), weight (K, C/groups, R, S). Keywords as of conv()."""
     return _convnd(2, x, weight, bias, stride, padding, dilation, groups, out, keywords)
 
 
+@also_named(input="x")
 def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None, **keywords):
     """torch.nn.functional.conv3d; x (N, C, D, H, W) or (C, D, H, W), weight (K, C/groups, Q, R, S)."""
     return _convnd(3, x, weight, bias, stride, padding, dilation, groups, out, keywords)
 
 
+@also_named(input="x")
 def depthwise_conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, *, out=None, **keywords):
     """conv1d with one group a channel: x (N, C, L), weight (C*multiplier, 1, S), or (C, S) for multiplier 1."""
     weight = weight if isinstance(weight, np.ndarray) else np.asarray(weight)
@@ -119,18 +125,21 @@ def depthwise_conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, *, o
     return _convnd(1, x, weight, bias, stride, padding, dilation, max(channels, 1), out, keywords)
 
 
+@also_named(input="x")
 def conv_transpose1d(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, *, out=None,
                      **keywords):
     """torch.nn.functional.conv_transpose1d; weight (C, K/groups, S). padding may also be (lo, hi) pairs."""
     return _transposend(1, x, weight, bias, stride, padding, output_padding, groups, dilation, out, keywords)
 
 
+@also_named(input="x")
 def conv_transpose2d(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, *, out=None,
                      **keywords):
     """torch.nn.functional.conv_transpose2d; weight (C, K/groups, R, S)."""
     return _transposend(2, x, weight, bias, stride, padding, output_padding, groups, dilation, out, keywords)
 
 
+@also_named(input="x")
 def conv_transpose3d(x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, *, out=None,
                      **keywords):
     """torch.nn.functional.conv_transpose3d; weight (C, K/groups, Q, R, S)."""

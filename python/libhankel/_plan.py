@@ -4,7 +4,8 @@ import ctypes as C
 import numpy as np
 
 from . import _abi
-from ._array import NAMES, aligned_bytes, compute_dtype, empty, intake, integer, is_int8, real, span, vector
+from ._arguments import integer, real
+from ._array import NAMES, aligned_bytes, compute_dtype, empty, intake, is_int8, span, vector
 from ._epilogue import Epilogue
 from ._native import HankelError, call, invalid, lib, text
 from ._problem import Problem

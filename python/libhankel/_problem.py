@@ -5,7 +5,8 @@ from typing import NamedTuple, Tuple
 import numpy as np
 
 from . import _abi
-from ._array import empty, integer, type_of
+from ._arguments import integer
+from ._array import empty, type_of
 from ._native import call, invalid, text
 
 

@@ -7,7 +7,8 @@ import re
 
 import numpy as np
 
-from ._array import empty, integer, numpy_dtype, type_of
+from ._arguments import integer
+from ._array import empty, numpy_dtype, type_of
 from ._conv import conv
 from ._conv import plan as make_plan
 from ._native import HankelError, invalid

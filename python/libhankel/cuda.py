@@ -11,7 +11,8 @@ DLPack as what they are.
 import ctypes as C
 
 from . import _abi
-from ._array import NAMES, Tensor, compute_type, integer, is_int8
+from ._arguments import integer
+from ._array import NAMES, Tensor, compute_type, is_int8
 from ._native import HankelError, invalid, lib
 from ._problem import per_axis
 

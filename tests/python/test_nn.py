@@ -76,3 +76,28 @@ def test_refused_as_torch_refuses(call, word):
     with pytest.raises(hk.HankelError) as caught:
         call()
     assert caught.value.status == 1 and word in caught.value.message
+
+
+def test_arguments_by_torchs_names():
+    for rank, conv, transposed in ((1, hk.conv1d, hk.conv_transpose1d), (2, hk.conv2d, hk.conv_transpose2d),
+                                   (3, hk.conv3d, hk.conv_transpose3d)):
+        x, f, b = ints(2, 6, *[7] * rank), ints(4, 3, *[3] * rank), ints(4)
+        got = conv(input=x, weight=f, bias=b, stride=2, padding=1, dilation=1, groups=2)
+        np.testing.assert_array_equal(got, conv(x, f, b, 2, 1, 1, 2))
+        np.testing.assert_array_equal(conv(weight=f, input=x[0], groups=2), conv(x, f, groups=2)[0])
+        y, wide = ints(2, 4, *[7] * rank), ints(6)
+        got = transposed(input=y, weight=f, bias=wide, stride=2, padding=1, output_padding=1, groups=2, dilation=1)
+        np.testing.assert_array_equal(got, transposed(y, f, wide, 2, 1, 1, 2, 1))
+    x, f = ints(2, 5, 30), ints(5, 4)
+    np.testing.assert_array_equal(hk.depthwise_conv1d(input=x, weight=f), hk.depthwise_conv1d(x, f))
+    np.testing.assert_array_equal(hk.conv(lhs=x, rhs=f[:, None], window_strides=(2,), feature_group_count=5),
+                                  hk.conv(x, f[:, None], 2, feature_group_count=5))
+    np.testing.assert_array_equal(hk.plan(lhs=x, rhs=f[None, :, :])(x), hk.conv(x, f[None]))
+
+
+@pytest.mark.parametrize("call", [lambda x, f: hk.conv1d(x, f, input=x), lambda x, f: hk.conv1d(x=x, input=x, weight=f),
+                                  lambda x, f: hk.conv(x, f, rhs=f), lambda x, f: hk.conv1d(weight=f),
+                                  lambda x, f: hk.conv1d(x, weights=f)])
+def test_an_argument_has_one_name_at_a_time(call):
+    with pytest.raises(TypeError, match="x and input|f and rhs|'x'|'weight'"):
+        call(ints(1, 2, 9), ints(3, 2, 3))
