@@ -65,6 +65,42 @@ def test_residual_order_and_beta(problem, order):
     near(got, problem["lay"](want))
 
 
+@pytest.mark.parametrize("poison", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=lambda d: d.__name__)
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_beta_zero_reads_no_residual(problem, order, dtype, poison):
+    bias = problem["rng"].standard_normal(8)
+    want = problem["lay"](np.tanh(problem["acc"] + bias[:, None]))
+    c = np.full(want.shape, poison, dtype)
+    words = dict(bias=bias, act="tanh", beta=0, residual_order=order)
+    near(run(problem, dtype, residual=c, **words), want, dtype)
+    near(run(problem, dtype, residual=c.transpose(0, 2, 1).copy().transpose(0, 2, 1), threads=2, **words), want, dtype)
+    near(run(problem, dtype, residual=np.broadcast_to(dtype(poison), c.shape), **words), want, dtype)
+    assert run(problem, dtype, residual=c, out=c, **words) is c  # y in the residual's place
+    near(c, want, dtype)
+    c[...] = poison
+    x, f = problem["x"].astype(dtype), problem["f"].astype(dtype)
+    plan = hk.plan(x, f, 1, 1, dimension_numbers=problem["spec"], residual=c, **words)
+    near(plan(x, residual=c), want, dtype)
+    c[...] = 1
+    near(run(problem, dtype, residual=c, bias=bias, act="tanh"), want + 1, dtype)  # beta is 1 where it is not given
+
+
+def test_beta_zero_under_a_gate_and_by_every_decision(problem):
+    v = problem["acc"]
+    want = problem["lay"](np.tanh(v[:, :4]) / (1 + np.exp(-v[:, 4:])))
+    poison = np.full(want.shape, np.nan, np.float32)
+    near(run(problem, act="tanh", act2="sigmoid", gate="gated", residual=poison, beta=0.0), want)
+    poison, want = np.full(problem["lay"](v).shape, np.nan, np.float32), problem["lay"](np.maximum(v, 0))
+    x, f = problem["x"].astype(np.float32), problem["f"].astype(np.float32)
+    words = dict(dimension_numbers=problem["spec"], act="relu", residual=poison, beta=0.0)
+    plan = hk.plan(x, f, 1, 1, **words)
+    usable = [c["decision"] for c in hk.candidates(plan.problem, plan.epilogue) if c["refusal"] is None]
+    assert len(usable) > 1
+    for decision in usable:
+        near(hk.plan(x, f, 1, 1, decision=decision, **words)(x, residual=poison), want)
+
+
 def test_residual_of_another_layout_and_in_place(problem):
     shape = problem["acc"].shape
     coded = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
