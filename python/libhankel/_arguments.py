@@ -26,7 +26,7 @@ def also_named(**names):
 
 
 def integer(value, what, bits=64, least=None):
-    """`value` as an int that fits into `bits` signed bits. A float is refused, also a whole one: it would be cut off."""
+    """`value` as an int that fits into `bits` signed bits. Floats are refused, also whole ones."""
     try:
         number = int(value) if isinstance(value, np.bool_) else operator.index(value)
     except TypeError:

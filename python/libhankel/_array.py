@@ -113,8 +113,8 @@ def _check_integers(array, limits, what):
 
 def vector(values, dtype, length, what):
     """A small dense vector of `length` elements (scale, bias, slopes, zero points); copied and converted if need be."""
-    if np.asarray(values).dtype.kind == "c":
-        raise invalid(f"{what} is complex; real values are required")
+    if np.asarray(values).dtype.kind in "cOSUMm":
+        raise invalid(f"{what} has dtype {np.asarray(values).dtype}; real numbers are required")
     if np.dtype(dtype).kind == "i":
         _check_integers(np.asarray(values), np.iinfo(dtype), what)
     array = np.ascontiguousarray(values, dtype=dtype)

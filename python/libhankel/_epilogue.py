@@ -60,6 +60,12 @@ class Epilogue:
     def gated(self):
         return self.raw.gate != 0
 
+    def reads(self, name):
+        """Whether "scale", "bias", "slopes" or "residual" has a part in it."""
+        if name == "slopes":
+            return _abi.ACT["prelu"] in (self.raw.act, self.raw.act2)
+        return bool(getattr(self.raw, name))
+
     def reraise(self):
         """Raises what a callback raised."""
         for callback in self.callbacks:
@@ -71,6 +77,10 @@ class Epilogue:
         return text("hk_epilogue_print", self.raw)
 
 
+#: how many parameters an activation takes; 0 where it is not listed
+_PARAMETERS = {"clip": (2,), "leaky": (1,), "hardtanh": (0, 2)}
+
+
 def _activation(epilogue, spec, slot, wrap):
     """Sets act or act2 (slot "" or "2") from a name, a (name, a, b) tuple, or a function."""
     if spec is None:
@@ -79,24 +89,26 @@ def _activation(epilogue, spec, slot, wrap):
         setattr(epilogue.raw, "act" + slot, _abi.ACT["user"])
         epilogue.raw.user = wrap(spec)
         return
-    name, *parameters = (spec,) if isinstance(spec, str) else spec
-    if name not in _abi.ACT or name == "user":
-        raise invalid(f"act{slot} is {name!r}; one of {', '.join(_abi.ACT)} or a function is required")
-    if len(parameters) > 2:
-        raise invalid(f"act{slot} is {spec!r}; at most two parameters are taken")
+    name, *parameters = spec if isinstance(spec, (tuple, list)) and spec else (spec,)
+    if not isinstance(name, str) or name not in _abi.ACT or name == "user":
+        known = ", ".join(known for known in _abi.ACT if known != "user")
+        raise invalid(f"act{slot} is {spec!r}; one of {known} or a function is required")
+    if len(parameters) not in _PARAMETERS.get(name, (0,)):
+        counts = " or ".join(map(str, _PARAMETERS.get(name, (0,))))
+        raise invalid(f"act{slot} is {spec!r}; {name} takes {counts} parameters")
     setattr(epilogue.raw, "act" + slot, _abi.ACT[name])
     for field, value in zip(("a" + slot, "b" + slot), parameters):
         setattr(epilogue.raw, field, real(value, f"act{slot}'s parameter {field[0]}"))
 
 
 def _choice(table, value, what):
-    if value not in table:
+    if not isinstance(value, (str, type(None))) or value not in table:
         raise invalid(f"{what} is {value!r}; one of {', '.join(str(k) for k in table)} is required")
     return table[value]
 
 
-def build(raw, *, scale=None, bias=None, act=None, act2=None, gate=None, slopes=None, beta=1.0, has_residual=False,
-          residual_order="after", user2: Callable = None, store: Callable = None):
+def build(raw, *, scale=None, bias=None, act=None, act2=None, gate=None, slopes=None, beta=None, has_residual=False,
+          residual_order=None, user2: Callable = None, store: Callable = None):
     """The Epilogue of a problem from keyword arguments. The residual's own strides are set by lay_residual()."""
     epilogue = Epilogue()
     dtype = compute_dtype(raw)
@@ -115,14 +127,24 @@ def build(raw, *, scale=None, bias=None, act=None, act2=None, gate=None, slopes=
     if bias is not None:
         epilogue.raw.bias = 1
         epilogue.vectors["bias"] = vector(bias, np.int32 if is_int8(raw.x_type) else dtype, raw.k, "bias")
-    if slopes is not None:
-        epilogue.vectors["slopes"] = vector(slopes, dtype, raw.k, "slopes")
     _activation(epilogue, act, "", wrap)
     _activation(epilogue, act2, "2", wrap)
+    if slopes is not None:
+        if not epilogue.reads("slopes"):
+            raise invalid(f"slopes are given and act is {act!r}; they belong to \"prelu\"")
+        epilogue.vectors["slopes"] = vector(slopes, dtype, raw.k, "slopes")
     epilogue.raw.gate = _choice(_abi.GATE, gate, "gate")
+    for name, given in (("beta", beta), ("residual_order", residual_order)):
+        if given is not None and not has_residual:
+            raise invalid(f"{name} is {given!r} and residual is None; {name} needs a residual")
     if has_residual:
-        epilogue.raw.residual = _choice(_abi.RESIDUAL, residual_order, "residual_order")
-        epilogue.raw.beta = real(beta, "beta")
+        orders = {name: value for name, value in _abi.RESIDUAL.items() if value}
+        epilogue.raw.residual = _choice(orders, "after" if residual_order is None else residual_order,
+                                        "residual_order")
+        epilogue.raw.beta = 1.0 if beta is None else real(beta, "beta")
+    for name, function in (("user2", user2), ("store", store)):
+        if function is not None and not callable(function):
+            raise invalid(f"{name} is {function!r}; a function is required")
     if user2 is not None:
         epilogue.raw.user2 = wrap(user2)
     if store is not None:

@@ -25,6 +25,11 @@ def _batched(x, out, keywords, rank, what):
     return x[None], out[None] if isinstance(out, np.ndarray) else out, True  # intake() refuses what is no array
 
 
+def _unbatched(y, out):
+    """The result without the batch axis that _batched() added: `out` itself where it was given."""
+    return y[0] if out is None and y is not None else out
+
+
 def _desc(rank, x, f, y_type, c, k, groups, stride, padding, dilation):
     """hk_conv_desc of torch's arguments."""
     desc = _abi.ConvDesc(rank=rank, layout=_abi.CHANNELS_FIRST, x_type=x.type, f_type=f.type, y_type=y_type,
@@ -46,7 +51,7 @@ def _desc(rank, x, f, y_type, c, k, groups, stride, padding, dilation):
 
 
 def _convnd(rank, x, weight, bias, stride, padding, dilation, groups, out, keywords):
-    groups = integer(groups, "groups", least=1)
+    given, groups = out, integer(groups, "groups", least=1)
     x, out, added = _batched(x, out, keywords, rank, f"conv{rank}d")
     x, f = intake(x, "x", keywords.pop("x_dtype", None)), intake(weight, "weight", keywords.pop("f_dtype", None))
     if len(f.shape) != rank + 2:
@@ -61,7 +66,7 @@ def _convnd(rank, x, weight, bias, stride, padding, dilation, groups, out, keywo
     taken = _taken(problem, keywords)
     y = run(problem, dimension_numbers(None, rank), x, f, dict(keywords, bias=bias), out,
             batch_added=added, **taken)
-    return y[0] if added and y is not None else y
+    return _unbatched(y, given) if added else y
 
 
 def _taken(problem, keywords):
@@ -72,7 +77,7 @@ def _taken(problem, keywords):
 
 
 def _transposend(rank, x, weight, bias, stride, padding, output_padding, groups, dilation, out, keywords):
-    groups = integer(groups, "groups", least=1)
+    given, groups = out, integer(groups, "groups", least=1)
     x, out, added = _batched(x, out, keywords, rank, f"conv_transpose{rank}d")
     x, f = intake(x, "x", keywords.pop("x_dtype", None)), intake(weight, "weight", keywords.pop("f_dtype", None))
     if len(f.shape) != rank + 2 or f.shape[0] != x.shape[1]:
@@ -94,7 +99,7 @@ def _transposend(rank, x, weight, bias, stride, padding, output_padding, groups,
     taken = _taken(problem, keywords)
     y = run(problem, dimension_numbers(None, rank), x, f, dict(keywords, bias=bias), out, lay_filter=lay_filter,
             batch_added=added, **taken)
-    return y[0] if added and y is not None else y
+    return _unbatched(y, given) if added else y
 
 
 @also_named(input="x")

@@ -33,12 +33,12 @@ def make_options(**given):
     for name, table in (("isa", _abi.ISA), ("rigor", _abi.RIGOR), ("denormals", _abi.DENORMALS)):
         if name in given:
             value = given.pop(name)
-            if value not in table:
+            if not isinstance(value, str) or value not in table:
                 raise invalid(f"{name} is {value!r}; one of {', '.join(str(k) for k in table)} is required")
             setattr(options, name, table[value])
     math = given.pop("math", ())
-    for mode in (math,) if isinstance(math, str) else math:
-        if mode not in _abi.MATH:
+    for mode in math if isinstance(math, (tuple, list, set, frozenset)) else (math,):
+        if not isinstance(mode, str) or mode not in _abi.MATH:
             raise invalid(f"math has {mode!r}; one of {', '.join(_abi.MATH)} is required")
         options.math |= _abi.MATH[mode]
     for name in _FLAGS:
@@ -87,6 +87,8 @@ class Plan:
         if f_zero is not None:
             f_zero = vector(f_zero, np.int32, raw.k, "f_zero")
             weights.f_zero = f_zero.ctypes.data_as(C.POINTER(C.c_int32))
+        self._given = set()
+        self._check_use(scale=scale, bias=bias, slopes=slopes)
         self._given = {name for name in ("f", "scale", "bias") if getattr(weights, name)}
         call("hk_plan_create", C.byref(self._handle), raw, self.epilogue.raw, make_options(**options), weights)
 
@@ -188,6 +190,7 @@ class Plan:
     def execute(self, x, f=None, out=None, residual=None, scale=None, bias=None, state_in=None, state_out=None):
         """Computes y and returns it: `out` where given, else a new array. Weights the plan holds are left out."""
         raw, extents = self.problem.raw, self._extents
+        self._check_use(f=f, residual=residual, scale=scale, bias=bias)
         x = self._tensor(x, "x", raw.x_type, extents[0])
         f = None if f is None else self._tensor(f, "f", raw.f_type, extents[1])
         pointer, out = self._output(out, extents[2])
@@ -212,6 +215,17 @@ class Plan:
         return out
 
     __call__ = execute
+
+    def _check_use(self, **given):
+        """Refuses arrays that the plan would not read."""
+        for name, array in given.items():
+            if array is None:
+                continue
+            if name in self._given:
+                raise invalid(f"{name} is given and the plan holds its own; make it with hold_weights=False or leave "
+                              f"{name} out")
+            if name != "f" and not self.epilogue.reads(name):
+                raise invalid(f"{name} is given and the plan's epilogue ({self.epilogue}) is without it")
 
     def _apart(self, out, x, f, c):
         """y may be the residual itself, and overlaps nothing else."""

@@ -115,6 +115,8 @@ def dimension_numbers(spec, rank):
         first = spec.upper().index("C") == 1 if "C" in spec.upper() else True
         letters = spec.upper().replace("N", "").replace("C", "")
         spec = (spec, ("OI" + letters) if first else (letters + "IO"), spec)
+    if not isinstance(spec, (tuple, list)):
+        raise invalid(f"dimension_numbers is {spec!r}; a string, or a tuple for x, f and y, is required")
     if len(spec) != 3:
         raise invalid(f"dimension_numbers has {len(spec)} parts; x, f and y are required")
     if not any(isinstance(part, str) for part in spec):

@@ -87,9 +87,10 @@ def test_options(words):
 
 def test_real_parameters():
     y = np.ones((2, 6, 7, 7), np.float32)
-    for value in ("1", 1j, None, [1.0]):
+    for value in ("1", 1j, [1.0]):
         refused(lambda: hk.conv(x, f, residual=y, beta=value), "beta", str(value))
         refused(lambda: hk.conv(x, f, act=("leaky", value)), "act", str(value))
+    refused(lambda: hk.conv(x, f, act=("leaky", None)), "act", "None")
     for value in (0, True, 0.5, np.float32(0.5), np.int8(2), np.float64(1)):
         np.testing.assert_array_equal(hk.conv(x, f, residual=y, beta=value), 36 + float(value))
 
@@ -146,3 +147,37 @@ def test_refusals_of_the_library_are_value_errors():
     for error in (caught.value, hk.HankelError(1, "sentence")):
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error) and str(again) == str(error) and again.status == error.status
+
+
+IGNORED = [dict(slopes=np.ones(6)), dict(slopes=np.ones(6), act="relu"), dict(beta=0.5), dict(residual_order="before"),
+           dict(act=("relu", 3)), dict(act="leaky"), dict(act="clip"), dict(act=("clip", 1)), dict(act=("hardtanh", 1)),
+           dict(act=("leaky", 1, 2)), dict(act=3), dict(act=()), dict(act=["swoosh"]), dict(gate=["gated"]),
+           dict(user2=3), dict(store="x"), dict(bias=[None] * 6), dict(bias=["1"] * 6), dict(scale="1"),
+           dict(isa=["avx2"]), dict(math=3), dict(dimension_numbers=3)]
+
+
+@pytest.mark.parametrize("words", IGNORED, ids=str)
+def test_words_without_effect_or_meaning(words):
+    refused(lambda: hk.conv(x, f, **words), list(words)[0])
+    refused(lambda: hk.plan(x, f, **words), list(words)[0])
+
+
+def test_arrays_that_a_plan_does_not_read():
+    v, y = np.ones(6), np.ones((2, 6, 7, 7), np.float32)
+    held, bare = hk.plan(x, f, scale=v, bias=v), hk.plan(x, f, hold_weights=False)
+    for words in (dict(f=f), dict(scale=v), dict(bias=v)):
+        refused(lambda: held(x, **words), list(words)[0], "holds")
+    for words in (dict(scale=v), dict(bias=v), dict(residual=y)):
+        refused(lambda: bare(x, f, **words), list(words)[0], "without")
+    for words in (dict(scale=v), dict(bias=v), dict(slopes=v)):
+        refused(lambda: hk.Plan(bare.problem, "relu", f=f, **words), list(words)[0], "relu", "without")
+    late = hk.plan(x, f, scale=v, bias=v, residual=y, hold_weights=False)
+    np.testing.assert_array_equal(late(x, f, scale=2 * v, bias=3 * v, residual=y), 2 * 36 + 3 + 1)
+
+
+def test_out_is_returned_without_a_batch_too():
+    out, want = np.empty((6, 7, 7), np.float32), hk.conv2d(x, f)[0]
+    assert hk.conv2d(x[0], f, out=out) is out
+    np.testing.assert_array_equal(out, want)
+    back = np.empty((4, 9, 9), np.float32)
+    assert hk.conv_transpose2d(want, f, out=back) is back
