@@ -36,3 +36,37 @@ def test_refusals(call, word):
     with pytest.raises(hk.HankelError, match=word) as e:
         call(np.zeros((1, 2, 3), np.float32))
     assert e.value.name == "HK_INVALID"
+
+
+class OnDevice:
+    """A numpy array that says it lies on the device: enough for what is refused before the device is used."""
+
+    def __init__(self, shape, dtype):
+        self.array = np.ones(shape, dtype)
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def __dlpack__(self, stream=None):
+        return self.array.__dlpack__()
+
+
+def make(x="f4", w="f4", out="f4", bias=None, **words):
+    return cuda.Plan(OnDevice((1, 2, 9), x), OnDevice((4, 2, 3), w), OnDevice(4, bias) if bias else None,
+                     out=OnDevice((1, 4, 7), out), **words)
+
+
+@pytest.mark.parametrize("types,bias,wanted", [
+    (dict(out="f8"), "f4", "f64"), (dict(x="f8"), "f4", "f64"), (dict(w="f8"), "f4", "f64"), (dict(), "f8", "f32"),
+    (dict(x="f2", w="f2", out="f2"), "f2", "f32"), (dict(x="i1", w="i1", out="i1"), "f4", "s32"),
+    (dict(x="i1", w="i1", out="f8"), "f8", "s32")], ids=str)
+def test_bias_of_another_type_than_is_read(types, bias, wanted):
+    with pytest.raises(hk.HankelError, match=f"bias has .*a dense {wanted} vector"):
+        make(bias=bias, **types)
+
+
+@pytest.mark.parametrize("name", ["stride", "padding", "dilation", "groups"])
+def test_floats_for_integers(name):
+    for value in (1.5, 1.0):
+        with pytest.raises(ValueError, match=f"{name} is {value}; an integer is required"):
+            make(**{name: value})
