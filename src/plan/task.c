@@ -120,6 +120,16 @@ void hk_task_read_weights(hk_task *t, const void *f) {
   hk_task_set_nonfinite(t, t->f_now && t->options.device == HK_CPU && !all_finite(&t->geom, f));
 }
 
+/* Zero points per channel have the range of the one in the problem. On a device they may lie where nothing here can read. */
+static hk_status check_f_zeros(const hk_geom *g, const int32_t *zero) {
+  const int32_t lo = g->f_type == HK_U8 ? 0 : -128, hi = g->f_type == HK_U8 ? 255 : 127;
+  for (int64_t k = 0; k < g->k * g->groups; k++)
+    if (zero[k] < lo || zero[k] > hi)
+      return hk_fail(HK_INVALID, "weights.f_zero[%lld] = %d must be in %d..%d for %s", (long long)k, zero[k], lo, hi,
+                     hk_type_name(g->f_type));
+  return HK_OK;
+}
+
 /* Offsets that take a 16-byte aligned pointer off its boundary: known here, so no plan may count on the boundary. */
 static bool offsets_unalign(const hk_task *t) {
   const hk_geom *g = &t->geom;
@@ -156,6 +166,7 @@ hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, co
   t->f_now = w && w->f;
   t->f_zero_per_k = w && w->f_zero;
   if (t->f_zero_per_k && t->geom.acc_type != HK_S32) return hk_fail(HK_INVALID, "weights.f_zero needs int8 types");
+  if (t->f_zero_per_k && t->options.device == HK_CPU && (s = check_f_zeros(&t->geom, w->f_zero))) return s;
   if (t->epi.e.act == HK_ACT_PRELU || t->epi.e.act2 == HK_ACT_PRELU)
     if (!w || !w->slopes) return hk_fail(HK_INVALID, "act = prelu needs weights.slopes at creation");
   return HK_OK;

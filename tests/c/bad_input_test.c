@@ -194,7 +194,24 @@ static void machine(void) {
   CHECK(m.cpu[0] && m.cores > 0, "an empty description");
 }
 
+/* A zero point per channel has the range of the type. */
+static void zero_points(void) {
+  hk_problem p;
+  hk_plan *plan;
+  const int8_t f[2 * 3] = {0};
+  int32_t zeros[2] = {-128, 127};
+  const hk_weights w = {.size = sizeof w, .f = f, .f_zero = zeros};
+  CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, "1d_c1_i8_k2_w3_s8:s8:s32_last"));
+  CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &p, NULL, NULL, &w));
+  hk_plan_destroy(plan);
+  zeros[1] = 128;
+  CHECK_STATUS(HK_INVALID, "f_zero[1] = 128", hk_plan_create(&plan, &p, NULL, NULL, &w));
+  zeros[0] = INT32_MIN;
+  CHECK_STATUS(HK_INVALID, "f_zero[0]", hk_plan_create(&plan, &p, NULL, NULL, &w));
+}
+
 int main(void) {
+  zero_points();
   problems();
   machine();
   large_kernel();
