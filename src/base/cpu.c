@@ -1,6 +1,7 @@
 /* What the CPU can do and how much of it this process may use. */
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,12 @@ bool hk_isa_parse(const char *text, hk_isa *isa) {
     }
   return false;
 }
+
+#if defined(__aarch64__)
+#define HK_MAX_ISA_WORDS "best, scalar, neon"
+#else
+#define HK_MAX_ISA_WORDS "best, scalar, avx2, avx512, amx"
+#endif
 
 #if defined(__x86_64__)
 static uint64_t xcr0(void) {
@@ -73,12 +80,25 @@ bool hk_cpu_has(hk_isa isa) {
   return isa <= best;
 }
 
+/* Says once per variable that its value is ignored. */
+static void ignored(atomic_flag *told, const char *name, const char *value, const char *accepted) {
+  if (atomic_flag_test_and_set(told)) return;
+  hk_log(HK_LOG_ERROR, "hankel,error,environment,%s is '%.40s' and is ignored; accepted: %s", name, value, accepted);
+}
+
+/* A cap above what the CPU has changes nothing; one of another architecture is ignored like a word that is no ISA. */
 hk_isa hk_cpu_best_isa(void) {
+  static atomic_flag told = ATOMIC_FLAG_INIT;
   const hk_isa best = machine_isa();
   const char *cap = getenv("HANKEL_MAX_ISA");
   hk_isa wanted;
-  if (!cap || !hk_isa_parse(cap, &wanted) || wanted == HK_ISA_BEST) return best;
-  return hk_cpu_has(wanted) ? wanted : best;
+  if (!cap || !*cap) return best;
+  if (!hk_isa_parse(cap, &wanted) || (wanted != HK_ISA_BEST && (wanted == HK_ISA_NEON) != (best == HK_ISA_NEON) &&
+                                      wanted != HK_ISA_SCALAR)) {
+    ignored(&told, "HANKEL_MAX_ISA", cap, HK_MAX_ISA_WORDS);
+    return best;
+  }
+  return wanted != HK_ISA_BEST && hk_cpu_has(wanted) ? wanted : best;
 }
 
 /* cgroup v2 "max 100000" or "150000 100000"; v1 quota and period in two files; 0 when unlimited */
@@ -111,14 +131,22 @@ int32_t hk_cpu_count(void) {
   return n < 1 ? 1 : n;
 }
 
+/* The number at the start of text, 1 to 4096, when one of `ends` or the text's end follows it; else 0. */
+static int32_t threads_read(const char *text, const char *ends) {
+  char *end;
+  const long n = strtol(text, &end, 10);
+  end += strspn(end, " \t");
+  return n >= 1 && n <= 4096 && (!*end || strchr(ends, *end)) ? (int32_t)n : 0;
+}
+
+/* OpenMP's variable is not ours to judge; it may be a list, one number per level of nesting. */
 int32_t hk_threads_default(void) {
-  static const char *const names[] = {"HANKEL_NUM_THREADS", "OMP_NUM_THREADS"};
-  for (int i = 0; i < 2; i++) {
-    const char *s = getenv(names[i]);
-    const long n = s ? strtol(s, NULL, 10) : 0;
-    if (n >= 1 && n <= 4096) return (int32_t)n;
-  }
-  return hk_cpu_count();
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  const char *own = getenv("HANKEL_NUM_THREADS"), *openmp = getenv("OMP_NUM_THREADS");
+  int32_t n = own && *own ? threads_read(own, "") : 0;
+  if (!n && own && *own) ignored(&told, "HANKEL_NUM_THREADS", own, "a whole number from 1 to 4096");
+  if (!n && openmp) n = threads_read(openmp, ",");
+  return n ? n : hk_cpu_count();
 }
 
 static int64_t cache_size(int name, int64_t otherwise) {

@@ -2,6 +2,7 @@
  * all, or 0, 1, 2), joined by commas. Lines go to a callback, HANKEL_LOGFILE, or stderr. */
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +21,33 @@ static hk_log_fn sink;
 static void *sink_context;
 static FILE *file;
 
+/* Adds the bits of the word s[0..n); false: it is none. */
+static bool word_add(const char *s, size_t n, uint32_t *bits) {
+  for (int i = 0; i < HK_COUNT(words); i++)
+    if (strlen(words[i].word) == n && !strncmp(words[i].word, s, n)) {
+      *bits |= words[i].bits;
+      return true;
+    }
+  return n == 0;
+}
+
+/* The first unknown word is named in one line, whatever the others ask for. */
 uint32_t hk_log_words(void) {
-  uint32_t bits = HK_LOG_ERROR;
-  const char *s = getenv("HANKEL_VERBOSE");
-  if (s && *s) bits = 0;
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  const char *text = getenv("HANKEL_VERBOSE"), *s = text, *unknown = NULL;
+  uint32_t bits = s && *s ? 0 : HK_LOG_ERROR;
   while (s && *s) {
     const size_t n = strcspn(s, ",");
-    for (int i = 0; i < HK_COUNT(words); i++)
-      if (strlen(words[i].word) == n && !strncmp(words[i].word, s, n)) bits |= words[i].bits;
+    if (!word_add(s, n, &bits) && !unknown) unknown = s;
     s += n + (s[n] == ',');
   }
+  if (unknown) bits |= HK_LOG_ERROR;
   atomic_store_explicit(&hk_log_mask, bits | 0x80000000u, memory_order_relaxed);
+  if (unknown && !atomic_flag_test_and_set(&told))
+    hk_log(HK_LOG_ERROR,
+           "hankel,error,environment,HANKEL_VERBOSE is '%.80s': '%.*s' is ignored; the words are none, error, warn,"
+           " check, dispatch, profile_create, profile_exec, profile, all, 0, 1 and 2, joined by commas",
+           text, (int)(strcspn(unknown, ",") < 40 ? strcspn(unknown, ",") : 40), unknown);
   return bits;
 }
 
@@ -48,7 +65,12 @@ void hk_log(uint32_t word, const char *format, ...) {
     if (!file) {
       const char *path = getenv("HANKEL_LOGFILE");
       file = path && *path ? fopen(path, "a") : NULL;
-      if (!file) file = stderr;
+      if (!file) {
+        file = stderr;
+        if (path && *path)
+          fprintf(file, "hankel,error,environment,HANKEL_LOGFILE is '%.400s', which cannot be opened; accepted: a file "
+                  "that can be appended to; log lines go to stderr\n", path);
+      }
     }
     fprintf(file, "%s\n", line);
     fflush(file);

@@ -163,6 +163,7 @@ hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, co
   t->vast = is_vast(&t->geom);
   t->threads = t->options.threads ? t->options.threads : hk_threads_default();
   t->isa = t->options.isa ? t->options.isa : hk_cpu_best_isa();
+  while (!hk_cpu_has(t->isa)) t->isa--; /* a cap above the machine's ISA: what can run is printed and keys the wisdom */
   t->f_now = w && w->f;
   t->f_zero_per_k = w && w->f_zero;
   if (t->f_zero_per_k && t->geom.acc_type != HK_S32) return hk_fail(HK_INVALID, "weights.f_zero needs int8 types");

@@ -30,8 +30,9 @@ static void graph_free(hk_graph *g) {
 }
 
 static hk_isa chain_isa(const hk_chain_desc *d) {
-  const hk_isa best = hk_cpu_best_isa();
-  return d->isa == HK_ISA_BEST || d->isa > best ? best : d->isa;
+  hk_isa isa = d->isa ? d->isa : hk_cpu_best_isa();
+  while (!hk_cpu_has(isa)) isa--; /* a cap above the machine's ISA */
+  return isa;
 }
 
 static int64_t most_frames(const hk_graph *g, int32_t domain, int64_t n) {
