@@ -92,6 +92,14 @@ hk_status cli_item_parse(cli_item *item, const char *text, bool deconv) {
   return HK_OK;
 }
 
+int cli_items_only(const cli_items *items, const char *text) {
+  for (int64_t i = 0; i < items->count; i++)
+    if (!text || strstr(items->at[i].name, text)) return CLI_OK;
+  cli_error("--only: none of the %lld names holds '%s'; the first is '%s'", (long long)items->count, text ? text : "",
+            items->count ? items->at[0].name : "");
+  return CLI_USAGE;
+}
+
 static bool item_add(cli_items *items, const cli_item *item) {
   if (items->count == items->room) {
     int64_t room = items->room ? 2 * items->room : 64;

@@ -332,6 +332,9 @@ int cli_bench(const cli_verb *verb, int argc, char **argv) {
               verb->usage);
     return CLI_USAGE;
   }
+  static const char *const of_batch[] = {"layout", "types", "only", "block", NULL};
+  const char *where = o.batch ? "--batch" : "a PROBLEM given as text";
+  if ((code = cli_options_refuse(o.batch ? of_batch + 3 : of_batch, where))) return code;
   bench_peers_hold(options.isa);
   if ((code = peers_open(&s))) return code;
   if (o.batch) code = cli_items_read(&items, o.batch, o.deconv, layout, o.types);
@@ -340,6 +343,7 @@ int cli_bench(const cli_verb *verb, int argc, char **argv) {
     hk_status status = items.at ? cli_item_parse(items.at, word[0], o.deconv) : HK_NO_MEMORY;
     if (status) code = cli_refused(status, word[0]);
   }
+  if (!code) code = cli_items_only(&items, o.name);
   if (!code) code = items_bench(&s, &items, &e, &options);
   cli_items_free(&items);
   return code;

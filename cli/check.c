@@ -276,6 +276,9 @@ static int problems_read(const cli_verb *verb, int words, const char *word) {
     cli_error("one of PROBLEM, --batch and --random is needed; usage: hankel %s", verb->usage);
     return CLI_USAGE;
   }
+  static const char *const of_batch[] = {"layout", "types", NULL}, *const of_random[] = {"from", NULL};
+  if (!o.batch && (code = cli_options_refuse(of_batch, words ? "a PROBLEM given as text" : "--random"))) return code;
+  if (o.random < 0 && (code = cli_options_refuse(of_random, "problems that are given; it is of --random"))) return code;
   if (o.family && (o.random < 0 || strcmp(o.family, "depthwise"))) {
     cli_error("--family: depthwise is the only word, of --random");
     return CLI_USAGE;
@@ -295,6 +298,26 @@ static int problems_read(const cli_verb *verb, int words, const char *word) {
   return code;
 }
 
+static int device_probe(void) {
+  hk_gpu gpu = {.size = sizeof gpu};
+  const hk_status s = hk_gpu_info(&gpu);
+  return s ? cli_refused(s, "--device cuda") : CLI_OK;
+}
+
+/* Whether there is a device to check. Asked by a process of its own: one that has opened CUDA can no longer fork. */
+static int device_needed(void) {
+  if (options.device != HK_CUDA || o.list) return CLI_OK;
+  if (o.in_process) return device_probe();
+  const pid_t pid = fork();
+  if (pid == 0) _exit(device_probe());
+  int status = 0;
+  if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status)) {
+    cli_error("--device cuda: the process that looks for a device ended without an answer");
+    return CLI_FAILED;
+  }
+  return WEXITSTATUS(status);
+}
+
 int cli_check(const cli_verb *verb, int argc, char **argv) {
   const cli_option *const tables[] = {table, cli_plan_table, NULL};
   const char *word[1] = {NULL};
@@ -312,6 +335,10 @@ int cli_check(const cli_verb *verb, int argc, char **argv) {
   if (o.jobs < 1 || o.jobs > JOBS) {
     cli_error("--jobs: %lld is not between 1 and %d", (long long)o.jobs, JOBS);
     return CLI_USAGE;
+  }
+  if ((code = device_needed())) {
+    cli_items_free(&items);
+    return code;
   }
   int count = o.in_process ? 1 : (int)o.jobs;
   jobs = mmap(NULL, sizeof *jobs * (size_t)count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

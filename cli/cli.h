@@ -44,6 +44,9 @@ typedef struct cli_option {
  * many there were. False: stop with *code (0 after --help). */
 bool cli_options_read(const cli_verb *verb, const cli_option *const *tables, int argc, char **argv, const char **word,
                       int *words, int *code);
+/* Refuses the first of names (NULL ends them) that cli_options_read met: prints "--NAME does not apply to WHERE" and
+ * returns CLI_USAGE; CLI_OK when none was given. */
+int cli_options_refuse(const char *const *names, const char *where);
 
 /* The options every planning verb takes, and what they become. */
 typedef struct cli_planning {
@@ -131,6 +134,8 @@ hk_status cli_item_parse(cli_item *item, const char *text, bool deconv);
 int cli_items_read(cli_items *items, const char *path, bool deconv, hk_layout layout, const char *types);
 int cli_layout_read(const char *text, hk_layout *layout); /* 0 when understood */
 void cli_items_free(cli_items *items);
+/* Prints which names there are and returns CLI_USAGE when no item's name holds text (--only); text may be NULL. */
+int cli_items_only(const cli_items *items, const char *text);
 
 /* ---- tensor.c: memory of a problem's operands */
 typedef struct cli_operands {

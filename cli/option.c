@@ -6,6 +6,25 @@
 
 #include "cli.h"
 
+enum { MOST_GIVEN = 64 };
+static const char *given[MOST_GIVEN]; /* names of the options that were met, each once */
+static int given_count;
+
+static bool was_given(const char *name) {
+  for (int i = 0; i < given_count; i++)
+    if (!strcmp(given[i], name)) return true;
+  return false;
+}
+
+int cli_options_refuse(const char *const *names, const char *where) {
+  for (int i = 0; names[i]; i++)
+    if (was_given(names[i])) {
+      cli_error("--%s does not apply to %s", names[i], where);
+      return CLI_USAGE;
+    }
+  return CLI_OK;
+}
+
 static void help(const cli_verb *verb, const cli_option *const *tables) {
   printf("usage: hankel %s\n\n%s\n\n", verb->usage, verb->summary);
   for (int t = 0; tables[t]; t++)
@@ -63,6 +82,7 @@ static int option_take(const cli_verb *verb, const cli_option *const *tables, ch
     cli_error("--%s: '%s' is not understood, expected %s", o->name, text, o->argument);
     return 0;
   }
+  if (!was_given(o->name) && given_count < MOST_GIVEN) given[given_count++] = o->name;
   return o->kind == CLI_FLAG || equal ? 1 : 2;
 }
 

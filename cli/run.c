@@ -329,6 +329,20 @@ static int arrays_agree(const hk_problem *p, const cli_npy *x, const cli_npy *f)
   return CLI_OK;
 }
 
+/* What a problem string states itself, what --spec leaves no room for, and what only one kind of problem has. */
+static int options_agree(const char *text) {
+  static const char *const of_arrays[] = {
+      "layout",       "spec",       "stride",         "padding", "dilation", "in-dilation", "flip",  "groups",
+      "batch-groups", "transposed", "output-padding", "y-type",  "x-zero",   "f-zero",      "y-zero", NULL};
+  static const char *const not_spec[] = {"layout", "flip", "transposed", "output-padding", NULL};
+  static const char *const not_transposed[] = {"in-dilation", "flip", "batch-groups", NULL};
+  static const char *const of_transposed[] = {"output-padding", NULL};
+  if (text) return cli_options_refuse(of_arrays, "a PROBLEM given as text, which states it itself");
+  if (o.spec) return cli_options_refuse(not_spec, "--spec");
+  if (o.transposed) return cli_options_refuse(not_transposed, "--transposed");
+  return cli_options_refuse(of_transposed, "a convolution without --transposed");
+}
+
 static int run_on(const char *text, const hk_epilogue *e, const hk_options *options, const cli_npy *x,
                   const cli_npy *f) {
   cli_item item = {0};
@@ -366,6 +380,7 @@ int cli_run(const cli_verb *verb, int argc, char **argv) {
     cli_error("--x, --f and --out are needed; usage: hankel %s", verb->usage);
     return CLI_USAGE;
   }
+  if ((code = options_agree(words ? word[0] : NULL))) return code;
   if ((code = cli_planning_options(&options)) || (code = epilogue_make(&e))) return code;
   cli_npy x = {0}, f = {0};
   code = file_read(&x, "x", o.x);

@@ -221,9 +221,12 @@ int cli_tune(const cli_verb *verb, int argc, char **argv) {
     cli_error("one of PROBLEM, --batch and --random; usage: hankel %s", verb->usage);
     return CLI_USAGE;
   }
+  static const char *const of_batch[] = {"layout", "types", "only", NULL};
+  if (!o.batch && (code = cli_options_refuse(of_batch, words ? "a PROBLEM given as text" : "--random"))) return code;
   if (options.rigor == HK_ESTIMATE && !o.audit) options.rigor = HK_PATIENT;
   if (o.again || o.audit) hk_wisdom_forget();
-  if (!(code = items_make(&items, word[0], layout))) code = each(&items, &e, &options);
+  if (!(code = items_make(&items, word[0], layout)) && !(code = cli_items_only(&items, o.name)))
+    code = each(&items, &e, &options);
   cli_items_free(&items);
   return code;
 }
