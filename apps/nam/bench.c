@@ -76,8 +76,9 @@ int verb_bench(const arguments *a) {
   for (int i = 0; i < 20; i++) peak = larger(peak, hk_measure_peak(isa, HK_F32));
   printf("%s, size %d of %d: %.0f multiply-adds a frame, %s on %s\n", f.architecture, f.at_size + 1, f.sizes,
          f.flops / 2, f.isa, machine.cpu);
-  printf("%s tanh, %g s at %g Hz, fastest of %d passes per block, peak measured %.1f GFLOP/s\n",
-         a->rational ? "rational" : "accurate", a->seconds, rate, a->passes, 1e-9 * peak);
+  printf("%s tanh, %g s at %g Hz%s, fastest of %d passes per block, peak measured %.1f GFLOP/s\n",
+         a->rational ? "rational" : "accurate", a->seconds, rate,
+         f.sample_rate > 0 ? "" : " (assumed: the model gives no sample rate)", a->passes, 1e-9 * peak);
   printf("%6s %10s %10s %9s %10s %10s %10s\n", "block", "ms", "x real", "% of peak", "median us", "99.9% us",
          "worst us");
   const long first = a->block ? a->block : 16, last = a->block ? a->block : 1024;

@@ -36,7 +36,8 @@ HK_API hk_status hk_nam_reset(hk_nam *model);
 /* n frames of any count; y may equal x when in_channels == out_channels. */
 HK_API hk_status hk_nam_process(hk_nam *model, const float *x, int64_t n, float *y);
 HK_API hk_status hk_nam_process_double(hk_nam *model, const double *x, int64_t n, double *y);
-/* Containers and slimmable models: value 0 is the smallest, 1 the largest; another size starts prewarmed. */
+/* Containers and slimmable models: value 0 is the smallest, 1 the largest; another size starts prewarmed. A value
+ * outside 0 to 1 is HK_INVALID, and the size stays. */
 HK_API hk_status hk_nam_set_size(hk_nam *model, double value);
 
 typedef struct hk_nam_facts {

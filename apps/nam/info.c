@@ -16,7 +16,7 @@ int verb_info(const arguments *a) {
   if (*f.modeled_by) printf("%-16s %s\n", "modeled by", f.modeled_by);
   if (*f.gear) printf("%-16s %s\n", "gear", f.gear);
   if (f.sample_rate > 0) printf("%-16s %g Hz\n", "sample rate", f.sample_rate);
-  else printf("%-16s not given\n", "sample rate");
+  else printf("%-16s not given: any file's rate is used\n", "sample rate");
   printf("%-16s %d in, %d out\n", "channels", f.in_channels, f.out_channels);
   if (f.sizes > 1) printf("%-16s %d; this is number %d\n", "sizes", f.sizes, f.at_size + 1);
   level("loudness", f.has_loudness, f.loudness, "dB");

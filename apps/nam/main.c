@@ -9,23 +9,37 @@
 
 static const char usage[] =
     "usage: hankel-nam render MODEL.nam IN.wav OUT.wav [--size V] [--resample | --force] [--rational-tanh] [--block N] "
-    "[--quiet]\n"
-    "       hankel-nam bench  MODEL.nam [--size V] [--block N] [--seconds S] [--passes P] [--rational-tanh]\n"
-    "       hankel-nam info   MODEL.nam [--size V]\n"
-    "  render writes 32-bit float at the length and rate of IN, after prewarming. IN may have any format libsndfile "
-    "reads.\n"
+    "[--quiet] [--isa NAME]\n"
+    "       hankel-nam bench  MODEL.nam [--size V] [--block N] [--seconds S] [--passes P] [--rational-tanh] [--isa "
+    "NAME]\n"
+    "       hankel-nam info   MODEL.nam [--size V] [--rational-tanh] [--isa NAME]\n"
+    "  render writes at the length and rate of IN, after prewarming. IN may have any format libsndfile reads; the name "
+    "of\n"
+    "  OUT says its format: .wav, .w64, .rf64, .caf, .aiff, .aif, .au (32-bit float) or .flac (24 bits, clipped at "
+    "1).\n"
     "  --size V     0 (smallest) to 1 (largest) of a model with several sizes\n"
     "  --resample   play a file of another rate through converters; --force: play it as if it had the model's rate\n"
     "  --isa NAME   at most scalar, neon, avx2 or avx512\n";
 
-int program_fail(const char *format, ...) {
-  va_list args;
-  va_start(args, format);
+static void say(const char *format, va_list args) {
   fputs("hankel-nam: ", stderr);
   vfprintf(stderr, format, args);
   fputc('\n', stderr);
+}
+
+int program_fail(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  say(format, args);
   va_end(args);
   return 1;
+}
+
+void program_note(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  say(format, args);
+  va_end(args);
 }
 
 hk_nam *program_load(const arguments *a, hk_nam_facts *facts) {
@@ -41,67 +55,107 @@ hk_nam *program_load(const arguments *a, hk_nam_facts *facts) {
   return NULL;
 }
 
-static bool number(const char *text, double low, double high, double *value) {
+/* The options, the letters of the verbs that take them, and the values they take: low to high, or none (a flag). */
+enum { FLAG, REAL, INTEGER, ISA };
+typedef struct option {
+  const char *name, *verbs;
+  int kind;
+  double low, high;
+} option;
+static const option options[] = {
+    {"--resample", "r", FLAG, 0, 0},        {"--force", "r", FLAG, 0, 0},        {"--quiet", "r", FLAG, 0, 0},
+    {"--rational-tanh", "rbi", FLAG, 0, 0}, {"--size", "rbi", REAL, 0, 1},       {"--block", "rb", INTEGER, 1, 1e6},
+    {"--seconds", "b", REAL, 0.01, 3600},   {"--passes", "b", INTEGER, 1, 1000}, {"--isa", "rbi", ISA, 0, 0}};
+enum { OPTIONS = sizeof options / sizeof *options };
+
+static const struct {
+  const char *name;
+  int paths;
+  const char *needs;
+  int (*main)(const arguments *);
+} verbs[] = {{"render", 3, "MODEL.nam, IN.wav and OUT.wav", verb_render},
+             {"bench", 1, "MODEL.nam", verb_bench},
+             {"info", 1, "MODEL.nam", verb_info}};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+/* Prints the sentence and the usage; returns 2. */
+__attribute__((format(printf, 1, 2))) static int called_wrongly(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  say(format, args);
+  va_end(args);
+  fputs(usage, stderr);
+  return 2;
+}
+
+static int number(const option *o, const char *text, double *value) {
   char *end;
-  if (!text) return false;
   *value = strtod(text, &end);
-  return end != text && !*end && *value >= low && *value <= high;
+  const bool good = end != text && !*end && *value >= o->low && *value <= o->high;
+  if (good && (o->kind == REAL || *value == (double)(long)*value)) return 0;
+  return called_wrongly("%s: '%s' is not a %snumber from %g to %g", o->name, text, o->kind == REAL ? "" : "whole ",
+                        o->low, o->high);
 }
 
-static bool isa_named(const char *text, hk_isa *isa) {
-  for (int i = HK_ISA_SCALAR; text && i <= HK_ISA_AVX512; i++) {
-    if (!strcmp(text, hk_isa_name((hk_isa)i))) {
-      *isa = (hk_isa)i;
-      return true;
-    }
+static int isa_named(const char *text, hk_isa *isa) {
+  for (int i = HK_ISA_SCALAR; i <= HK_ISA_AVX512; i++) {
+    if (strcmp(text, hk_isa_name((hk_isa)i))) continue;
+    *isa = (hk_isa)i;
+    return 0;
   }
-  return false;
+  return called_wrongly("--isa: '%s' is not one of scalar, neon, avx2 and avx512", text);
 }
 
-/* One option at argv[*i]; its value, if any, is skipped. */
-static bool option(arguments *a, char **argv, int *i) {
-  const char *name = argv[*i], *value = argv[*i + 1];
+static void set(arguments *a, const char *name, double v) {
+  if (!strcmp(name, "--resample")) a->resample = true;
+  else if (!strcmp(name, "--force")) a->force = true;
+  else if (!strcmp(name, "--rational-tanh")) a->rational = true;
+  else if (!strcmp(name, "--quiet")) a->quiet = true;
+  else if (!strcmp(name, "--size")) a->size = v;
+  else if (!strcmp(name, "--block")) a->block = (long)v;
+  else if (!strcmp(name, "--seconds")) a->seconds = v;
+  else if (!strcmp(name, "--passes")) a->passes = (int)v;
+}
+
+/* The option at argv[*i]; its value, if any, is skipped. */
+static int take(arguments *a, char **argv, int *i) {
+  const char *name = argv[*i];
+  const option *o = NULL;
+  for (int k = 0; k < OPTIONS; k++)
+    if (!strcmp(name, options[k].name)) o = &options[k];
+  if (!o) return called_wrongly("there is no option %s", name);
+  if (!strchr(o->verbs, *a->verb)) return called_wrongly("%s is no option of %s", name, a->verb);
   double v = 0;
-  bool *flag = !strcmp(name, "--resample")        ? &a->resample
-               : !strcmp(name, "--force")         ? &a->force
-               : !strcmp(name, "--rational-tanh") ? &a->rational
-               : !strcmp(name, "--quiet")         ? &a->quiet
-                                                  : NULL;
-  if (flag) {
-    *flag = true;
-    return true;
+  int code = 0;
+  if (o->kind != FLAG) {
+    const char *value = argv[++*i];
+    if (!value) return called_wrongly("%s needs a value", name);
+    code = o->kind == ISA ? isa_named(value, &a->isa) : number(o, value, &v);
   }
-  ++*i;
-  if (!strcmp(name, "--isa")) return isa_named(value, &a->isa);
-  if (!strcmp(name, "--size") && number(value, 0, 1, &v)) a->size = v;
-  else if (!strcmp(name, "--block") && number(value, 1, 1e6, &v)) a->block = (long)v;
-  else if (!strcmp(name, "--seconds") && number(value, 0.01, 3600, &v)) a->seconds = v;
-  else if (!strcmp(name, "--passes") && number(value, 1, 1000, &v)) a->passes = (int)v;
-  else return false;
-  return true;
+  if (!code) set(a, name, v);
+  return code;
 }
 
 int main(int argc, char **argv) {
   arguments a = {.size = -1, .seconds = 2, .passes = 5};
-  if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"))) {
-    fputs(usage, stdout);
-    return 0;
-  }
-  if (argc > 1 && !strcmp(argv[1], "--version")) {
-    printf("hankel-nam %s\n", hk_version());
-    return 0;
-  }
-  if (argc > 1) a.verb = argv[1];
+  if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help"))) return fputs(usage, stdout), 0;
+  if (argc > 1 && !strcmp(argv[1], "--version")) return printf("hankel-nam %s\n", hk_version()), 0;
+  int verb = 0;
+  while (argc > 1 && verb < VERBS && strcmp(argv[1], verbs[verb].name)) verb++;
+  if (argc < 2) return called_wrongly("a verb is needed: render, bench or info");
+  if (verb == VERBS) return called_wrongly("there is no verb '%s'; render, bench and info are", argv[1]);
+  a.verb = argv[1];
   for (int i = 2; i < argc; i++) {
-    bool good = true;
-    if (!strncmp(argv[i], "--", 2)) good = option(&a, argv, &i);
-    else if (a.paths < 3) a.path[a.paths++] = argv[i];
-    else good = false;
-    if (!good) return fputs(usage, stderr), 2;
+    if (!strcmp(argv[i], "--help")) return fputs(usage, stdout), 0;
+    if (!strncmp(argv[i], "--", 2)) {
+      if (take(&a, argv, &i)) return 2;
+    } else if (a.paths == verbs[verb].paths) {
+      return called_wrongly("%s takes %s; '%s' is one word too many", a.verb, verbs[verb].needs, argv[i]);
+    } else {
+      a.path[a.paths++] = argv[i];
+    }
   }
-  if (a.verb && !strcmp(a.verb, "render") && a.paths == 3) return verb_render(&a);
-  if (a.verb && !strcmp(a.verb, "bench") && a.paths == 1) return verb_bench(&a);
-  if (a.verb && !strcmp(a.verb, "info") && a.paths == 1) return verb_info(&a);
-  fputs(usage, stderr);
-  return 2;
+  if (a.paths < verbs[verb].paths) return called_wrongly("%s needs %s", a.verb, verbs[verb].needs);
+  if (a.resample && a.force) return called_wrongly("--resample and --force exclude each other");
+  return verbs[verb].main(&a);
 }

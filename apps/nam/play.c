@@ -20,8 +20,12 @@ HK_API hk_status hk_nam_reset(hk_nam *m) {
 }
 
 HK_API hk_status hk_nam_set_size(hk_nam *m, double value) {
-  if (!m || value != value) return bad("model is NULL or value is not a number");
-  int32_t i = 0;
+  if (!m) return bad("model is NULL");
+  if (!(value >= 0 && value <= 1)) {
+    nam_fail("value is %g; sizes go from 0 (smallest) to 1 (largest)", value);
+    return HK_INVALID;
+  }
+  int32_t i = value < 1 ? 0 : m->voices - 1;
   while (i < m->voices - 1 && !(value < m->voice[i].below)) i++;
   if (i == m->active) return HK_OK;
   m->active = i;

@@ -21,6 +21,7 @@ int verb_bench(const arguments *a);
 int verb_info(const arguments *a);
 /* Loads a->path[0] at the size asked for, or says why not on stderr and returns NULL. */
 hk_nam *program_load(const arguments *a, hk_nam_facts *facts);
+void program_note(const char *format, ...) __attribute__((format(printf, 1, 2))); /* a line on stderr */
 int program_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* returns 1 */
 /* Samples of one sound in memory: 1 GiB, 93 minutes of 48 kHz mono. A few bytes of a file can stand for many samples.
  */

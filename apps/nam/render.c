@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -104,12 +105,47 @@ static int play(const arguments *a, hk_nam *m, const sound *in, sound *out) {
   return 0;
 }
 
-static int write_sound(const char *path, const sound *s) {
-  SF_INFO info = {.samplerate = s->rate, .channels = s->channels, .format = SF_FORMAT_WAV | SF_FORMAT_FLOAT};
+/* libsndfile's format of a path by its extension; 0, with a sentence on stderr, for any other. */
+static int format_named(const char *path) {
+  static const struct {
+    const char *extension;
+    int format;
+  } formats[] = {{".wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT},   {".w64", SF_FORMAT_W64 | SF_FORMAT_FLOAT},
+                 {".rf64", SF_FORMAT_RF64 | SF_FORMAT_FLOAT}, {".caf", SF_FORMAT_CAF | SF_FORMAT_FLOAT},
+                 {".aiff", SF_FORMAT_AIFF | SF_FORMAT_FLOAT}, {".aif", SF_FORMAT_AIFF | SF_FORMAT_FLOAT},
+                 {".au", SF_FORMAT_AU | SF_FORMAT_FLOAT},     {".flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_24}};
+  if (!strcmp(path, "-")) {
+    program_fail("-: standard output is not supported, since headers are completed at the end; give a file");
+    return 0;
+  }
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+  for (size_t i = 0; dot && i < sizeof formats / sizeof *formats; i++)
+    if (!strcasecmp(dot, formats[i].extension)) return formats[i].format;
+  program_fail("%s: the extension must be .wav, .w64, .rf64, .caf, .aiff, .aif, .au or .flac, it is '%s'", path,
+               dot ? dot : "");
+  return 0;
+}
+
+/* Whether the format takes these channels and this rate; asked before anything is played. */
+static int fit_format(const char *path, int format, int channels, int rate) {
+  const SF_INFO info = {.samplerate = rate, .channels = channels, .format = format};
+  const bool flac = (format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC;
+  if (sf_format_check(&info) && !(flac && rate > 655350)) return 0;
+  return program_fail("%s: the format does not support %d channels at %d Hz; use .wav", path, channels, rate);
+}
+
+static int write_sound(const char *path, int format, const sound *s) {
+  SF_INFO info = {.samplerate = s->rate, .channels = s->channels, .format = format};
   SNDFILE *file = sf_open(path, SFM_WRITE, &info);
   if (!file) return program_fail("%s: %s", path, sf_strerror(NULL));
+  int64_t beyond = 0;
+  if ((format & SF_FORMAT_SUBMASK) != SF_FORMAT_FLOAT) {
+    sf_command(file, SFC_SET_CLIPPING, NULL, SF_TRUE);
+    for (int64_t i = 0; i < s->frames * s->channels; i++) beyond += !(s->samples[i] >= -1 && s->samples[i] <= 1);
+  }
   const bool good = sf_writef_float(file, s->samples, s->frames) == s->frames;
   if (sf_close(file) || !good) return program_fail("%s: not all could be written", path);
+  if (beyond) program_note("%s: %lld samples beyond -1 to 1 were clipped; .wav keeps them", path, (long long)beyond);
   return 0;
 }
 
@@ -121,6 +157,8 @@ static int through(const arguments *a, hk_nam *m, const hk_nam_facts *f, sound *
   if (other && !a->resample && !a->force) {
     return program_fail("%s has %d Hz, the model %d Hz: give --resample or --force", a->path[1], rate, model_rate);
   }
+  if (f->sample_rate <= 0 && !a->quiet)
+    program_note("%s gives no sample rate; it plays at the %d Hz of %s", a->path[0], rate, a->path[1]);
   if (fit_channels(a->path[1], in, f->in_channels)) return 1;
   if (other && a->resample && convert(in, model_rate)) return 1;
   if (in->frames > MAX_SAMPLES / f->out_channels) {
@@ -140,11 +178,14 @@ static int through(const arguments *a, hk_nam *m, const hk_nam_facts *f, sound *
 int verb_render(const arguments *a) {
   hk_nam_facts f;
   sound in = {0}, out = {0};
+  const int format = format_named(a->path[2]);
+  if (!format) return 1;
   hk_nam *m = program_load(a, &f);
   if (!m) return 1;
   int status = read_sound(a->path[1], &in);
+  if (!status) status = fit_format(a->path[2], format, f.out_channels, in.rate);
   if (!status) status = through(a, m, &f, &in, &out);
-  if (!status) status = write_sound(a->path[2], &out);
+  if (!status) status = write_sound(a->path[2], format, &out);
   free(in.samples);
   free(out.samples);
   hk_nam_free(m);

@@ -599,15 +599,21 @@ static void test_container(void) {
     free(f);
   }
   say(&all, "]}}");
-  const double values[] = {0, 0.2, 0.25, 0.4, 0.5, 1.0, 7.0};
-  const int picks[] = {0, 0, 1, 1, 2, 2, 2};
-  for (int i = 0; i < 7; i++) {
+  const double values[] = {0, 0.2, 0.25, 0.4, 0.5, 1.0};
+  const int picks[] = {0, 0, 1, 1, 2, 2};
+  for (int i = 0; i < 6; i++) {
     if (picks[i] != 1) listen("container", all.at, x, y[picks[i]], values[i], HK_ISA_BEST);
   }
   hk_nam *m = NULL;
   CHECK(!hk_nam_load_memory(&m, all.at, all.length, NULL), "%s", hk_nam_last_error());
   hk_nam_facts facts = {.size = sizeof facts};
-  for (int i = 0; i < 7; i++) {
+  const double outside[] = {-0.001, 1.001, 3, -INFINITY, INFINITY, NAN};
+  for (int i = 0; i < 6; i++) {
+    CHECK(!hk_nam_set_size(m, 0.3) && hk_nam_set_size(m, outside[i]) == HK_INVALID, "size %g is taken", outside[i]);
+    CHECK(strstr(hk_nam_last_error(), "from 0 (smallest) to 1"), "\"%s\"", hk_nam_last_error());
+    CHECK(!hk_nam_info(m, &facts) && facts.at_size == 1, "a refused size changed it to %d", facts.at_size);
+  }
+  for (int i = 0; i < 6; i++) {
     hk_nam_set_size(m, values[i]);
     hk_nam_info(m, &facts);
     CHECK(facts.at_size == picks[i] && facts.sizes == 3, "value %g gives size %d of %d", values[i], facts.at_size,

@@ -60,6 +60,52 @@ refuses "0.9.0 is not one of" "$nam" info "$dir/new.nam"
 sed 's/"weights":\[/"weights":[1,/' "$models/wavenet.nam" > "$dir/more.nam"
 refuses "1 too many" "$nam" info "$dir/more.nam"
 
+# The extension says the format; what the file then holds is read from its first bytes.
+for pair in wav:RIFF w64:riff rf64:RF64 caf:caff aiff:FORM aif:FORM au:.snd flac:fLaC FLAC:fLaC; do
+  extension=${pair%%:*}
+  "$nam" render "$models/wavenet.nam" "$dir/in.wav" "$dir/format.$extension"
+  [ "$(head -c 4 "$dir/format.$extension")" = "${pair#*:}" ] || fail ".$extension is not what the file holds"
+done
+"$nam" render "$models/linear.nam" "$dir/format.flac" "$dir/again.wav"
+[ "$(stat -c %s "$dir/again.wav")" = "$(stat -c %s "$dir/a.wav")" ] || fail "the FLAC file has another length"
+for path in out.mp3 out out.d/out .wav/out; do
+  refuses "the extension must be" "$nam" render "$models/wavenet.nam" "$dir/in.wav" "$dir/$path"
+done
+refuses "standard output is not supported" "$nam" render "$models/wavenet.nam" "$dir/in.wav" -
+[ "$("$nam" render "$models/wavenet.nam" "$dir/in.wav" - 2> "$dir/log" | wc -c)" = 0 ] || fail "- was written to"
+# A call that is wrong: exit 2, and the first line names the word.
+wrong() { # pattern, words...
+  local pattern=$1 code=0
+  shift
+  "$nam" "$@" > "$dir/out" 2> "$dir/log" || code=$?
+  [ $code = 2 ] || fail "exit $code: $*"
+  head -1 "$dir/log" | grep -q -- "$pattern" || { cat "$dir/log"; fail "the first line lacks \"$pattern\": $*"; }
+  grep -q "^usage:" "$dir/log" || fail "no usage: $*"
+}
+wrong "a verb is needed"
+wrong "no verb 'play'" play "$models/lstm.nam"
+wrong "no option --loud" info "$models/lstm.nam" --loud
+wrong "--size: '2' is not a number from 0 to 1" info "$models/lstm.nam" --size 2
+wrong "--size: 'x' is not" info "$models/lstm.nam" --size x
+wrong "--size needs a value" info "$models/lstm.nam" --size
+wrong "--block: '2.5' is not a whole number" bench "$models/lstm.nam" --block 2.5
+wrong "--isa: 'mmx' is not one of" info "$models/lstm.nam" --isa mmx
+wrong "--seconds is no option of render" render "$models/lstm.nam" "$dir/in.wav" "$dir/e.wav" --seconds 1
+wrong "--resample is no option of info" info "$models/lstm.nam" --resample
+wrong "'two.nam' is one word too many" info "$models/lstm.nam" two.nam
+wrong "render needs MODEL.nam, IN.wav and OUT.wav" render "$models/lstm.nam"
+wrong "exclude each other" render "$models/lstm.nam" "$dir/in.wav" "$dir/e.wav" --resample --force
+# A cap that this machine cannot have is not what is printed.
+case $(uname -m) in x86_64) none=neon ;; *) none=avx2 ;; esac
+"$nam" info "$models/lstm.nam" --isa $none > "$dir/log"
+if grep -q "kernels for $none" "$dir/log"; then fail "kernels for $none on $(uname -m)"; fi
+# A model without a sample rate plays at the file's, and says so.
+sed 's/"sample_rate":48000/"sample_rate":null/g' "$models/lstm.nam" > "$dir/unknown.nam"
+"$nam" render "$dir/unknown.nam" "$dir/other.wav" "$dir/e.wav" 2> "$dir/log"
+grep -q "gives no sample rate; it plays at the 44100 Hz" "$dir/log" || fail "the unknown rate is not mentioned"
+"$nam" bench "$dir/unknown.nam" --seconds 0.05 --passes 1 --block 64 > "$dir/log"
+grep -q "48000 Hz (assumed" "$dir/log" || fail "bench assumes in silence"
+
 # Sounds whose headers lie: rate, channels and data bytes as given, then a few frames of silence.
 header() { # path rate channels data-bytes frames
   python3 - "$@" << 'EOF'
