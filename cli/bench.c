@@ -17,7 +17,7 @@ static struct {
 } o = {.rounds = 0, .seconds = 0.3, .block = 64};
 
 static const cli_option table[] = {
-    {"batch", CLI_TEXT, &o.batch, "FILE", "problems, one a line, or a .tsv of shapes"},
+    {"batch", CLI_TEXT, &o.batch, "FILE", "problems, one per line, or a .tsv of shapes"},
     {"layout", CLI_TEXT, &o.layout, "WORD", "of a .tsv: last (default) or first"},
     {"types", CLI_TEXT, &o.types, "LIST", "of a .tsv: e.g. f32,bf16 (default f32); column: its last column"},
     {"only", CLI_TEXT, &o.name, "TEXT", "of a batch: problems whose name holds TEXT"},

@@ -19,7 +19,7 @@ static struct {
 } o = {.seed = 1, .jobs = 1, .reduce = 0.02, .random = -1};
 
 static const cli_option table[] = {
-    {"batch", CLI_TEXT, &o.batch, "FILE", "problems, one a line, or a .tsv of shapes"},
+    {"batch", CLI_TEXT, &o.batch, "FILE", "problems, one per line, or a .tsv of shapes"},
     {"deconv", CLI_FLAG, &o.deconv, NULL, "the problems are benchdnn text of deconvolutions"},
     {"layout", CLI_TEXT, &o.layout, "WORD", "of a .tsv: last (default) or first"},
     {"types", CLI_TEXT, &o.types, "LIST", "of a .tsv: e.g. f32,bf16 (default f32); column: its last column"},

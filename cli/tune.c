@@ -14,7 +14,7 @@ static struct {
 } o = {.seed = 1};
 
 static const cli_option table[] = {
-    {"batch", CLI_TEXT, &o.batch, "FILE", "problems, one a line, or a .tsv of shapes"},
+    {"batch", CLI_TEXT, &o.batch, "FILE", "problems, one per line, or a .tsv of shapes"},
     {"layout", CLI_TEXT, &o.layout, "WORD", "of a .tsv: last (default) or first"},
     {"types", CLI_TEXT, &o.types, "LIST", "of a .tsv: e.g. f32,bf16 (default f32); column: its last column"},
     {"only", CLI_TEXT, &o.name, "TEXT", "of a batch: problems whose name holds TEXT"},
@@ -25,7 +25,7 @@ static const cli_option table[] = {
     {"save", CLI_TEXT, &o.file, "FILE", "keep wisdom there (default: the user's file)"},
     {"audit", CLI_FLAG, &o.audit, NULL, "how far the cost model's choice is from the best; learns nothing"},
     {"own-time", CLI_FLAG, &cli_own_time, NULL, "with --audit: the thread's own time, not the wall's (one thread, busy machine)"},
-    {"csv", CLI_FLAG, &o.csv, NULL, "with --audit: one line a problem"},
+    {"csv", CLI_FLAG, &o.csv, NULL, "with --audit: one line per problem"},
     {0}};
 
 /* ---- random problems of the ordinary kind: f32, dense layouts, up to a few million multiply-adds */
