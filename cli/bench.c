@@ -307,6 +307,24 @@ static int peers_open(bench_sheet *s) {
   return code;
 }
 
+/* --stream draws its own problems: it takes --block, --isa, --csv and --own-time. */
+static int stream_bench(const cli_verb *verb, int words, hk_isa isa) {
+  static const char *const of_problems[] = {
+      "batch",   "layout",          "types",           "only",        "deconv",   "peer",
+      "cold",    "late-weights",    "seconds",         "rounds",      "json",     "html",
+      "threads", "epilogue",        "decision",        "workspace",   "rigor",    "time-limit",
+      "math",    "batch-invariant", "forbid-fallback", "wisdom-only", "stateful", NULL};
+  if (words) {
+    cli_error("one of PROBLEM, --batch and --stream; usage: hankel %s", verb->usage);
+    return CLI_USAGE;
+  }
+  const int code = cli_options_refuse(of_problems, "--stream");
+  if (code) return code;
+  if (o.block >= 1 && o.block <= 65536) return bench_stream(o.block, isa, o.csv);
+  cli_error("--block: %lld is not between 1 and 65536", (long long)o.block);
+  return CLI_USAGE;
+}
+
 int cli_bench(const cli_verb *verb, int argc, char **argv) {
   const cli_option *const tables[] = {table, cli_plan_table, NULL};
   const char *word[1] = {NULL};
@@ -326,7 +344,11 @@ int cli_bench(const cli_verb *verb, int argc, char **argv) {
     cli_error("--peer, --stream, --cold and --own-time are for the CPU; cuDNN is timed beside the device by make bench-gpu");
     return CLI_UNSUPPORTED;
   }
-  if (o.stream && !words && !o.batch && !o.json && o.block >= 1 && o.block <= 65536) return bench_stream(o.block, options.isa, o.csv);
+  if (o.stream) return stream_bench(verb, words, options.isa);
+  if (!(o.seconds > 0)) {
+    cli_error("--seconds: %g is not above 0", o.seconds);
+    return CLI_USAGE;
+  }
   if (words + (o.batch != NULL) != 1 || o.rounds < 0 || o.rounds > BENCH_ROUNDS || (o.csv && o.json)) {
     cli_error("one of PROBLEM, --batch and --stream, rounds of 1 to %d, one of --csv and --json; usage: hankel %s", BENCH_ROUNDS,
               verb->usage);

@@ -332,6 +332,10 @@ int cli_check(const cli_verb *verb, int argc, char **argv) {
     cli_error("--from: %lld is below 0", (long long)o.from);
     return CLI_USAGE;
   }
+  if (!(o.reduce >= 0)) {
+    cli_error("--reduce: %g is not 0 or more", o.reduce);
+    return CLI_USAGE;
+  }
   if (o.jobs < 1 || o.jobs > JOBS) {
     cli_error("--jobs: %lld is not between 1 and %d", (long long)o.jobs, JOBS);
     return CLI_USAGE;

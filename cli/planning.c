@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-cli_planning cli_plan_options = {.workspace = -1};
+cli_planning cli_plan_options = {.workspace = INT64_MIN}; /* not given */
 
 const cli_option cli_plan_table[] = {
     {"threads", CLI_INTEGER, &cli_plan_options.threads, "N", "threads to use (0: all this process may use)"},
@@ -57,6 +57,10 @@ int cli_planning_options(hk_options *o) {
   if (isa < 0 || device < 0 || rigor < 0 || (c->math && math_read(c->math, &o->math))) return CLI_USAGE;
   if (c->threads < 0 || c->threads > 4096) {
     cli_error("--threads: %lld is not between 0 and 4096", (long long)c->threads);
+    return CLI_USAGE;
+  }
+  if (c->workspace < 0 && c->workspace != INT64_MIN) {
+    cli_error("--workspace: %lld is below 0 bytes", (long long)c->workspace);
     return CLI_USAGE;
   }
   o->threads = (int32_t)c->threads;

@@ -14,7 +14,7 @@ static struct {
   const char *layout, *spec, *stride, *padding, *dilation, *in_dilation, *flip, *output_padding, *y_type;
   int64_t groups, batch_groups, x_zero, f_zero, y_zero;
   bool transposed;
-} o;
+} o = {.groups = 1, .batch_groups = 1};
 
 static const cli_option table[] = {
     {"x", CLI_TEXT, &o.x, "FILE", "input"},
@@ -148,7 +148,13 @@ static int problem_plain(hk_problem *p, const hk_conv_desc *d) {
   if (sizes_read("in-dilation", o.in_dilation, d->rank, 1, p->in_dilation, NULL) ||
       sizes_read("flip", o.flip, d->rank, 0, flip, NULL))
     return CLI_USAGE;
-  for (int i = 0; i < d->rank; i++) p->reverse[i] = flip[i] != 0;
+  for (int i = 0; i < d->rank; i++) {
+    if (flip[i] != 0 && flip[i] != 1) {
+      cli_error("--flip: %lld is neither 0 nor 1", (long long)flip[i]);
+      return CLI_USAGE;
+    }
+    p->reverse[i] = flip[i] != 0;
+  }
   hk_status s = d->padding != HK_PAD_EXPLICIT ? hk_problem_pad(p, d->padding) : HK_OK;
   if (!s) s = hk_problem_dense(p, d->layout);
   return s ? cli_refused(s, "the arrays and options") : CLI_OK;
@@ -174,7 +180,8 @@ static int problem_spec(hk_problem *p, const hk_conv_desc *d, const cli_npy *x, 
   xla.f_spec = strtok_r(NULL, ",", &rest);
   xla.y_spec = strtok_r(NULL, ",", &rest);
   size_t axes = (size_t)x->rank;
-  if (!xla.y_spec || strlen(xla.x_spec) != axes || strlen(xla.f_spec) != axes || strlen(xla.y_spec) != axes) {
+  if (!xla.y_spec || (rest && *rest) || strlen(xla.x_spec) != axes || strlen(xla.f_spec) != axes ||
+      strlen(xla.y_spec) != axes) {
     cli_error("--spec: '%s' is not three words of %zu letters joined by commas", o.spec, axes);
     return CLI_USAGE;
   }
@@ -196,6 +203,25 @@ static int problem_spec(hk_problem *p, const hk_conv_desc *d, const cli_npy *x, 
   return s ? cli_refused(s, "the arrays and options") : CLI_OK;
 }
 
+/* Numbers that would be cut to another when they are stored. */
+static int numbers_agree(void) {
+  const struct {
+    const char *name;
+    int64_t value, low, high;
+  } numbers[] = {{"groups", o.groups, 1, INT64_MAX},
+                 {"batch-groups", o.batch_groups, 1, INT64_MAX},
+                 {"x-zero", o.x_zero, INT32_MIN, INT32_MAX},
+                 {"f-zero", o.f_zero, INT32_MIN, INT32_MAX},
+                 {"y-zero", o.y_zero, INT32_MIN, INT32_MAX}};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    if (numbers[i].value < numbers[i].low || numbers[i].value > numbers[i].high) {
+      cli_error("--%s: %lld is not between %lld and %lld", numbers[i].name, (long long)numbers[i].value,
+                (long long)numbers[i].low, (long long)numbers[i].high);
+      return CLI_USAGE;
+    }
+  return CLI_OK;
+}
+
 static int problem_from_arrays(hk_problem *p, const cli_npy *x, const cli_npy *f, hk_layout layout) {
   hk_conv_desc d;
   if (x->rank < 3 || x->rank > 2 + HK_MAX_RANK || f->rank != x->rank) {
@@ -210,6 +236,7 @@ static int problem_from_arrays(hk_problem *p, const cli_npy *x, const cli_npy *f
     hk_status s = hk_problem_conv_transpose(p, &d);
     code = s ? cli_refused(s, "the arrays and options") : CLI_OK;
   } else code = problem_plain(p, &d);
+  if (!code) code = numbers_agree();
   p->x_zero = (int32_t)o.x_zero;
   p->f_zero = (int32_t)o.f_zero;
   p->y_zero = (int32_t)o.y_zero;
@@ -262,6 +289,10 @@ static int vectors_read(vectors *v, const hk_problem *p, const hk_epilogue *e, i
 /* Options that come without their part of the epilogue add it, so that --bias b.npy alone means a bias. */
 static int epilogue_make(hk_epilogue *e) {
   int code = cli_planning_epilogue(e);
+  if (!code && o.slopes && e->act != HK_ACT_PRELU && e->act2 != HK_ACT_PRELU) {
+    cli_error("--slopes does not apply to an epilogue without prelu; give --epilogue prelu");
+    return CLI_USAGE;
+  }
   if (o.bias) e->bias = 1;
   if (o.scale && !e->scale) e->scale = 2;
   if (o.c && !e->residual) {

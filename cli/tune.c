@@ -223,6 +223,9 @@ int cli_tune(const cli_verb *verb, int argc, char **argv) {
   }
   static const char *const of_batch[] = {"layout", "types", "only", NULL};
   if (!o.batch && (code = cli_options_refuse(of_batch, words ? "a PROBLEM given as text" : "--random"))) return code;
+  static const char *const of_audit[] = {"csv", "own-time", NULL}, *const of_random[] = {"seed", NULL};
+  if (!o.audit && (code = cli_options_refuse(of_audit, "tune without --audit"))) return code;
+  if (!o.random && (code = cli_options_refuse(of_random, "problems that are given; it is of --random"))) return code;
   if (options.rigor == HK_ESTIMATE && !o.audit) options.rigor = HK_PATIENT;
   if (o.again || o.audit) hk_wisdom_forget();
   if (!(code = items_make(&items, word[0], layout)) && !(code = cli_items_only(&items, o.name)))

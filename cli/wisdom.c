@@ -47,6 +47,8 @@ int cli_wisdom(const cli_verb *verb, int argc, char **argv) {
   const char *word[64];
   int words = 64, code;
   if (!cli_options_read(verb, tables, argc, argv, word, &words, &code)) return code;
+  static const char *const of_import[] = {"save", NULL};
+  if (words <= 1 && (code = cli_options_refuse(of_import, "this; it is of wisdom import"))) return code;
   if (words <= 1 && (words == 0 || !strcmp(word[0], "export"))) return show();
   if (words == 1 && !strcmp(word[0], "path")) return path();
   if (words >= 2 && words <= 64 && !strcmp(word[0], "import")) return import(word + 1, words - 1);

@@ -37,6 +37,31 @@ def test_options_of_a_batch(words):
     assert code == 2 and out == "" and "does not apply" in err
 
 
+@pytest.mark.parametrize("words, named", [
+    (["plan", SMALL, "--workspace", "-5"], "--workspace: -5"), (["bench", SMALL, "--seconds", "nan"], "--seconds: nan"),
+    (["bench", SMALL, "--seconds", "0"], "--seconds: 0"), (["check", SMALL, "--reduce", "-1"], "--reduce: -1"),
+    (["bench", "--stream", "--threads", "2"], "--threads does not apply"),
+    (["bench", "--stream", "--block", "0"], "--block: 0"),
+    (["bench", "--stream", "--html", "x"], "--html does not apply"), (["tune", SMALL, "--csv"], "--csv does not apply"),
+    (["tune", SMALL, "--audit", "--seed", "3"], "--seed does not apply"),
+    (["wisdom", "export", "--save", "x"], "--save does not apply")])
+def test_other_options_without_effect(words, named):
+    code, out, err = hankel(*words)
+    assert code == 2 and out == "" and named in err
+
+
+@pytest.mark.parametrize("words, named", [
+    (["--x-zero", 2**32], "--x-zero: 4294967296"), (["--groups", 0], "--groups: 0"),
+    (["--batch-groups", 0], "--batch-groups: 0"), (["--flip", 7], "--flip: 7"), (["--spec", "NWC,OWI,NWC,NWC"], "not three words"),
+    (["--slopes", "f.npy"], "--slopes")])
+def test_run_numbers_that_were_cut(words, named, tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((1, 16, 1), np.int8))
+    np.save(tmp_path / "f.npy", np.ones((1, 3, 1), np.int8))
+    code, _, err = hankel("run", "--x", tmp_path / "x.npy", "--f", tmp_path / "f.npy", "--out",
+                          tmp_path / "y.npy", *words)
+    assert code == 2 and named in err and not (tmp_path / "y.npy").exists()
+
+
 @pytest.mark.parametrize("verb", [["bench", "--rounds", "1"], ["bench", "--csv"], ["bench", "--json"],
                                   ["tune", "--audit", "--csv"]])
 def test_only_that_matches_nothing(verb, tmp_path):
