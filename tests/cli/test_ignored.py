@@ -52,8 +52,8 @@ def test_other_options_without_effect(words, named):
 
 @pytest.mark.parametrize("words, named", [
     (["--x-zero", 2**32], "--x-zero: 4294967296"), (["--groups", 0], "--groups: 0"),
-    (["--batch-groups", 0], "--batch-groups: 0"), (["--flip", 7], "--flip: 7"), (["--spec", "NWC,OWI,NWC,NWC"], "not three words"),
-    (["--slopes", "f.npy"], "--slopes")])
+    (["--batch-groups", 0], "--batch-groups: 0"), (["--flip", 7], "--flip: 7"),
+    (["--spec", "NWC,OWI,NWC,NWC"], "not three words"), (["--slopes", "f.npy"], "--slopes")])
 def test_run_numbers_that_were_cut(words, named, tmp_path):
     np.save(tmp_path / "x.npy", np.ones((1, 16, 1), np.int8))
     np.save(tmp_path / "f.npy", np.ones((1, 3, 1), np.int8))
