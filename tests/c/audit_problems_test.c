@@ -119,7 +119,11 @@ static void zero_strides(const char *text) {
 
 static void dilated_inputs(void) {
   static const struct { int s, l; } pairs[] = {{2, 2}, {4, 2}, {3, 3}, {2, 4}, {1, 2}, {6, 4}};
+#ifdef HK_SANITIZED /* each check takes ten to twenty times as long */
+  static const struct { int c, k; } channels[] = {{3, 32}};
+#else
   static const struct { int c, k; } channels[] = {{3, 32}, {1, 17}, {4, 80}};
+#endif
   static const char *const layouts[] = {"last", "first"};
   char text[200];
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
