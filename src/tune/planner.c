@@ -43,18 +43,21 @@ static hk_task seen(const hk_task *task) {
   return t;
 }
 
-/* Whether a decision serves every batch alike: what one image may use and two may not, because of how images lie or because
- * a workspace that grows with them exceeds a limit, would make the choice depend on the batch. */
+/* Whether a decision serves every batch and any number of threads alike: what one image may use and more may not, because of how
+ * images lie or because a workspace that grows with them or with the threads exceeds a limit, would make the choice depend on
+ * the batch or on the threads. One image by one thread, and many by many, stand for all. */
 static bool serves_any_batch(const hk_task *t, const hk_decision *d, char *why) {
+  static const int32_t many[2] = {1, 64};
   size_t bytes[2] = {0, 0};
   for (int i = 0; i < 2; i++) {
-    const hk_task b = with_batch(t, i + 1);
+    hk_task b = with_batch(t, many[i]);
     hk_decision same = *d;
+    b.threads = many[i];
     if (!hk_decision_check(&b, &same, why)) return false;
     bytes[i] = same.workspace_bytes;
   }
   if (!t->options.limit_workspace || bytes[0] == bytes[1]) return true;
-  snprintf(why, HK_REASON, "its workspace grows with the batch: batch_invariant allows it only without a workspace limit");
+  snprintf(why, HK_REASON, "its workspace grows with batch or threads: batch_invariant allows it only without a workspace limit");
   return false;
 }
 

@@ -121,6 +121,21 @@ int main(void) {
         o.rigor = HK_MEASURE, o.time_limit_s = 0.02;
         if (!fast) compare(list[i].problem, list[i].epilogue, o);
       }
+  /* below a limit, what a workspace per thread allows must not depend on the threads */
+  for (int32_t threads = 1; threads <= 4; threads++) {
+    const hk_options fast = {.size = sizeof fast, .threads = threads, .batch_invariant = 1, .math = HK_MATH_FAST_ALGORITHMS,
+                             .isa = HK_ISA_SCALAR, .limit_workspace = 1, .workspace_limit_bytes = 11719};
+    trial t;
+    hk_plan *plan;
+    static char first[512];
+    char text[512];
+    trial_make(&t, "2d_n4_c51_i4x5_k49_w3x3_f32_last", "bias", 5);
+    plan = create(&t, &t.problem, &fast);
+    CHECK_STATUS(HK_OK, "", hk_plan_decision(plan, threads == 1 ? first : text, sizeof text, NULL));
+    CHECK(threads == 1 || !strcmp(first, text), "%d threads choose %s, one %s", threads, text, first);
+    hk_plan_destroy(plan);
+    trial_free(&t);
+  }
   /* one image may use what two that lie in one place may not: then neither does */
   const hk_options o = {.size = sizeof o, .threads = 3, .batch_invariant = 1, .isa = HK_ISA_AVX2};
   compare("2d_n2_c64_i2x12_k64_w1x1_g32_f32_xs=0.2.0.1.768.64_fs=0.4.2.1.2.2_ys=0.2.1536.1.768.64", "bias", o);
