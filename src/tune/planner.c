@@ -45,14 +45,15 @@ static hk_task seen(const hk_task *task) {
 
 /* Whether a decision serves every batch and any number of threads alike: what one image may use and more may not, because of how
  * images lie or because a workspace that grows with them or with the threads exceeds a limit, would make the choice depend on
- * the batch or on the threads. One image by one thread, and many by many, stand for all. */
+ * the batch or on the threads. One image by one thread stands for few, two by many for all others: where two lie in one
+ * place, no larger batch of these strides is legal. */
 static bool serves_any_batch(const hk_task *t, const hk_decision *d, char *why) {
-  static const int32_t many[2] = {1, 64};
+  static const int32_t threads[2] = {1, 64};
   size_t bytes[2] = {0, 0};
   for (int i = 0; i < 2; i++) {
-    hk_task b = with_batch(t, many[i]);
+    hk_task b = with_batch(t, i + 1);
     hk_decision same = *d;
-    b.threads = many[i];
+    b.threads = threads[i];
     if (!hk_decision_check(&b, &same, why)) return false;
     bytes[i] = same.workspace_bytes;
   }

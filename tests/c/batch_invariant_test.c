@@ -41,6 +41,7 @@ static void compare(const char *text, const char *epilogue, hk_options o) {
   if (all && each) {
     char *y = malloc(trial_y_bytes(&t) + 1);
     if (!y) exit(1);
+    memset(t.memory[2], 0xA5, trial_y_bytes(&t));
     execute(&t, all, t.args.x, t.args.y);
     memcpy(y, t.memory[2], trial_y_bytes(&t));
     memset(t.memory[2], 0xA5, trial_y_bytes(&t));
@@ -123,8 +124,13 @@ int main(void) {
       }
   /* below a limit, what a workspace per thread allows must not depend on the threads */
   for (int32_t threads = 1; threads <= 4; threads++) {
-    const hk_options fast = {.size = sizeof fast, .threads = threads, .batch_invariant = 1, .math = HK_MATH_FAST_ALGORITHMS,
-                             .isa = HK_ISA_SCALAR, .limit_workspace = 1, .workspace_limit_bytes = 11719};
+    const hk_options fast = {.size = sizeof fast,
+                             .threads = threads,
+                             .batch_invariant = 1,
+                             .math = HK_MATH_FAST_ALGORITHMS,
+                             .isa = HK_ISA_SCALAR,
+                             .limit_workspace = 1,
+                             .workspace_limit_bytes = 11719};
     trial t;
     hk_plan *plan;
     static char first[512];
@@ -138,6 +144,11 @@ int main(void) {
   }
   /* one image may use what two that lie in one place may not: then neither does */
   const hk_options o = {.size = sizeof o, .threads = 3, .batch_invariant = 1, .isa = HK_ISA_AVX2};
+  const hk_options limited = {
+      .size = sizeof limited, .threads = 4, .batch_invariant = 1, .limit_workspace = 1, .workspace_limit_bytes = 4123};
+  compare(
+      "3d_n4_c8_i2x1x51_k8_w4x1x1_p2:3x0x0_g8_f16_xs=0.1.816.1.408.408.8_fs=0.2.2.2.16.2.16_ys=0.8.2.64.128.33280.640",
+      "bias+silu", limited);
   compare("2d_n2_c64_i2x12_k64_w1x1_g32_f32_xs=0.2.0.1.768.64_fs=0.4.2.1.2.2_ys=0.2.1536.1.768.64", "bias", o);
   return hk_test_end();
 }
