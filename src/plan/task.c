@@ -120,7 +120,8 @@ void hk_task_read_weights(hk_task *t, const void *f) {
   hk_task_set_nonfinite(t, t->f_now && t->options.device == HK_CPU && !all_finite(&t->geom, f));
 }
 
-/* Zero points per channel have the range of the one in the problem. On a device they may lie where nothing here can read. */
+/* Zero points per channel have the range of the one in the problem. On a device they may lie where nothing here can
+ * read. */
 static hk_status check_f_zeros(const hk_geom *g, const int32_t *zero) {
   const int32_t lo = g->f_type == HK_U8 ? 0 : -128, hi = g->f_type == HK_U8 ? 255 : 127;
   for (int64_t k = 0; k < g->k * g->groups; k++)

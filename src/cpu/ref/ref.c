@@ -52,8 +52,8 @@ static void add_tap(const hk_ref_args *a, int64_t group, int64_t k, const positi
   }
 }
 
-/* Taps [*from, *to) of dimension d that may find position p inside x, so that a window may be far larger than x; with a state,
- * those before x too. */
+/* Taps [*from, *to) of dimension d that may find position p inside x, so that a window may be far larger than x; with
+ * a state, those before x too. */
 static void taps_of(const hk_ref_args *a, int d, int64_t p, int64_t *from, int64_t *to) {
   const hk_geom *g = a->g;
   const int64_t first = p * g->stride[d] - g->lo[d]; /* where tap 0 lies */

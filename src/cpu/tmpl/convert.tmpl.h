@@ -41,8 +41,8 @@ void HK_CONVERT(f32bf16)(const void *args) {
   }
 }
 
-/* f16 without hardware. Denormals are counted in units of 2^-24, as an integer: as floats they would be read as 0 where the
- * caller flushes denormals, which the hardware's conversion does not. */
+/* f16 without hardware. Denormals are counted in units of 2^-24, as an integer: as floats they would be read as 0
+ * where the caller flushes denormals, which the hardware's conversion does not. */
 static inline uint32_t widen_half(uint16_t h) {
   const uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
   if ((h & 0x7c00) == 0x7c00) return sign | rest | 0x7f800000;
