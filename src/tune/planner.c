@@ -43,10 +43,10 @@ static hk_task seen(const hk_task *task) {
   return t;
 }
 
-/* Whether a decision serves every batch and any number of threads alike: what one image may use and more may not, because of how
- * images lie or because a workspace that grows with them or with the threads exceeds a limit, would make the choice depend on
- * the batch or on the threads. One image by one thread stands for few, two by many for all others: where two lie in one
- * place, no larger batch of these strides is legal. */
+/* Whether a decision serves every batch and any number of threads alike. What one image may use and more may not would
+ * make the choice depend on the batch or on the threads: because of how images lie, or because a workspace that grows
+ * with either exceeds a limit. One image by one thread stands for few, two by many for all others: where two images
+ * share a place, no larger batch of these strides is legal. */
 static bool serves_any_batch(const hk_task *t, const hk_decision *d, char *why) {
   static const int32_t threads[2] = {1, 64};
   size_t bytes[2] = {0, 0};
@@ -58,7 +58,8 @@ static bool serves_any_batch(const hk_task *t, const hk_decision *d, char *why) 
     bytes[i] = same.workspace_bytes;
   }
   if (!t->options.limit_workspace || bytes[0] == bytes[1]) return true;
-  snprintf(why, HK_REASON, "its workspace grows with batch or threads: batch_invariant allows it only without a workspace limit");
+  snprintf(why, HK_REASON,
+           "its workspace grows with batch or threads: batch_invariant allows it only without a workspace limit");
   return false;
 }
 
