@@ -57,19 +57,37 @@ static hk_status context(const hk_cu_driver *cu) {
   return s;
 }
 
-hk_status hk_cu_here(hk_cu_device *d) {
+static hk_status ask(const hk_cu_driver *cu, hk_cu_device *d) {
   enum { CLOCK = 13, PROCESSORS = 16, MEMORY_CLOCK = 36, BUS_BITS = 37, L2_BYTES = 38, MAJOR = 75, MINOR = 76, SHARED_OPTIN = 97 };
-  const hk_cu_driver *cu = hk_cu();
-  if (!cu) return HK_DEVICE;
-  hk_status s = context(cu);
-  memset(d, 0, sizeof *d);
-  if (!s) s = hk_cu_check(cu->ctx_device(&d->device), "asking for the context's device");
-  if (!s) s = hk_cu_check(cu->device_name(d->name, sizeof d->name, d->device), "asking for the device's name");
+  hk_status s = hk_cu_check(cu->device_name(d->name, sizeof d->name, d->device), "asking for the device's name");
   const struct { int *to, id; } asked[] = {{&d->processors, PROCESSORS}, {&d->l2_bytes, L2_BYTES}, {&d->major, MAJOR},
                                            {&d->minor, MINOR}, {&d->shared_bytes, SHARED_OPTIN}, {&d->clock_khz, CLOCK},
                                            {&d->memory_khz, MEMORY_CLOCK}, {&d->bus_bits, BUS_BITS}};
   for (int i = 0; !s && i < HK_COUNT(asked); ++i)
     s = hk_cu_check(cu->device_attribute(asked[i].to, asked[i].id, d->device), "asking for a device attribute");
   if (!s) s = hk_cu_check(cu->driver_version(&d->driver), "asking for the driver's version");
+  return s;
+}
+
+/* The driver takes a millisecond to tell the clock rates, and planning asks dozens of times: each device is asked once. */
+hk_status hk_cu_here(hk_cu_device *d) {
+  enum { DEVICES = 64 };
+  static hk_cu_device known[DEVICES];
+  static bool asked[DEVICES];
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  const hk_cu_driver *cu = hk_cu();
+  if (!cu) return HK_DEVICE;
+  hk_status s = context(cu);
+  memset(d, 0, sizeof *d);
+  if (!s) s = hk_cu_check(cu->ctx_device(&d->device), "asking for the context's device");
+  if (s) return s;
+  const bool listed = d->device >= 0 && d->device < DEVICES;
+  pthread_mutex_lock(&lock);
+  if (listed && asked[d->device]) *d = known[d->device];
+  else {
+    s = ask(cu, d);
+    if (!s && listed) known[d->device] = *d, asked[d->device] = true;
+  }
+  pthread_mutex_unlock(&lock);
   return s;
 }
