@@ -14,7 +14,7 @@
 static struct {
   const char *batch, *layout, *types, *with, *family;
   int64_t random, from, seed, jobs;
-  double reduce;
+  double reduce, seconds;
   bool deconv, stats, in_process, list;
 } o = {.seed = 1, .jobs = 1, .reduce = 0.02, .random = -1};
 
@@ -25,6 +25,7 @@ static const cli_option table[] = {
     {"types", CLI_TEXT, &o.types, "LIST", "of a .tsv: e.g. f32,bf16 (default f32); column: its last column"},
     {"random", CLI_INTEGER, &o.random, "N", "N random problems"},
     {"from", CLI_INTEGER, &o.from, "I", "of --random: the first I problems are left out"},
+    {"seconds", CLI_REAL, &o.seconds, "S", "of --random: stop after S seconds, though fewer than N are checked"},
     {"family", CLI_TEXT, &o.family, "WORD", "of --random: depthwise (and grouped) problems only"},
     {"seed", CLI_INTEGER, &o.seed, "S", "of the random problems, or of the data (default 1)"},
     {"jobs", CLI_INTEGER, &o.jobs, "N", "processes to use (default 1)"},
@@ -56,6 +57,7 @@ static hk_epilogue epilogue;
 static hk_options options;
 static unsigned with;
 static int64_t total;
+static double started;
 static job *jobs;
 
 /* ---- cases */
@@ -159,7 +161,10 @@ static void index_run(job *j, int64_t index, int64_t step) {
 }
 
 static void child_run(job *j, int64_t step) {
-  for (; j->at < total; j->at += step) index_run(j, j->at, step);
+  for (; j->at < total; j->at += step) {
+    if (o.seconds > 0 && cli_now() - started > o.seconds) j->at = total;
+    else index_run(j, j->at, step);
+  }
 }
 
 static pid_t child_start(int which, int64_t step) {
@@ -276,9 +281,9 @@ static int problems_read(const cli_verb *verb, int words, const char *word) {
     cli_error("one of PROBLEM, --batch and --random is needed; usage: hankel %s", verb->usage);
     return CLI_USAGE;
   }
-  static const char *const of_batch[] = {"layout", "types", NULL}, *const of_random[] = {"from", NULL};
+  static const char *const of_batch[] = {"layout", "types", NULL}, *const of_random[] = {"from", "seconds", NULL};
   if (!o.batch && (code = cli_options_refuse(of_batch, words ? "a PROBLEM given as text" : "--random"))) return code;
-  if (o.random < 0 && (code = cli_options_refuse(of_random, "problems that are given; it is of --random"))) return code;
+  if (o.random < 0 && (code = cli_options_refuse(of_random, "problems that are given; --random draws them"))) return code;
   if (o.family && (o.random < 0 || strcmp(o.family, "depthwise"))) {
     cli_error("--family: depthwise is the only word, of --random");
     return CLI_USAGE;
@@ -332,6 +337,10 @@ int cli_check(const cli_verb *verb, int argc, char **argv) {
     cli_error("--from: %lld is below 0", (long long)o.from);
     return CLI_USAGE;
   }
+  if (!(o.seconds >= 0)) {
+    cli_error("--seconds: %g is not 0 or more", o.seconds);
+    return CLI_USAGE;
+  }
   if (!(o.reduce >= 0)) {
     cli_error("--reduce: %g is not 0 or more", o.reduce);
     return CLI_USAGE;
@@ -350,12 +359,12 @@ int cli_check(const cli_verb *verb, int argc, char **argv) {
     cli_error("no shared memory for %d processes", count);
     return CLI_FAILED;
   }
-  double start = cli_now();
+  started = cli_now();
   if (o.list) code = list_print();
   else {
     if (o.in_process) child_run(jobs, 1);
     else if (!children_run(count)) cli_error("no process could be started");
-    code = report(cli_now() - start, count);
+    code = report(cli_now() - started, count);
   }
   munmap(jobs, sizeof *jobs * (size_t)count);
   cli_items_free(&items);

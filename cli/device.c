@@ -40,6 +40,23 @@ static hk_status keep(cli_site *s, const void *from, size_t bytes, void **to) {
   return from ? hk_gpu_copy(*to, from, bytes) : HK_OK;
 }
 
+/* What a residual with strides of its own reads of c. Unlike y it may read an element more than once. */
+static hk_status residual_extent(const hk_problem *p, const hk_strides *strides, hk_extent *c) {
+  int64_t out[HK_MAX_RANK], n = 0, high = strides->offset, low = strides->offset;
+  const hk_status s = hk_problem_output(p, out, &n);
+  if (s) return s;
+  const int64_t groups = p->feature_groups * p->batch_groups, size[3] = {groups, n, p->k / groups},
+                step[3] = {strides->group, strides->outer, strides->channel};
+  bool empty = false;
+  for (int d = 0; d < 3 + p->rank; d++) {
+    const int64_t count = d < 3 ? size[d] : out[d - 3], reach = (count - 1) * (d < 3 ? step[d] : strides->at[d - 3]);
+    empty |= count < 1;
+    *(reach > 0 ? &high : &low) += reach;
+  }
+  *c = empty ? (hk_extent){0, 0} : (hk_extent){high - low + 1, -low};
+  return HK_OK;
+}
+
 /* Extents of y and of the residual, which may have strides of its own. Under a gate both have half the channels of k, counted
  * without groups. */
 static hk_status extents(const hk_problem *p, const hk_epilogue *e, hk_extent *x, hk_extent *f, hk_extent *y, hk_extent *c) {
@@ -54,8 +71,7 @@ static hk_status extents(const hk_problem *p, const hk_epilogue *e, hk_extent *x
   }
   *c = *y;
   if (s || !e->residual || !e->c_strided) return s;
-  half.y = e->c;
-  return hk_problem_extents(&half, &unused[0], &unused[1], c);
+  return residual_extent(&half, &e->c, c);
 }
 
 /* A tensor `copies` times; to[i] gets the address of element 0 of copy i. */
@@ -103,7 +119,7 @@ static hk_status site_on_gpu(cli_site *s, const hk_problem *p, const hk_epilogue
   const size_t past = state_count(p), element = hk_type_bytes(p->x_type);
   if (!status) status = vector(s, host->state_in, past, element, &a.state_in);
   if (!status && host->state_out && past) status = keep(s, NULL, past * element, &a.state_out);
-  if (!status && a.workspace_bytes) status = keep(s, NULL, a.workspace_bytes, &space);
+  if (!status && a.workspace_bytes) status = keep(s, host->workspace, a.workspace_bytes, &space);
   for (int i = 0; i < s->sets; i++) {
     s->args[i] = a;
     s->args[i].x = at[0][i], s->args[i].y = at[1][i], s->args[i].f = at[3][0], s->args[i].workspace = space;
