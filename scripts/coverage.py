@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 ROOM = re.compile(r"src/(plan|cpu)/")
-DEVICE = re.compile(r"src/plan/(algo_cuda_\w+|algo_wgmma\w*|cuda)\.[ch]$|src/plan/cuda\.h$")
+DEVICE = re.compile(r"src/plan/gpu/|src/plan/rewrite/cuda_")
 
 
 def gcov(build, notes):

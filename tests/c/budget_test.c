@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "cuda/dw.h"
-#include "plan/dense.h"
-#include "plan/strip.h"
+#include "plan/dense/dense.h"
+#include "plan/dense/strip.h"
 #include "support/allocs.h"
 #include "support/check.h"
 

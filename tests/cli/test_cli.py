@@ -278,7 +278,7 @@ PEER = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "cli/peer.h"
+#include "cli/bench/peer.h"
 static int state;
 static void *make(const hk_peer_job *job, char *why) {
   const char *held[] = {getenv("HANKEL_PEER_ISA"), getenv("ONEDNN_MAX_CPU_ISA"), getenv("OPENBLAS_CORETYPE")};

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "cli/bench_read.c"
+#include "cli/bench/read.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

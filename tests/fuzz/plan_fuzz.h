@@ -2,7 +2,7 @@
  * differs from it as hk_plan_create_like allows, and a few plans of either that are alive at once. */
 #ifndef PLAN_FUZZ_H
 #define PLAN_FUZZ_H
-#include "cli/check_execute.h"
+#include "cli/check/execute.h"
 
 enum { FUZZ_SLOTS = 3, FUZZ_TEXT = 600, FUZZ_WORKSPACE = 16 << 20 };
 

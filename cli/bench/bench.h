@@ -1,0 +1,37 @@
+/* What `hankel bench` measures and how it is printed. */
+#ifndef CLI_BENCH_H
+#define CLI_BENCH_H
+#include "cli.h"
+#include "bench/peer.h"
+
+enum { BENCH_PEERS = 8, BENCH_ROUNDS = 200 };
+typedef struct bench_row {
+  char *name, *problem, *layout, *decision;
+  int threads, iterations, rounds;
+  double flops, bytes;
+  cli_spread ours; /* seconds a call */
+  cli_spread peer[BENCH_PEERS];
+  char refusal[BENCH_PEERS][200]; /* why a peer has no time */
+  double peak;                    /* flop/s of the threads, measured in this run; of a GPU by its clocks */
+} bench_row;
+
+typedef struct bench_sheet {
+  const hk_peer *peer[BENCH_PEERS];
+  int peers;
+  hk_device device;
+  bool cold;
+  FILE *file;
+} bench_sheet;
+
+int bench_stream(int64_t block, hk_isa isa, bool csv); /* bench/stream.c */
+const hk_peer *bench_peer_open(const char *name);
+/* Holds peers that are opened after this to isa where it is less than theirs (AVX2). */
+void bench_peers_hold(hk_isa isa);
+int bench_best_peer(const bench_sheet *s, const bench_row *r); /* -1: none */
+void bench_csv_head(const bench_sheet *s);
+void bench_csv_row(const bench_sheet *s, const bench_row *r);
+void bench_table_head(const bench_sheet *s, cli_table *t);
+void bench_table_row(const bench_sheet *s, const bench_row *r, cli_table *t);
+int bench_html(const bench_sheet *s, const bench_row *rows, int count, const char *path); /* bench/html.c */
+void bench_json(const bench_sheet *s, const bench_row *rows, int count);
+#endif

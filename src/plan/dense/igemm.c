@@ -1,0 +1,267 @@
+/* igemm, and dot for 1 to 8 output channels: dense convolution over channels that lie next to each other in x (channels-last). The rows of pixels are
+ * addressed by pointers (dense/rows.c), the weights are packed in panels of output channels (dense/pack.c), and the
+ * kernel cuts a block of bm pixels x one panel into register tiles. Any rank, stride, padding, dilation, input dilation,
+ * groups and y; refuses other types than f32, channels of x that are not adjacent, gates and streaming state.
+ *
+ * Loops: (group, block of bm pixels, bn panels) are the jobs; in a job panels, then bk channels, then tiles. A panel's
+ * piece of packed f stays in L2 for the whole block. Sums resume in order of channel blocks, so bits depend on bk only. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cost/cost.h"
+#include "plan/dense/igemm.h"
+
+#define MOST_DOTS 8
+
+/* Windows so small that the tap loop would rule are joined along the row. */
+static bool merge_pays(const hk_geom *g, const hk_kernel *k) {
+  return k->family == HK_FAMILY_IGEMM && hk_rows_mergeable(g) && g->c <= 16 && g->gk <= 256;
+}
+
+static int64_t most_pixels(const hk_geom *g, const hk_kernel *k, int64_t pack) {
+  const bool merged = pack != HK_PACK_BLOCK && merge_pays(g, k);
+  const int64_t segments = merged ? g->taps / g->win[2] : g->taps;
+  int64_t bm = hk_min64(HK_BLOCK_MAX, HK_IGEMM_PARTIAL / k->nr);
+  bm = hk_min64(bm, hk_max64(8, HK_IGEMM_TABLE / segments));
+  if (merged) bm = hk_min64(bm, HK_IGEMM_SCRATCH / g->gk);
+  return bm;
+}
+
+static hk_panels panels_of(const hk_geom *g, const hk_kernel *k, int64_t bk) {
+  hk_panels s = hk_panels_make(g, k, bk);
+  hk_panels_cut_tail(&s, g, k);
+  return s;
+}
+
+static size_t packed_bytes(const hk_geom *g, const hk_panels *s) {
+  return (size_t)(s->group_size * g->groups) * sizeof(float);
+}
+
+static int64_t choose_bk(const hk_geom *g, const hk_kernel *k) {
+  /* A panel's piece takes up to 5/8 of L2. Zen 4, 1 MiB, 3 x 3 windows: 256 channels of 64 outputs at once are 1 to 4 % ahead of 128 or 176
+   * (256-256_56, 512-512_28, _14 and _7). */
+  const int64_t most = hk_max64(32, hk_cost_l2() / 8 * 5 / (int64_t)sizeof(float) / k->nr / g->taps);
+  const int64_t blocks = hk_ceil_div(g->c, most);
+  return blocks <= 1 ? g->c : hk_round_up(hk_ceil_div(g->c, blocks), 8);
+}
+
+/* The epilogue as if y's channels were adjacent, as they are in a block that will be turned. */
+static hk_fuse turned_fuse(const hk_task *t) {
+  hk_task last = *t;
+  last.geom.y.channel = 1;
+  return hk_fuse_make(&last, true);
+}
+
+bool hk_igemm_turns(const hk_task *t) {
+  const hk_geom *g = &t->geom;
+  return g->y.channel != 1 && g->k > 1 && !t->epi.e.residual && hk_grid_count(g) == 1 && (g->y.at[2] == 1 || g->out[2] == 1) &&
+         turned_fuse(t).all;
+}
+
+/* A row of zeros stands for every pixel in the padding. */
+static bool needs_zeros(const hk_geom *g) {
+  return hk_geom_leaves(g, 0) || hk_geom_leaves(g, 1) || hk_geom_leaves(g, 2);
+}
+
+static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
+  const hk_geom *g = &t->geom;
+  const char *no = NULL;
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
+  else if (k->isa > t->isa) no = "the kernel's ISA is above the cap";
+  else if (g->x.channel != 1 && g->c > 1) no = "the channels of x are not adjacent";
+  else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
+  else if (t->options.stateful) no = "streaming state lies channel by channel";
+  else if (k->family == HK_FAMILY_DOT && g->k > MOST_DOTS) no = "more output channels than sums of their own pay for";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  else if (needs_zeros(g) && g->c > HK_TABLE_BYTES / (int64_t)sizeof(float))
+    no = "a row of zeros for the padding would take more than 16 MiB";
+  else if (t->wild && !hk_cuts_make(g, true).exact) no = "weights hold Inf or NaN, and the taps inside x change too often";
+  if (no) snprintf(why, HK_REASON, "%s", no);
+  return !no;
+}
+
+static double predict(const hk_task *t, const hk_decision *d) {
+  const hk_geom *g = &t->geom;
+  const hk_panels s = panels_of(g, d->kernel, d->knob[HK_IGEMM_BK]);
+  const double peak = hk_cost_peak(d->kernel->isa);
+  /* taps in the padding are left out block by block; input dilation leaves only its phase's taps */
+  double flops = 2.0 * (double)(g->groups * g->gm) * (double)(s.vectors * s.lanes) * (double)g->gk;
+  for (int i = 0; i < 3; i++) flops /= (double)g->in_dil[i];
+  if (g->taps > 1 && g->groups == 1 && g->in_dil[0] * g->in_dil[1] * g->in_dil[2] == 1 && !merge_pays(g, d->kernel)) flops *= hk_geom_inside(g);
+  /* one vector of channels a tile: every product waits for its own broadcast (Zen 4: 76 % of the peak with AVX2, 96 %
+   * with AVX-512, 64 channels of 56 x 56) */
+  if (s.vectors == 1 && !s.dot) flops *= d->kernel->isa == HK_ISA_AVX2 ? 1.3 : 1.02;
+  const double tiles = (double)(g->groups * g->gm) * (double)s.vectors / (double)(d->kernel->mr * (d->kernel->nr / s.lanes));
+  /* a tile sets up each segment, a block its table of rows (Zen 4: 16 groups of 4 channels, 28 x 28, which are all set-up) */
+  const double segments = (double)(merge_pays(g, d->kernel) ? g->taps / g->win[2] : g->taps), bm = (double)d->knob[HK_IGEMM_BM];
+  const double blocks = g->taps == 1 ? 0 : (double)(g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]));
+  double cycles = tiles * (20 + 12 * segments) / 3e9 + blocks * (300 + 1.2 * segments * bm) / 3e9;
+  const double bytes = g->bytes;
+  if (s.dot) { /* whole vectors of input channels, then each sum across its lanes */
+    flops *= (double)hk_round_up(g->c, hk_isa_lanes(d->kernel->isa)) / (double)g->c / 0.85;
+    cycles += (double)(g->groups * g->gm * s.vectors) * 12 / 3e9;
+    /* groups of few inputs: what a tap of a pixel takes beside its products (Zen 4: 16 groups of 12 channels to one, 32 of 32 to two) */
+    if (g->groups > 1 && g->c < 48 && g->taps > 1) cycles += (double)(g->groups * g->gm) * (double)g->taps * 6 / 3e9;
+  }
+  if (s.tail) { /* the same for the channels left over */
+    const double vectors = 1.3 * (double)(g->taps * hk_ceil_div(g->c, s.lanes)) * (double)s.lanes * 2.0;
+    cycles += (double)(g->groups * g->gm * s.tail) * (vectors / peak + (g->taps == 1 ? 6 : 10) / 3e9);
+  }
+  double seconds = flops / (0.96 * peak) + cycles + 0.3 * hk_cost_move(bytes, bytes);
+  if (!t->f_now && d->knob[HK_IGEMM_PACK] == HK_PACK_WHOLE) seconds += hk_cost_move(2.0 * (double)packed_bytes(g, &s), 1e8) * 4;
+  if (d->knob[HK_IGEMM_PACK] == HK_PACK_BLOCK) seconds *= 1.0 + 4.0 / (double)d->knob[HK_IGEMM_BM];
+  const int64_t jobs = g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]) * hk_ceil_div(s.count, d->knob[HK_IGEMM_BN]);
+  return 5e-7 + hk_cost_spread(seconds, jobs, t->threads);
+}
+
+static bool finish(const hk_task *t, hk_decision *d, char *why) {
+  const hk_geom *g = &t->geom;
+  const int64_t *k = d->knob;
+  const int64_t most = most_pixels(g, d->kernel, k[HK_IGEMM_PACK]);
+  if (k[HK_IGEMM_BM] > most || k[HK_IGEMM_BK] > g->c || (k[HK_IGEMM_PACK] == HK_PACK_BLOCK && t->f_now)) {
+    snprintf(why, HK_REASON, "needs bm <= %lld, bk <= %lld, pack %s", (long long)most, (long long)g->c,
+             t->f_now ? "0" : "0 or 1");
+    return false;
+  }
+  const hk_panels s = panels_of(g, d->kernel, k[HK_IGEMM_BK]);
+  d->workspace_bytes = !t->f_now && k[HK_IGEMM_PACK] == HK_PACK_WHOLE ? packed_bytes(g, &s) : 0;
+  d->predicted_s = predict(t, d);
+  return true;
+}
+
+static bool offer(const hk_task *t, hk_decision *d, char *why) {
+  const hk_geom *g = &t->geom;
+  if (!applies(t, d->kernel, why)) return false;
+  d->knob[HK_IGEMM_PACK] = HK_PACK_WHOLE;
+  d->knob[HK_IGEMM_BK] = choose_bk(g, d->kernel);
+  const hk_panels s = panels_of(g, d->kernel, d->knob[HK_IGEMM_BK]);
+  if (!t->f_now && t->options.limit_workspace && packed_bytes(g, &s) > t->options.workspace_limit_bytes)
+    d->knob[HK_IGEMM_PACK] = HK_PACK_BLOCK;
+  const int64_t most = most_pixels(g, d->kernel, d->knob[HK_IGEMM_PACK]);
+  const int64_t grid = hk_max64(1, g->gm / hk_grid_count(g));
+  /* A block's pixels share L2 with a panel; the larger the block, the less often weights come from L3. Narrow panels go over the block's
+   * pixels more often: AVX2 runs 256-256_56 half a percent faster with 96 than with 112. */
+  const int64_t wide = hk_cost_l2() >= 2 << 20 ? 128 : g->taps > 1 && d->kernel->nr >= 64 ? 112 : 96;
+  const int64_t blocks = hk_ceil_div(grid, hk_min64(most, wide));
+  const int64_t each = hk_ceil_div(grid, blocks);
+  /* windows cut a block into groups whose tiles are nearly equal anyway: whole lines serve them better than whole tiles */
+  d->knob[HK_IGEMM_BM] = hk_min64(most, g->taps > 1 ? each : hk_round_up(each, d->kernel->mr));
+  /* few blocks of pixels: the panels are spread over the threads too */
+  d->knob[HK_IGEMM_BN] = s.count;
+  const int64_t jobs = blocks * hk_grid_count(g) * g->groups;
+  if (t->threads > 1 && jobs < 8 * t->threads)
+    d->knob[HK_IGEMM_BN] = hk_max64(1, s.count / hk_ceil_div(8 * t->threads, jobs));
+  return finish(t, d, why);
+}
+
+static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
+  static const struct { int knob; int64_t mul, div; } step[] = {{HK_IGEMM_BM, 1, 2}, {HK_IGEMM_BM, 1, 4}, {HK_IGEMM_BM, 2, 1}, {HK_IGEMM_BK, 1, 2}, {HK_IGEMM_BK, 2, 1}};
+  char why[HK_REASON];
+  *d = *base;
+  if (index < HK_COUNT(step)) {
+    const int k = step[index].knob;
+    d->knob[k] = base->knob[k] * step[index].mul / step[index].div;
+    if (k == HK_IGEMM_BK) d->knob[k] = hk_min64(t->geom.c, d->knob[k]);
+    if (k == HK_IGEMM_BM) d->knob[k] = hk_min64(most_pixels(&t->geom, d->kernel, d->knob[HK_IGEMM_PACK]), d->knob[k]);
+    d->knob[k] = hk_max64(1, d->knob[k]);
+    return finish(t, d, why);
+  }
+  if (index == HK_COUNT(step) && !t->f_now) {
+    d->knob[HK_IGEMM_PACK] = HK_PACK_BLOCK;
+    d->knob[HK_IGEMM_BM] = hk_min64(d->knob[HK_IGEMM_BM], most_pixels(&t->geom, d->kernel, HK_PACK_BLOCK));
+    return finish(t, d, why);
+  }
+  return false;
+}
+
+/* True when all pixels of the batch follow each other at one distance. */
+static bool in_line(const hk_geom *g, const hk_strides *s, const int64_t size[3]) {
+  int64_t step = s->at[2];
+  for (int d = 2; d >= 0; step *= size[d], d--)
+    if (size[d] > 1 && s->at[d] != step) return false;
+  return g->n == 1 || s->outer == step;
+}
+
+static int64_t choose_even(const hk_task *t, const hk_igemm_own *o, int64_t pack) {
+  const hk_geom *g = &t->geom;
+  const bool one_piece = o->bk == g->c && pack != HK_PACK_BLOCK && o->fuse.all && !o->turn && o->grids == 1 && !o->panels.dot;
+  if (!one_piece) return HK_EVEN_NOT;
+  if (o->merged) {
+    const bool fits = o->segments <= HK_EVEN_ROWS && g->out[2] - (o->q1 - o->q0) <= o->bm;
+    /* a line costs each panel a call, a table costs all of them once: 3 channels of 28 x 28 to 129 6 % faster by tables, 32 x 32 to 64 15 % by lines (Zen 4) */
+    return fits && o->q1 - o->q0 >= (g->k > 64 ? 80 : 16) ? HK_EVEN_LINES : HK_EVEN_NOT;
+  }
+  for (int d = 0; d < 3; d++)
+    if (g->lo[d] || g->in[d] != g->out[d] || (g->stride[d] != 1 && g->in[d] > 1)) return HK_EVEN_NOT;
+  const bool even = g->taps == 1 && in_line(g, &g->x, g->in) && in_line(g, &g->y, g->out) &&
+                    (!t->epi.e.residual || in_line(g, &t->epi.c, g->out));
+  return even ? HK_EVEN_FLAT : HK_EVEN_NOT;
+}
+
+static bool check(const hk_task *t, hk_decision *d, char *why) { return applies(t, d->kernel, why) && finish(t, d, why); }
+
+static hk_status build(hk_plan *plan) {
+  const hk_geom *g = &plan->task.geom;
+  const int64_t *k = plan->decision.knob;
+  hk_igemm_own *o = hk_alloc_zero(sizeof *o);
+  if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  plan->own = o;
+  o->panels = panels_of(g, plan->decision.kernel, k[HK_IGEMM_BK]);
+  o->dot = hk_kernel_best(HK_FAMILY_DOT, plan->decision.kernel->isa);
+  o->fuse = hk_fuse_make(&plan->task, true);
+  if (hk_igemm_turns(&plan->task)) {
+    o->turn = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa);
+    o->fuse = turned_fuse(&plan->task);
+  }
+  o->merged = !plan->task.wild && k[HK_IGEMM_PACK] != HK_PACK_BLOCK && k[HK_IGEMM_BK] == g->c &&
+              merge_pays(g, plan->decision.kernel);
+  o->segments = o->merged ? g->taps / g->win[2] : g->taps;
+  o->channels = o->merged ? g->c * g->win[2] : g->c;
+  o->bm = k[HK_IGEMM_BM], o->bn = k[HK_IGEMM_BN], o->bk = k[HK_IGEMM_BK];
+  o->splits = hk_ceil_div(o->panels.count, o->bn);
+  o->grids = hk_grid_count(g);
+  o->ahead = hk_cost_ahead() && g->taps * o->bk * plan->decision.kernel->nr * (int64_t)sizeof(float) > hk_cost_l1();
+  o->blocks = hk_grid_pieces(g, o->bm);
+  o->q0 = hk_min64(g->out[2], hk_max64(0, hk_ceil_div(hk_max64(g->lo[2], 0), g->stride[2])));
+  const int64_t room = g->in[2] + g->lo[2] - g->win[2];
+  o->q1 = room < 0 ? 0 : hk_min64(g->out[2], room / g->stride[2] + 1);
+  if (plan->task.wild || (!o->merged && g->taps > 1)) o->cuts = hk_cuts_make(g, plan->task.wild);
+  o->even = choose_even(&plan->task, o, k[HK_IGEMM_PACK]);
+  if (o->even == HK_EVEN_LINES) {
+    const int64_t ends = g->out[2] - (o->q1 - o->q0);
+    o->lines = hk_min64(HK_EVEN_MOST, o->bm / hk_max64(ends, 1));
+    o->lines = hk_max64(1, hk_min64(o->lines, g->gm / g->out[2] / (4 * plan->task.threads)));
+    o->blocks = hk_ceil_div(g->gm / g->out[2], o->lines);
+  }
+  o->zeros = needs_zeros(g) ? hk_alloc_zero((size_t)o->channels * sizeof(float)) : NULL;
+  if (!o->zeros && needs_zeros(g)) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
+  float *to;
+  const int64_t layout[] = {o->panels.count, o->panels.tail, o->bk};
+  const hk_status s =
+      hk_plan_pack_room(plan, o->panels.group_size * g->groups, sizeof *to, layout, HK_COUNT(layout), &to);
+  if (to) hk_panels_pack(plan, &o->panels, plan->raw_f, to);
+  return s;
+}
+
+static void destroy(hk_plan *plan) {
+  hk_igemm_own *o = plan->own;
+  if (o) hk_free(o->zeros);
+  hk_free(o);
+}
+
+#define KNOBS                                                                                                          \
+  { HK_KNOB_OF("bm", POSITIONS), HK_KNOB_OF("bn", K), HK_KNOB_OF("bk", C), HK_KNOB("pack", 0, HK_PACK_BLOCK) }
+const hk_algo hk_algo_dot = {.name = "dot",
+                             .knobs = KNOBS,
+                             .family = HK_FAMILY_DOT,
+                             .device = HK_CPU,
+                             .steps_over = true,
+                             .offer = offer,
+                             .vary = vary,
+                             .check = check,
+                             .build = build,
+                             .run = hk_igemm_run,
+                             .destroy = destroy};
+const hk_algo hk_algo_igemm = {.name = "igemm", .knobs = KNOBS, .family = HK_FAMILY_IGEMM,
+                               .device = HK_CPU, .steps_over = true, .offer = offer, .vary = vary, .check = check, .build = build,
+                               .run = hk_igemm_run, .destroy = destroy};

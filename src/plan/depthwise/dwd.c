@@ -1,0 +1,149 @@
+/* Depthwise convolution with few outputs a row and long windows, as dot products along the window's last dimension
+ * (channels-first, its columns adjacent): any multiplier, stride, padding, other dimensions; y of any type and layout.
+ * f32 data, no workspace. Refuses dilation of the last dimension or of the input, gates and state. Lanes along the output
+ * (dwp) would be idle here: 4 outputs of 4093 taps fill a quarter of one vector. */
+#include <stdio.h>
+
+#include "cost/cost.h"
+#include "plan/depthwise/depthwise.h"
+
+#define CYCLES 3e9 /* of the cost model */
+#define OUTPUTS 8  /* of a call */
+
+enum { SHARDS, PARTS };
+
+static bool supported(const hk_task *t, char *why) {
+  const hk_geom *g = &t->geom;
+  const char *no = NULL;
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "needs f32 x and f";
+  else if (g->c != 1 || g->batch_grouped) no = "needs one input channel a group";
+  else if (g->gm == 0) no = "the result is empty";
+  else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1 || g->dil[2] != 1) no = "there is dilation";
+  else if (g->x.at[2] != 1) no = "the columns of x are not adjacent";
+  else if (!t->f_now && g->f.at[2] != 1) no = "weights at execute are not adjacent";
+  else if (t->epi.e.gate || t->options.stateful) no = "the epilogue is gated or the plan stateful";
+  if (no) snprintf(why, HK_REASON, "%s", no);
+  return !no;
+}
+
+/* Unaligned loads feed a product each, and the sums of every output are folded at the end; measured on Zen 4. */
+static double predict(const hk_task *t, const hk_decision *d) {
+  const hk_geom *g = &t->geom;
+  const double vw = (double)d->kernel->nr, vectors = (double)hk_ceil_div(g->win[2], d->kernel->nr);
+  const double product = 2.0 * vw / (hk_cost_peak(d->kernel->isa) / CYCLES);
+  const double rows = (double)g->gm * (double)(g->groups * g->k) * (double)(g->win[0] * g->win[1]);
+  /* every call's sums go through the plan's epilogue */
+  const double calls = (double)(g->n * g->out[0] * g->out[1] * hk_ceil_div(g->out[2], OUTPUTS)) * (double)(g->groups * g->k);
+  const double cycles = rows * (vectors * 2.0 * product + 12.0) + calls * 80.0;
+  return 5e-8 + hk_cost_spread(cycles / CYCLES + 0.5 * hk_cost_move(g->bytes, g->bytes), d->knob[SHARDS] * d->knob[PARTS], t->threads);
+}
+
+static bool finish(const hk_task *t, hk_decision *d, char *why) {
+  (void)why;
+  d->predicted_s = predict(t, d);
+  d->workspace_bytes = 0;
+  return true;
+}
+
+static bool offer(const hk_task *t, hk_decision *d, char *why) {
+  const hk_geom *g = &t->geom;
+  if (!supported(t, why)) return false;
+  const int64_t planes = g->n * g->groups;
+  d->knob[SHARDS] = hk_max64(1, hk_min64(t->threads, planes));
+  d->knob[PARTS] = t->threads > 1 && planes < 2 * t->threads ? hk_max64(1, hk_min64(t->threads, g->out[0] * g->out[1])) : 1;
+  return finish(t, d, why);
+}
+
+static bool check(const hk_task *t, hk_decision *d, char *why) { return supported(t, why) && finish(t, d, why); }
+
+static hk_status build(hk_plan *plan) {
+  const hk_geom *g = &plan->task.geom;
+  float *to;
+  const hk_status s = hk_plan_pack_room(plan, g->groups * g->k * g->taps, sizeof *to, NULL, 0, &to);
+  if (!to) return s;
+  for (int64_t k = 0; k < g->groups * g->k; k++)
+    for (int64_t t = 0; t < g->taps; t++)
+      *to++ = ((const float *)plan->raw_f)[k / g->k * g->f.group + k % g->k * g->f.outer + hk_dw_tap(g, t)];
+  return HK_OK;
+}
+
+/* ---- run */
+
+/* One output row of one output channel. */
+typedef struct site {
+  const hk_shared *h;
+  int64_t n, group, k, z, p; /* k in its group */
+} site;
+
+static const float *weights_of(const site *s, int64_t a, int64_t r) {
+  const hk_geom *g = &s->h->plan->task.geom;
+  if (s->h->plan->task.f_now)
+    return (const float *)s->h->plan->packed->f + ((s->group * g->k + s->k) * g->taps + (a * g->win[1] + r) * g->win[2]);
+  return (const float *)(const void *)s->h->call->f + s->group * g->f.group + s->k * g->f.outer + a * g->f.at[0] + r * g->f.at[1];
+}
+
+/* count outputs from column q on, all of whose window rows read columns [from, to) of the window */
+static void dots(const site *s, int64_t q, int64_t count, int64_t from, int64_t to, float *sum) {
+  const hk_geom *g = &s->h->plan->task.geom;
+  const float *x = (const float *)(const void *)s->h->call->x + s->n * g->x.outer + s->group * g->x.group + q * g->stride[2] - g->lo[2] + from;
+  hk_dwd_args a = {.sum = sum, .count = to - from, .x_step = g->stride[2], .outputs = (int32_t)count};
+  for (int64_t i = 0; i < count; i++) sum[i] = 0;
+  if (from >= to) return;
+  for (int64_t d = 0; d < g->win[0]; d++)
+    for (int64_t r = 0; r < g->win[1]; r++) {
+      const int64_t depth = s->z * g->stride[0] + d * g->dil[0] - g->lo[0], row = s->p * g->stride[1] + r * g->dil[1] - g->lo[1];
+      if (depth < 0 || depth >= g->in[0] || row < 0 || row >= g->in[1]) continue;
+      a.x = x + depth * g->x.at[0] + row * g->x.at[1];
+      a.f = weights_of(s, d, r) + from;
+      s->h->plan->decision.kernel->fn(&a);
+      a.add = 1;
+    }
+}
+
+static void run_row(const site *s) {
+  const hk_geom *g = &s->h->plan->task.geom;
+  float sum[OUTPUTS];
+  for (int64_t q = 0; q < g->out[2];) {
+    const int64_t left = q * g->stride[2] - g->lo[2];
+    const int64_t from = hk_max64(0, hk_min64(g->win[2], -left)), to = hk_min64(g->win[2], g->in[2] - left);
+    int64_t count = 1; /* outputs that see the same part of the window go together */
+    if (from == 0 && to == g->win[2])
+      count = hk_min64(hk_min64(OUTPUTS, g->out[2] - q), (g->in[2] - left - g->win[2]) / g->stride[2] + 1);
+    dots(s, q, count, from, to, sum);
+    hk_at at = {.n = s->n, .k = s->group * g->k + s->k};
+    const int64_t p[3] = {s->z, s->p, q};
+    for (int d = 0; d < g->rank; d++) at.p[d] = p[d + 3 - g->rank];
+    hk_plan_store_row(s->h->plan, s->h->call, &at, count, sum);
+    q += count;
+  }
+}
+
+static void body(void *context, int64_t i) {
+  const hk_shared *h = context;
+  const hk_geom *g = &h->plan->task.geom;
+  const int64_t *knob = h->plan->decision.knob;
+  int64_t from, to, first, last;
+  hk_piece(g->n * g->groups, i / knob[PARTS], knob[SHARDS], &from, &to);
+  hk_piece(g->out[0] * g->out[1], i % knob[PARTS], knob[PARTS], &first, &last);
+  for (; from < to; from++)
+    for (int64_t k = 0; k < g->k; k++)
+      for (int64_t row = first; row < last; row++) {
+        const site s = {h, from / g->groups, from % g->groups, k, row / g->out[1], row % g->out[1]};
+        run_row(&s);
+      }
+}
+
+static hk_status run(const hk_plan *plan, const hk_call *call) {
+  hk_shared h = {plan, call};
+  hk_plan_parallel(plan, plan->decision.knob[SHARDS] * plan->decision.knob[PARTS], body, &h);
+  return HK_OK;
+}
+
+const hk_algo hk_algo_dwd = {.name = "dwd",
+                             .knobs = {HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)},
+                             .family = HK_FAMILY_DWD,
+                             .device = HK_CPU,
+                             .offer = offer,
+                             .check = check,
+                             .build = build,
+                             .run = run};

@@ -1,0 +1,41 @@
+/* The general CUDA kernel as an algorithm: every type, stride, dilation, group and epilogue; slow, and says so. */
+#include "plan/gpu/gpu.h"
+
+#include <stdio.h>
+
+static bool offer(const hk_task *task, hk_decision *d, char *why) {
+  hk_cu_device here;
+  if (!hk_plan_cuda_takes(task, &here, why)) return false;
+  if (task->epi.e.cuda_user || task->epi.e.cuda_user2 || task->epi.e.cuda_store)
+    return snprintf(why, HK_REASON, "takes no user functions"), false;
+  /* one thread an output: an H200 passes 5e11 flops and 2.6e11 bytes a second */
+  const double worked = task->geom.flops / 5e11, moved = task->geom.bytes / 2.6e11;
+  d->workspace_bytes = 0;
+  d->predicted_s = 5e-6 + (worked > moved ? worked : moved);
+  return true;
+}
+
+static hk_status build(hk_plan *plan) {
+  hk_cu_weights *w;
+  hk_cu_direct_state *own = plan->own = hk_alloc_zero(sizeof *own);
+  if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  hk_status s = hk_cu_direct_build(own, &plan->task.geom, &plan->task.epi);
+  if (!s) s = hk_plan_cuda_weights(plan, &w);
+  if (!s && plan->task.f_now && !hk_plan_shares(plan)) {
+    s = hk_cu_filters_make(&w->f, &plan->task.geom, plan->raw_f, &w->f_shift);
+    plan->packed->f_bytes = w->f.bytes;
+  }
+  return s;
+}
+
+static hk_status run(const hk_plan *plan, const hk_call *call) {
+  const hk_cu_weights *w = plan->packed->f;
+  hk_cu_call c = hk_plan_cuda_call(plan, call);
+  if (plan->task.f_now) c.f = (const char *)w->f.data + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
+  return hk_cu_direct_run(plan->own, &c, w->slopes.data, w->f_zero.data);
+}
+
+static void destroy(hk_plan *plan) { hk_free(plan->own); }
+
+const hk_algo hk_algo_cuda_direct = {.name = "cuda_direct", .family = HK_FAMILY_NONE, .device = HK_CUDA, .fallback = true,
+                                     .offer = offer, .check = offer, .build = build, .run = run, .destroy = destroy};

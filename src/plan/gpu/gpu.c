@@ -1,0 +1,67 @@
+/* The common part of CUDA plans: what is refused for every kernel, and weights on the device. */
+#include "plan/gpu/gpu.h"
+
+#include <stdio.h>
+
+#define REFUSE(...) return snprintf(why, HK_REASON, __VA_ARGS__), false
+
+bool hk_plan_cuda_takes(const hk_task *t, hk_cu_device *here, char *why) {
+  const hk_epilogue *e = &t->epi.e;
+  if (!hk_cu_built()) REFUSE("this build has no CUDA kernels: HK_CUDA was OFF or nvcc was not found");
+  if (hk_cu_here(here)) REFUSE("%s", hk_last_error());
+  if (!hk_cu_has_code(here, why)) return false;
+  if (t->options.stateful) REFUSE("knows no state; the algorithms of its name with state_ before it do");
+  if (e->user || e->user2 || e->store) REFUSE("a C callback cannot run on the device: give its CUDA source instead");
+  return true;
+}
+
+static hk_status upload(hk_cu_buffer *b, const void *from, size_t bytes) {
+  return from ? hk_cu_buffer_make(b, from, bytes) : HK_OK;
+}
+
+hk_status hk_plan_cuda_weights(hk_plan *plan, hk_cu_weights **weights) {
+  hk_packed *p = plan->packed;
+  const hk_geom *g = &plan->task.geom;
+  const size_t k = (size_t)(g->k * g->groups), real = g->acc_type == HK_F64 ? 8 : 4;
+  if (hk_plan_shares(plan)) return *weights = p->f, HK_OK;
+  hk_cu_weights *w = hk_alloc_zero(sizeof *w);
+  if (!w) return hk_fail(HK_NO_MEMORY, "no memory for the weights");
+  p->f = *weights = w;
+  p->f_free = hk_cu_weights_free;
+  hk_status s = upload(&w->scale, p->scale, plan->task.epi.e.scale == 1 ? real : k * real);
+  if (!s) s = upload(&w->bias, p->bias, k * real);
+  if (!s) s = upload(&w->slopes, p->slopes, k * real);
+  if (!s) s = upload(&w->f_zero, p->f_zero, k * 4);
+  return s;
+}
+
+hk_status hk_plan_cuda_pack(hk_plan *plan, const hk_cu_igemm_state *state, size_t bytes, bool keep, hk_cu_weights *w) {
+  const hk_geom *g = &plan->task.geom;
+  hk_cu_buffer raw = {0};
+  int64_t shift = 0;
+  hk_status s = hk_cu_filters_make(&raw, g, plan->raw_f, &shift);
+  if (!s) s = hk_cu_buffer_make(&w->f, NULL, bytes + (keep ? raw.bytes : 0));
+  if (!s && keep) s = hk_cu_copy((char *)w->f.data + bytes, raw.data, raw.bytes);
+  w->f_shift = shift;
+  if (!s) s = hk_cu_igemm_pack(state, (const char *)raw.data + shift * (int64_t)hk_type_bytes(g->f_type), w->f.data, NULL);
+  if (!s) s = hk_cu_check(hk_cu()->ctx_sync(), "packing filters");
+  hk_cu_buffer_free(&raw);
+  plan->packed->f_bytes = w->f.bytes;
+  return s;
+}
+
+void hk_plan_cuda_enter(void) {
+  hk_cu_device here;
+  hk_cu_ctx current = NULL;
+  if (!hk_cu()->ctx_current(&current) && !current) (void)hk_cu_here(&here);
+}
+
+hk_cu_call hk_plan_cuda_call(const hk_plan *plan, const hk_call *call) {
+  const hk_cu_weights *w = plan->packed->f;
+  const hk_epilogue *e = &plan->task.epi.e;
+  hk_plan_cuda_enter();
+  return (hk_cu_call){.x = call->x, .f = call->f, .c = call->c, .y = call->y,
+                      .scale = !e->scale ? NULL : w->scale.data ? w->scale.data : call->scale,
+                      .bias = !e->bias ? NULL : w->bias.data ? w->bias.data : call->bias,
+                      .workspace = call->workspace, .stream = call->stream, .user = call->user};
+}

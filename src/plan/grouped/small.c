@@ -1,0 +1,279 @@
+/* small: convolution with few channels a group over adjacent positions of the last dimension (channels-first), any
+ * rank, window, dilation, padding and groups. Taps are rows of x read in place: nothing is gathered, copied or padded;
+ * where padding cuts taps off, the row is run in ranges with the taps that remain. Takes weights known at creation;
+ * refuses strides along the last dimension, input dilation, gates, streaming state and other types than f32.
+ *
+ * Jobs are pieces of output rows; a job runs all groups and channels of its piece. Packed weights, for each part of
+ * hk_small_split: [tap][group/mg][tile][channel][mg][mr]. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/small.h"
+#include "cost/cost.h"
+#include "plan/plan.h"
+
+enum { PIECE = 256, MAX_TAPS = 256, STAGE = 8192 /* floats */, MAX_CHANNELS = 64 };
+
+typedef struct own {
+  int parts;
+  hk_small_part part[HK_SMALL_PARTS];
+  int64_t f_at[HK_SMALL_PARTS], pieces;
+  bool direct; /* kernels store to y */
+  int32_t act;
+  float lo, hi;
+  int64_t first[MAX_TAPS], last[MAX_TAPS]; /* of the last dimension: positions whose tap reads inside x */
+  float zeros[];                           /* a bias for all channels */
+} own;
+
+/* What the kernel does in registers. */
+static bool fused_act(const hk_epilogue *e, own *o) {
+  o->act = HK_SMALL_CLIP;
+  o->lo = e->a;
+  o->hi = e->b;
+  switch (e->act) {
+  case HK_ACT_NONE: o->act = HK_SMALL_NONE; return true;
+  case HK_ACT_RELU:
+    o->lo = 0.0f;
+    o->hi = INFINITY;
+    return true;
+  case HK_ACT_CLIP: return true;
+  case HK_ACT_HARDTANH:
+    if (e->a == 0.0f && e->b == 0.0f) {
+      o->lo = -1.0f;
+      o->hi = 1.0f;
+    }
+    return true;
+  case HK_ACT_LEAKY: o->act = HK_SMALL_LEAKY; return true;
+  default: return false;
+  }
+}
+
+/* One distance between all channels of y, over group borders too; 0: there is none. */
+static int64_t y_distance(const hk_geom *g) {
+  if (g->groups == 1) return g->y.channel;
+  if (g->k == 1) return g->y.group;
+  return g->y.group == g->k * g->y.channel ? g->y.channel : 0;
+}
+
+static bool fuses(const hk_task *t, own *o) {
+  const hk_epilogue *e = &t->epi.e;
+  const hk_geom *g = &t->geom;
+  return fused_act(e, o) && !e->scale && !e->residual && !e->user2 && !e->store && g->y_type == HK_F32 &&
+         g->y.at[2] == 1 && y_distance(g) != 0;
+}
+
+static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
+  const hk_geom *g = &t->geom;
+  hk_small_part part[HK_SMALL_PARTS];
+  const char *no = NULL;
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
+  else if (k->isa > t->isa || !hk_cpu_has(k->isa)) no = "the kernel's ISA is above the cap";
+  else if (!t->f_now) no = "weights must be known at creation";
+  else if (t->epi.e.gate) no = "a gate pairs channels of different tiles";
+  else if (t->options.stateful) no = "streaming state lies apart from x";
+  else if (g->batch_grouped) no = "batch groups";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  else if (g->stride[2] != 1 || g->x.at[2] != 1) no = "positions of the last dimension must be adjacent in x, stride 1";
+  else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "input dilation";
+  else if (g->taps > MAX_TAPS || g->k > MAX_CHANNELS || g->k * g->groups > STAGE / 16)
+    no = "more than 256 taps, 64 channels a group or 512 in all";
+  else {
+    const int parts = hk_small_split(k->isa, g->k, g->groups, part);
+    if (part[parts - 1].mr != k->mr) no = "another tile divides the channels better";
+  }
+  if (no) snprintf(why, HK_REASON, "%s", no);
+  return !no;
+}
+
+static double predict(const hk_task *t, const hk_kernel *k) {
+  const hk_geom *g = &t->geom;
+  const double lanes = k->isa == HK_ISA_AVX512 ? 16 : k->isa == HK_ISA_AVX2 ? 8 : k->isa == HK_ISA_NEON ? 4 : 1;
+  const double rows = (double)g->n * (double)g->out[0] * (double)g->out[1];
+  /* each tap that padding cuts off makes one more range, a vector at least */
+  double ranges = 1;
+  for (int64_t s = 0; s < g->win[2]; s++) {
+    int64_t lo, hi;
+    hk_geom_valid(g, 2, s, &lo, &hi);
+    ranges += (lo > 0) + (hi < g->out[2]);
+  }
+  const double vectors = ceil((double)g->out[2] / lanes) + ranges - 1;
+  const double each = 2.0 * (double)(g->k * g->gk * g->groups) * lanes; /* flops of a vector of outputs */
+  /* share of the peak that tiles of 1, 2, 3 and more channels reach: few channels load as much as they multiply (Zen 4,
+   * hankel bench 1d_c8_i4096_k8_w3_p2:0_g8_first and its like) */
+  static const double share[4] = {0.25, 0.45, 0.65, 0.85};
+  /* tiles of 512 bits hold twice the sums (3 channels of 224 x 224 to 64: 0.83 of the time) */
+  const double own = g->k == 1 && g->taps >= 5 ? 0.36 : share[hk_min64(g->k, 4) - 1]; /* 64 channels of 94 to 243, 7 taps */
+  const double peak = hk_cost_peak(k->isa) * own * (k->isa == HK_ISA_AVX512 ? 1.1 : 1.0);
+  double seconds = rows * (vectors * each / peak + ranges * 8e-8);
+  /* what a line's windows hold is read again for every tile of channels: far beyond L1 the products wait for it (Zen 4:
+   * 32 channels of 512 cost nothing more, 320 of 64 x 64 twice as much) */
+  const double held = 4.0 * (double)(g->groups * g->gk) / (double)g->win[2] * (double)g->in[2];
+  const double tiles = (double)hk_ceil_div(g->k, k->mr);
+  if (held > 4.0 * (double)hk_cost_l1()) seconds += hk_cost_move(4.0 * rows * vectors * lanes * (double)(g->groups * g->gk) * tiles, held);
+  const int64_t jobs = g->n * g->out[0] * g->out[1] * hk_ceil_div(g->out[2], PIECE);
+  return 3e-7 + hk_cost_spread(seconds + 0.3 * hk_cost_move(g->bytes, g->bytes), jobs, t->threads);
+}
+
+static bool offer(const hk_task *t, hk_decision *d, char *why) {
+  if (!applies(t, d->kernel, why)) return false;
+  d->workspace_bytes = 0;
+  d->predicted_s = predict(t, d->kernel);
+  return true;
+}
+
+static void pack_part(const hk_geom *g, const hk_small_part *p, const float *f, float *to) {
+  for (int64_t tap = 0; tap < g->taps; tap++) {
+    const int64_t s2 = tap % g->win[2], s1 = tap / g->win[2] % g->win[1], s0 = tap / g->win[2] / g->win[1];
+    const float *at = f + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
+    for (int64_t group = 0; group < g->groups; group += p->mg) {
+      for (int64_t j = 0; j < p->tiles; j++) {
+        for (int64_t c = 0; c < g->c; c++) {
+          for (int64_t i = 0; i < p->mg * p->mr; i++) {
+            const int64_t own_group = group + i / p->mr, k = p->first + j * p->mr + i % p->mr;
+            *to++ = at[own_group * g->f.group + k * g->f.outer + c * g->f.channel];
+          }
+        }
+      }
+    }
+  }
+}
+
+static hk_status build(hk_plan *plan) {
+  const hk_geom *g = &plan->task.geom;
+  own *o = hk_alloc_zero(sizeof *o + (size_t)(g->k * g->groups) * sizeof(float));
+  if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
+  plan->own = o;
+  o->direct = fuses(&plan->task, o);
+  o->parts = hk_small_split(plan->decision.kernel->isa, g->k, g->groups, o->part);
+  o->pieces = hk_ceil_div(g->out[2], PIECE);
+  for (int64_t s = 0; s < g->win[2]; s++) hk_geom_valid(g, 2, s, &o->first[s], &o->last[s]);
+  int64_t floats = 0;
+  for (int i = 0; i < o->parts; i++) {
+    o->f_at[i] = floats;
+    floats += g->groups * o->part[i].tiles * o->part[i].mr * g->gk;
+  }
+  float *to;
+  const int64_t parts = o->parts;
+  const hk_status s = hk_plan_pack_room(plan, floats, sizeof *to, &parts, 1, &to);
+  for (int i = 0; to && i < o->parts; i++) pack_part(g, &o->part[i], plan->raw_f, to + o->f_at[i]);
+  return s;
+}
+
+typedef struct job {
+  const hk_plan *plan;
+  const hk_call *call;
+} job;
+
+/* Segments of the taps that read inside x from position t of the last dimension on; *end: how far this set holds. */
+static int32_t aim(const hk_geom *g, const own *o, const float *x, const int64_t p[2], int64_t t, int64_t *end,
+                   hk_small_seg *seg, int64_t *tap) {
+  int32_t count = 0;
+  for (int64_t s = 0; s < g->win[2]; s++) {
+    if (o->first[s] > t) *end = hk_min64(*end, o->first[s]);
+    else if (o->last[s] > t) *end = hk_min64(*end, o->last[s]);
+  }
+  for (int64_t s0 = 0; s0 < g->win[0]; s0++) {
+    const int64_t i0 = p[0] * g->stride[0] + s0 * g->dil[0] - g->lo[0];
+    if (i0 < 0 || i0 >= g->in[0]) continue;
+    for (int64_t s1 = 0; s1 < g->win[1]; s1++) {
+      const int64_t i1 = p[1] * g->stride[1] + s1 * g->dil[1] - g->lo[1];
+      if (i1 < 0 || i1 >= g->in[1]) continue;
+      for (int64_t s2 = 0; s2 < g->win[2]; s2++) {
+        if (o->first[s2] > t || o->last[s2] <= t) continue;
+        tap[count] = (s0 * g->win[1] + s1) * g->win[2] + s2;
+        seg[count++] = (hk_small_seg){x + i0 * g->x.at[0] + i1 * g->x.at[1] + t + s2 * g->dil[2] - g->lo[2], NULL, g->c,
+                                      g->x.channel, g->x.group};
+      }
+    }
+  }
+  return count;
+}
+
+/* One kernel over n positions, into y (rows y_stride apart): all groups, or one of them. */
+static void run_part(const hk_plan *plan, int i, hk_small_args *a, hk_small_seg *seg, const int64_t *tap,
+                     const float *bias, float *y) {
+  const hk_geom *g = &plan->task.geom;
+  const own *o = plan->own;
+  const hk_small_part *p = &o->part[i];
+  const float *f = (const float *)plan->packed->f + o->f_at[i];
+  const int64_t step = g->groups * p->tiles * p->mr * g->c;
+  for (int32_t s = 0; s < a->segs; s++) seg[s].f = f + tap[s] * step;
+  a->seg = seg;
+  a->tiles = p->tiles;
+  a->bias = bias + p->first;
+  a->y = y + p->first * a->y_stride;
+  p->kernel->fn(a);
+}
+
+/* Sums of all channels of a range in a stage on the stack, then the epilogue row by row. */
+static void run_staged(const job *j, hk_small_args *a, hk_small_seg *seg, const int64_t *tap, hk_at *at) {
+  const hk_geom *g = &j->plan->task.geom;
+  const own *o = j->plan->own;
+  _Alignas(HK_ALIGN) float stage[STAGE];
+  const int64_t k = g->k * g->groups, t = at->p[g->rank - 1], all = a->n;
+  const int64_t step = hk_max64(16, STAGE / k / 16 * 16);
+  a->y_stride = step;
+  for (int64_t done = 0; done < all; done += step) {
+    a->n = hk_min64(step, all - done);
+    for (int i = 0; i < o->parts; i++) run_part(j->plan, i, a, seg, tap, o->zeros, stage);
+    at->p[g->rank - 1] = t + done;
+    for (int64_t c = 0; c < k; c++) {
+      at->k = c;
+      hk_plan_store_row(j->plan, j->call, at, a->n, stage + c * step);
+    }
+    for (int32_t s = 0; s < a->segs; s++) seg[s].x += a->n;
+  }
+}
+
+static void body(void *context, int64_t index) {
+  const job *j = context;
+  const hk_geom *g = &j->plan->task.geom;
+  const own *o = j->plan->own;
+  hk_small_seg seg[MAX_TAPS];
+  int64_t tap[MAX_TAPS];
+  const int64_t piece = index % o->pieces, row = index / o->pieces, n = row / (g->out[0] * g->out[1]);
+  const int64_t p[2] = {row / g->out[1] % g->out[0], row % g->out[1]};
+  const float *x = (const float *)j->call->x + n * g->x.outer;
+  const int64_t stop = hk_min64(g->out[2], (piece + 1) * PIECE);
+  for (int64_t t = piece * PIECE, end; t < stop; t = end) {
+    end = stop;
+    hk_small_args a = {.groups = g->groups, .y_group = g->k};
+    a.segs = aim(g, o, x, p, t, &end, seg, tap);
+    a.n = end - t;
+    if (!o->direct) {
+      hk_at at = {.n = n};
+      const int64_t all[3] = {p[0], p[1], t};
+      for (int d = 0; d < g->rank; d++) at.p[d] = all[d + 3 - g->rank];
+      run_staged(j, &a, seg, tap, &at);
+      continue;
+    }
+    a.act = o->act;
+    a.lo = o->lo;
+    a.hi = o->hi;
+    a.y_stride = y_distance(g);
+    float *y = (float *)j->call->y + n * g->y.outer + p[0] * g->y.at[0] + p[1] * g->y.at[1] + t;
+    const float *bias = j->plan->task.epi.e.bias ? j->call->bias : o->zeros;
+    for (int i = 0; i < o->parts; i++) run_part(j->plan, i, &a, seg, tap, bias, y);
+  }
+}
+
+static hk_status run(const hk_plan *plan, const hk_call *call) {
+  const hk_geom *g = &plan->task.geom;
+  const own *o = plan->own;
+  job j = {plan, call};
+  hk_plan_parallel(plan, g->n * g->out[0] * g->out[1] * o->pieces, body, &j);
+  return HK_OK;
+}
+
+static void destroy(hk_plan *plan) { hk_free(plan->own); }
+
+const hk_algo hk_algo_small = {.name = "small",
+                               .family = HK_FAMILY_SMALL,
+                               .device = HK_CPU,
+                               .steps_over = true,
+                               .offer = offer,
+                               .check = offer,
+                               .build = build,
+                               .run = run,
+                               .destroy = destroy};
