@@ -1,26 +1,31 @@
-# The CUDA side. The host part (src/cuda/*.c) is always built: it loads the driver at run time. The kernels
-# (src/cuda/*.cu) are compiled by nvcc into one fatbin each and embedded with .incbin as
-# hk_fatbin_<name>[] and hk_fatbin_<name>_end[]; without nvcc they are left out and the device says so.
+# The CUDA side. The host part (src/cuda/**.c) is always built: it loads the driver at run time. The kernels are compiled
+# by nvcc into one fatbin per row of src/cuda/driver/images.inc and embedded with .incbin as hk_fatbin_<name>[] and
+# hk_fatbin_<name>_end[]; without nvcc they are left out and the device says so.
 # Out: appends to HK_SOURCES and HK_DEFINITIONS (HK_HAVE_CUDA_KERNELS=1).
-file(GLOB cuda_host CONFIGURE_DEPENDS src/cuda/*.c)
-file(GLOB cuda_kernels CONFIGURE_DEPENDS src/cuda/*.cu)
-file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.cuh src/cuda/params.h src/cuda/dw_params.h src/cuda/dw_turned.h src/cuda/igemm_tile.h src/cuda/kernels.inc src/cuda/planes_params.h src/cuda/planes.inc src/cuda/halo_params.h src/cuda/halo.inc)
+file(GLOB cuda_host CONFIGURE_DEPENDS src/cuda/*.c src/cuda/*/*.c)
+file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.cuh src/cuda/*.h src/cuda/*/*.cuh src/cuda/*/*.h src/cuda/*/*.inc)
+set(images ${PROJECT_SOURCE_DIR}/src/cuda/driver/images.inc)
 list(APPEND HK_SOURCES ${cuda_host})
 set(HK_CUDA_CODE "-gencode=arch=compute_90a,code=sm_90a" CACHE STRING "nvcc -gencode options")
 
-if(HK_CUDA AND cuda_kernels)
+if(HK_CUDA)
   find_program(HK_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(HK_NVCC)
     enable_language(ASM)
     list(APPEND HK_DEFINITIONS HK_HAVE_CUDA_KERNELS=1)
-    foreach(kernel ${cuda_kernels})
-      get_filename_component(name ${kernel} NAME_WE)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${images})
+    file(STRINGS ${images} rows REGEX "^IMAGE\\(")
+    foreach(row ${rows})
+      string(REGEX MATCH "^IMAGE\\(([a-z0-9_]+), \"([a-z0-9_/.]+)\", \"([a-z0-9]*)\"\\)" row ${row})
+      set(name ${CMAKE_MATCH_1})
+      set(kernel ${PROJECT_SOURCE_DIR}/src/cuda/${CMAKE_MATCH_2})
+      set(type ${CMAKE_MATCH_3})
       set(fatbin ${PROJECT_BINARY_DIR}/cuda/${name}.fatbin)
       set(embed ${PROJECT_BINARY_DIR}/cuda/${name}.S)
       add_custom_command(OUTPUT ${fatbin}
         COMMAND bash ${PROJECT_SOURCE_DIR}/scripts/fatbin.sh ${HK_NVCC} ${fatbin} ${kernel}
-                -fatbin -O3 -std=c++17 -split-compile=0 ${HK_CUDA_CODE} -I${PROJECT_SOURCE_DIR}/src
-        DEPENDS ${kernel} ${cuda_headers} ${PROJECT_SOURCE_DIR}/scripts/fatbin.sh COMMENT "nvcc ${name}.cu" VERBATIM)
+                -fatbin -O3 -std=c++17 -split-compile=0 ${HK_CUDA_CODE} $<$<BOOL:${type}>:-DHK_AS_${type}> -I${PROJECT_SOURCE_DIR}/src
+        DEPENDS ${kernel} ${cuda_headers} ${PROJECT_SOURCE_DIR}/scripts/fatbin.sh COMMENT "nvcc ${name}" VERBATIM COMMAND_EXPAND_LISTS)
       file(CONFIGURE OUTPUT ${embed} CONTENT [[
 .section .rodata
 .balign 64
@@ -39,14 +44,14 @@ hk_fatbin_@name@_end:
       list(APPEND fatbins ${fatbin})
     endforeach()
     add_custom_target(hk_cuda DEPENDS ${fatbins})
-    # The sources again as text, for run-time compilation: hk_text_<name>[] and hk_text_<name>_end[] (src/cuda/texts.inc).
+    # The sources again as text, for run-time compilation: hk_text_<name>[] and hk_text_<name>_end[] (src/cuda/driver/texts.inc).
     set(texts "")
-    file(STRINGS ${PROJECT_SOURCE_DIR}/src/cuda/texts.inc rows REGEX "^TEXT\\(")
+    file(STRINGS ${PROJECT_SOURCE_DIR}/src/cuda/driver/texts.inc rows REGEX "^TEXT\\(")
     foreach(row ${rows})
       string(REGEX REPLACE "^TEXT\\(([^,]*), \"(.*)\"\\).*" "\\1" name ${row})
       string(REGEX REPLACE "^TEXT\\(([^,]*), \"(.*)\"\\).*" "\\2" file ${row})
       set(label hk_text_${name})
-      string(APPEND texts ".global ${label}\n.hidden ${label}\n${label}:\n.incbin \"${PROJECT_SOURCE_DIR}/src/cuda/${file}\"\n"
+      string(APPEND texts ".global ${label}\n.hidden ${label}\n${label}:\n.incbin \"${PROJECT_SOURCE_DIR}/src/${file}\"\n"
         ".global ${label}_end\n.hidden ${label}_end\n${label}_end:\n.byte 0\n")
     endforeach()
     set(embed ${PROJECT_BINARY_DIR}/cuda/texts.S)

@@ -3,9 +3,9 @@
 #ifndef HK_CUDA_CUDA_H
 #define HK_CUDA_CUDA_H
 #include "core/core.h"
-#include "cuda/driver.h"
+#include "cuda/driver/driver.h"
 #include "cuda/params.h"
-#include "cuda/igemm_tile.h"
+#include "cuda/igemm/tile.h"
 
 #define HK_CU_REASON 160
 

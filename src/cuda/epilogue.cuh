@@ -5,7 +5,7 @@
  * with HK_USER2 or HK_USER_STORE the last step or the store. */
 #ifndef HK_CUDA_EPILOGUE_CUH
 #define HK_CUDA_EPILOGUE_CUH
-#include "types.cuh"
+#include "cuda/types.cuh"
 
 
 

@@ -2,7 +2,7 @@
  * wgmma fences, register reallocation, cluster addresses. Addresses are 32-bit shared-window addresses. */
 #ifndef HK_CUDA_PTX_CUH
 #define HK_CUDA_PTX_CUH
-#include "types.cuh"
+#include "cuda/types.cuh"
 
 HK_DEV hk_cu_u32 smem_u32(const void *p) { return (hk_cu_u32)__cvta_generic_to_shared(p); }
 

@@ -2,7 +2,7 @@
  * header, so that NVRTC reads it too. The type is uniform over a launch: the switch costs a predicted branch. */
 #ifndef HK_CUDA_TYPES_CUH
 #define HK_CUDA_TYPES_CUH
-#include "params.h"
+#include "cuda/params.h"
 
 #define HK_DEV static __device__ __forceinline__
 typedef unsigned long long hk_cu_u64;

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cuda/dw.h"
+#include "cuda/depthwise/depthwise.h"
 #include "plan/dense/dense.h"
 #include "plan/dense/strip.h"
 #include "support/allocs.h"

@@ -6,8 +6,8 @@
 
 #include "core/core.h"
 #include "cuda/cuda.h"
-#include "cuda/halo.h"
-#include "cuda/planes.h"
+#include "cuda/igemm/halo.h"
+#include "cuda/igemm/planes.h"
 #include "support/check.h"
 
 /* Element offsets of the first channel of `pixels` pixels from output pixel m on, tap (t, r, s); -1 outside. The walk: the

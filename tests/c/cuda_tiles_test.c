@@ -4,13 +4,13 @@
 #include <stdlib.h>
 
 #include "core/core.h"
-#include "cuda/dw.h"
-#include "cuda/dw_turned.h"
+#include "cuda/depthwise/depthwise.h"
+#include "cuda/depthwise/turned.h"
 #include "support/check.h"
 
 static const char *const images[] = {
 #define IMAGE(name) #name,
-#include "cuda/images.inc"
+#include "cuda/driver/images.inc"
 #undef IMAGE
 };
 static int taken[HK_DW_KINDS];

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/dw.h"
+#include "cuda/depthwise/depthwise.h"
 #include "plan/gpu/gpu.h"
 
 enum { RUN, SLABS, ROWS };

@@ -2,7 +2,7 @@
  * (src/cuda/halo.cuh, docs/cuda.md). Offers the tile that the estimate likes best; every other tile is a variation. */
 #include <stdio.h>
 
-#include "cuda/halo.h"
+#include "cuda/igemm/halo.h"
 #include "plan/gpu/gpu.h"
 
 enum { BM, BN, STAGES, TURNS };

@@ -2,7 +2,7 @@
  * the rows of a tile, pixels its columns. Offers the tile that the estimate likes best; every other tile is a variation. */
 #include <stdio.h>
 
-#include "cuda/planes.h"
+#include "cuda/igemm/planes.h"
 #include "plan/gpu/gpu.h"
 
 enum { BM, BN, STAGES, TURNS };

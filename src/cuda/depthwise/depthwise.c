@@ -1,0 +1,60 @@
+/* Host side of the depthwise and grouped kernels: a tiling becomes kernels found and parameters filled, weights are packed,
+ * a call is launched. */
+#include "cuda/depthwise/depthwise.h"
+
+#include <string.h>
+
+/* {channels, columns, rows, images} of x or y, boxes of all slabs of a block by `columns` by `rows`. */
+static hk_status map_encode(const hk_geom *g, const hk_strides *s, const int64_t *size, int slabs, int columns, int rows, hk_cu_tmap *to) {
+  enum { UINT16 = 1, INTERLEAVE_NONE = 0, PROMOTE_256 = 3, FILL_ZERO = 0 };
+  static const unsigned steps[4] = {1, 1, 1, 1};
+  const int64_t channels = g->k * g->groups;
+  const uint64_t dims[4] = {(uint64_t)channels, (uint64_t)size[2], (uint64_t)size[1], (uint64_t)g->n};
+  const uint64_t any = (uint64_t)channels * 2; /* the stride of a dimension of size 1 is never used */
+  const uint64_t strides[3] = {size[2] > 1 ? (uint64_t)s->at[2] * 2 : any, size[1] > 1 ? (uint64_t)s->at[1] * 2 : any, g->n > 1 ? (uint64_t)s->outer * 2 : any};
+  const unsigned box[4] = {(unsigned)slabs * 8, (unsigned)columns, (unsigned)rows, 1};
+  const int swizzle = slabs == 8 ? 3 : slabs == 4 ? 2 : slabs == 2 ? 1 : 0;
+  const hk_cu_driver *cu = hk_cu();
+  if (!cu) return HK_DEVICE;
+  return hk_cu_check(cu->map_tiled(to, UINT16, 4, (void *)(uintptr_t)4096, dims, strides, box, steps, INTERLEAVE_NONE, swizzle, PROMOTE_256, FILL_ZERO),
+                     "encoding a tensor map");
+}
+
+hk_status hk_cu_dw_build(hk_cu_dw_state *s, const hk_geom *g, const hk_epi *e) {
+  hk_cu_geom_make(g, e, &s->tiling.params.g);
+  hk_cu_epi_make(e, &s->tiling.params.e);
+  hk_status st = hk_cu_kernel_find(s->tiling.image, s->tiling.kernel, s->tiling.shared_bytes, &s->kernel);
+  if (!st && s->tiling.packed_bytes) st = hk_cu_kernel_find("dw_pack", "hk_dw_pack", 0, &s->pack);
+  hk_cu_dw *p = &s->tiling.params;
+  /* Blocks that begin early take the processors that have room. Were there room for many more, some would end up with several and others with none. */
+  if (!st) st = hk_cu_kernel_fills(s->kernel, s->tiling.blocks, s->tiling.threads, s->tiling.shared_bytes, &s->chained);
+  if (!st && s->tiling.mapped) st = map_encode(g, &g->x, g->in, p->slabs, p->patch_length, 1, &p->xmap);
+  if (!st && s->tiling.mapped) st = map_encode(g, &g->y, g->out, p->slabs, p->tile_length, 2, &p->ymap);
+  return st;
+}
+
+hk_status hk_cu_dw_pack(const hk_cu_dw_state *s, const void *f, void *to, void *stream) {
+  hk_cu_dw p = s->tiling.params;
+  if (!s->tiling.packed_bytes) return HK_OK;
+  p.f = f;
+  p.packed = to;
+  const int64_t blocks = hk_min64(2048, (int64_t)s->tiling.packed_bytes / 1024 + 1);
+  return hk_cu_kernel_run(s->pack, blocks, 256, 1, 0, stream, &p);
+}
+
+static bool misaligned(const void *p) { return ((uintptr_t)p & 15) != 0; }
+
+hk_status hk_cu_dw_run(const hk_cu_dw_state *s, const hk_cu_call *call, const void *packed, const void *slopes) {
+  hk_cu_dw p = s->tiling.params;
+  if (s->tiling.aligned && (misaligned(call->x) || misaligned(call->y) || (p.e.residual && misaligned(call->c))))
+    return hk_fail(HK_INVALID, "args.x, y and c must be 16-byte aligned unless the plan was made with options.unaligned");
+  p.x = call->x, p.f = call->f, p.packed = packed;
+  p.e.y = call->y, p.e.c = call->c, p.e.slopes = slopes, p.e.user = call->user;
+  p.e.scale = call->scale, p.e.bias = call->bias;
+  if (s->tiling.mapped) {
+    hk_status st = hk_cu_check(hk_cu()->map_replace(&p.xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
+    if (!st) st = hk_cu_check(hk_cu()->map_replace(&p.ymap, call->y), "placing a tensor map");
+    if (st) return st;
+  }
+  return (s->chained ? hk_cu_kernel_chain : hk_cu_kernel_run)(s->kernel, s->tiling.blocks, s->tiling.threads, 1, s->tiling.shared_bytes, call->stream, &p);
+}

@@ -1,0 +1,48 @@
+/* Tiling of the kernel that walks along rows with 3 or 4 taps (dw_run.cu): depthwise 1D, channels-last, f16 and bf16, eights of channels.
+ * Taken only where `run` asks for it, as a patient plan may: it is 1.25 times as fast as the form without, which other channel counts have to take, and what
+ * one channel more costs would be 2.3 times then. */
+#include "cuda/depthwise/depthwise.h"
+
+#include <stdio.h>
+
+#define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
+
+bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+  static const char *const names[2][2][2] = {{{"hk_dw_run_f16_3", "hk_dw_run_f16_3_epi"}, {"hk_dw_run_f16_4", "hk_dw_run_f16_4_epi"}},
+                                             {{"hk_dw_run_bf16_3", "hk_dw_run_bf16_3_epi"}, {"hk_dw_run_bf16_4", "hk_dw_run_bf16_4_epi"}}};
+  hk_cu_dw *p = &t->params;
+  const int64_t taps = g->win[2];
+  if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || g->y_type != g->x_type) REFUSE("takes f16 and bf16, y of the type of x");
+  if (!hk_cu_is_flat(g, 0) || !hk_cu_is_flat(g, 1) || (taps != 3 && taps != 4) || g->stride[2] != 1 || g->dil[2] != 1)
+    REFUSE("takes 3 or 4 taps in one dimension");
+  if (unaligned || g->c != 1 || g->k != 1 || g->groups % 8 || !hk_cu_dw_pairs(&g->x, 8) || !hk_cu_dw_pairs(&g->y, 8) ||
+      (e->e.residual && !hk_cu_dw_pairs(&e->c, 8)))
+    REFUSE("takes aligned eights of channels");
+  if (knobs.run != 12 && knobs.run != 24 && knobs.run != 48) REFUSE("run = %d must be 12, 24 or 48", knobs.run);
+  const int64_t eights = g->groups / 8;
+  /* threads side by side: the fewest idle ones */
+  double least = 0;
+  for (int lanes = 64; lanes >= 16; lanes -= 8) {
+    const double idle = (double)(hk_ceil_div(eights, lanes) * 128) / (128 / lanes) / (double)eights;
+    if (!p->lanes || idle < 0.97 * least) p->lanes = lanes, least = idle;
+  }
+  if (eights <= 16) p->lanes = (int)eights, least = 128.0 / (double)(128 / p->lanes * p->lanes);
+  p->teams = 128 / p->lanes;
+  p->channel_blocks = (int)hk_ceil_div(eights, p->lanes);
+  p->steps = knobs.run;
+  const int64_t row_groups = hk_ceil_div(g->out[2], p->steps), groups = g->n * row_groups;
+  if (groups > INT32_MAX / 2) REFUSE("more walks than 2^30");
+  p->row_groups = (int)row_groups, p->groups = (int)groups;
+  p->div_row_groups = hk_cu_dw_divisor(row_groups);
+  p->pack = HK_DW_PACK_TAPS;
+  t->packed_bytes = (size_t)p->taps * (size_t)p->padded * 4;
+  t->image = "dw_run";
+  t->kernel = names[g->x_type == HK_BF16][taps == 4][e->any];
+  t->knobs = (hk_cu_dw_knobs){p->steps, 0, 0};
+  t->aligned = true;
+  t->threads = p->lanes * p->teams;
+  t->blocks = hk_ceil_div(groups, p->teams) * p->channel_blocks;
+  /* 80 instructions a pixel of 8 channels */
+  t->seconds = hk_cu_dw_seconds(g, (double)groups * (p->steps + 5) * (double)eights * least / 32 * 80 / 4 * 1.3, 1.15);
+  return true;
+}

@@ -1,0 +1,65 @@
+/* Tiling of the f32 Toeplitz kernel, three tf32 products each (dw_split.cuh). */
+#include "cuda/depthwise/depthwise.h"
+
+#include <stdio.h>
+
+#define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
+#define SHARED_MOST (200 * 1024)
+enum { B = 32 };
+
+/* Rows of the last dimension begin at multiples of 16 bytes. */
+static bool fours(const hk_strides *s) {
+  return s->offset % 4 == 0 && s->outer % 4 == 0 && s->group % 4 == 0 && s->channel % 4 == 0 && s->at[0] % 4 == 0 && s->at[1] % 4 == 0;
+}
+
+static int64_t shared(hk_cu_dw *p) {
+  const int64_t pieces = ((int64_t)p->lanes * 16 * B + p->taps_u + 15 + 3 + 3) / 4, pitch = hk_ceil_div(pieces, B / 4);
+  /* 16 mod 128 bytes: pieces side by side hit different banks */
+  const int64_t plane = ((pitch + 6) / 8 * 8 + 1) * 16, taps = (HK_TOEPLITZ_FRONT + (int64_t)p->taps_u + 40 + 3) / 4 * 4 * 8;
+  const int64_t all = p->planes * (plane * (B / 4) + taps + p->lanes * 64 * B + 64);
+  if (all > SHARED_MOST) return all;
+  p->plane_pitch = (int)plane;
+  p->line_bytes = (int)plane * (B / 4);
+  p->taps_bytes = (int)taps;
+  p->taps_at = p->planes * p->line_bytes;
+  p->sums_pitch = 64 * B;
+  p->sums_at = p->taps_at + p->planes * p->taps_bytes;
+  p->rows_at = p->sums_at + p->planes * p->lanes * p->sums_pitch;
+  return all;
+}
+
+bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+  hk_cu_dw *p = &t->params;
+  if (g->x_type != HK_F32 || g->y_type != HK_F32) REFUSE("takes x and y of f32");
+  if (g->stride[2] != 1 || p->classes != 1 || g->x.at[2] != 1 || g->y.at[2] != 1) REFUSE("takes contiguous rows, stride and dilation 1");
+  if (knobs.run && knobs.run != B) REFUSE("run = %d must be %d", knobs.run, B);
+  const int64_t lines = g->n * p->channels * g->out[0] * g->out[1];
+  if (lines > INT32_MAX) REFUSE("more rows than 2^31");
+  p->plane_count = (int)lines;
+  p->y_vector = !unaligned && fours(&g->y);
+  t->aligned = p->y_vector;
+  /* rows of y that do not begin at 16-byte addresses are begun up to 3 outputs early */
+  const int64_t warps = hk_ceil_div(g->out[2] + (p->y_vector ? 0 : 3), 16 * B), tiles = hk_ceil_div(warps, 8);
+  p->lanes = (int)hk_ceil_div(warps, tiles);
+  p->lane_blocks = (int)hk_ceil_div(warps, p->lanes);
+  p->planes = (int)hk_max64(1, hk_min64(8 / p->lanes, lines));
+  while (p->planes > 1 && shared(p) > 72 * 1024) p->planes--;
+  while (p->lanes > 1 && shared(p) > SHARED_MOST) p->lanes--, p->lane_blocks = (int)hk_ceil_div(warps, p->lanes);
+  if (shared(p) > SHARED_MOST) REFUSE("%d taps do not fit in shared memory", p->taps_u);
+  const size_t packed = (size_t)p->channels * (size_t)(p->taps / p->taps_u) * (size_t)p->taps_bytes;
+  if (packed >> 30) REFUSE("packed weights take more than a gigabyte");
+  p->pack = HK_DW_PACK_SPLIT;
+  t->packed_bytes = packed;
+  t->shared_bytes = (int)shared(p);
+  t->knobs = (hk_cu_dw_knobs){B, 0, 0};
+  t->image = "dw_split";
+  t->kernel = p->plain ? "hk_dw_split" : "hk_dw_split_epi";
+  t->threads = p->planes * p->lanes * 32;
+  t->blocks = hk_ceil_div(lines, p->planes) * p->lane_blocks;
+  if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
+  /* clocks of all processors: a multiplication of 16x8x8 every 2.2, 12 a step; a row of taps is staged and waited for */
+  const double rows = (double)(p->taps / p->taps_u), steps = (double)hk_ceil_div(B + p->taps_u + 8, 8);
+  const double warp = rows * (steps * 12 * 2.2 + 16.0 * B / 32 + (rows > 1 ? 300 : 0)) + 250;
+  t->seconds = hk_cu_dw_seconds(g, (double)t->blocks * p->planes * p->lanes * warp, 1.2);
+  return true;
+}

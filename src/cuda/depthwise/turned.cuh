@@ -1,0 +1,190 @@
+/* Depthwise convolution of channels-last 16-bit rows with long filters, on the tensor cores: the product of dw_toeplitz.cuh with B = 64,
+ * y[i*64 + j] = sum over m of x[i*64 + m] * T[m, j] with T[m, j] = w[m - j].
+ *
+ * A block is 16 channels of 1024 outputs of a row. x comes in by 16-byte copies of 8 channels, and a warp turns what it has brought in its place,
+ * 64 pixels (a region) at a time, as dw_band.cuh does: shared memory then holds [region][channel][8 pieces of 8 pixels]. A window begins
+ * where a region does; regions lie 16 bytes more than 2 KB apart, so that 8 windows' pieces hit all banks. Piece p of channel c is turned by
+ * c + c/8 * 4, modulo 8, for the same reason.
+ * A warp takes one channel at a time, its weights from shared memory as in dw_stream.cuh. Results take the place of the channel's x, which nobody
+ * else reads, and leave as 16 bytes of 8 channels.
+ * NaN results are recomputed at the end: T's zeros would let a foreign Inf in. Included by dw_turned_bf16.cu and _f16.cu. */
+#include "cuda/depthwise/toeplitz.cuh"
+#include "cuda/depthwise/turned.h"
+
+#define REGION HK_TURNED_REGION
+#define WARPS (HK_TURNED_THREADS / 32)
+
+typedef struct turned_place {
+  int n, p0, p1, k, q; /* first channel, first output */
+  int width;           /* columns of x, 0: none of the row lies in it */
+  hk_cu_i64 x;         /* elements before column 0 of the first channel */
+} turned_place;
+
+HK_DEV turned_place turned_find(const hk_cu_dw *P) {
+  const hk_cu_geom *g = &P->g;
+  const int a = blockIdx.x / (unsigned)P->channel_blocks, line = a / (unsigned)P->tiles;
+  const int b = dw_div(P->div_out1, line), n = dw_div(P->div_out0, b);
+  turned_place at = {n, b - n * (int)g->out[0], line - b * (int)g->out[1], ((int)blockIdx.x - a * P->channel_blocks) * HK_TURNED_CHANNELS,
+                     (a - line * P->tiles) * HK_TURNED_LENGTH, 0, 0};
+  const int i0 = at.p0 * (int)g->stride[0] - (int)g->lo[0], i1 = at.p1 * (int)g->stride[1] - (int)g->lo[1];
+  if ((unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1]) at.width = (int)g->in[2];
+  at.x = n * g->x.outer + i0 * g->x.at[0] + i1 * g->x.at[1] + at.k;
+  return at;
+}
+
+/* Where piece p of a channel lies in a region, bytes. */
+HK_DEV int turned_piece(int channel, int p) { return channel * 128 + ((p + channel + channel / 8 * 4) & 7) * 16; }
+
+/* Regions first, first + WARPS.. before `end`, [channels 0..7, 8..15][pixel] of 16 bytes each, zeros outside, on their way. */
+HK_DEV void turned_bring(const hk_cu_dw *P, turned_place at, int first, int end, char *raw) {
+  const hk_cu_geom *g = &P->g;
+  const int lane = threadIdx.x % 32, late = lane % 2, width = at.k + late * 8 < P->channels ? at.width : 0;
+  int col = at.q - (int)g->lo[2] + first * 64 + lane / 2;
+  const hk_cu_i64 right = 32 * g->x.at[2];
+  const char *x = (const char *)P->x + (at.x + late * 8 + col * g->x.at[2]) * 2;
+  hk_cu_u32 to = dw_shared(raw) + first * REGION + (late * 64 + (lane / 2 ^ late * 4)) * 16;
+#pragma unroll 1
+  for (int i = first; i < end; i += WARPS, x += 4 * WARPS * right, to += WARPS * REGION, col += 64 * WARPS) {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) dw_copy16(to + c * 256, x + c * right, (unsigned)(col + c * 16) < (unsigned)width ? 16 : 0);
+  }
+}
+
+/* The same regions in their places: from [8 channels][pixel] to [channel][pixel]. */
+HK_DEV void turned_turn(int first, int end, char *raw) {
+  const int lane = threadIdx.x % 32;
+  const hk_cu_u32 from = dw_shared(raw) + (lane / 8 % 2 * 64 + lane / 16 * 8 + (lane % 8 ^ lane / 8 % 2 * 4)) * 16;
+  int to[8]; /* of channels 0..7 */
+#pragma unroll
+  for (int p = 0; p < 8; ++p) to[p] = turned_piece(lane / 4, p) + lane % 4 * 4;
+  __syncwarp();
+#pragma unroll 1
+  for (int region = first * REGION; region < end * REGION; region += WARPS * REGION) {
+    hk_cu_u32 v[4][4]; /* lane: channel lane/4, pixels lane%4 * 2; of channels 0.. and 8.., then 8 pixels on */
+#pragma unroll
+    for (int a = 0; a < 4; ++a) load_x4_turned(from + region + a * 256, v[a]);
+    __syncwarp();
+#pragma unroll
+    for (int p = 0; p < 8; ++p) {
+      *(hk_cu_u32 *)(raw + region + to[p]) = v[p / 2][p % 2 * 2];
+      *(hk_cu_u32 *)(raw + region + to[p ^ 4] + 1024) = v[p / 2][p % 2 * 2 + 1];
+    }
+  }
+}
+
+/* All of a block's x and weights to shared memory; the first half is turned while the second is on its way. */
+HK_DEV void turned_stage(const hk_cu_dw *P, turned_place at, char *raw) {
+  const int warp = threadIdx.x / 32, half = (P->slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS, half_end = half < P->slots ? half : P->slots;
+  const int count = P->channels - at.k < HK_TURNED_CHANNELS ? P->channels - at.k : HK_TURNED_CHANNELS;
+  const char *weights = (const char *)P->packed + (hk_cu_i64)at.k * P->taps_bytes;
+  turned_bring(P, at, warp, half_end, raw);
+  asm volatile("cp.async.commit_group;" ::: "memory");
+  turned_bring(P, at, half + warp, P->slots, raw);
+#pragma unroll 4
+  for (int i = threadIdx.x * 16; i < count * P->taps_bytes; i += HK_TURNED_THREADS * 16) dw_copy16(dw_shared(raw) + P->taps_at + i, weights + i, 16);
+  asm volatile("cp.async.commit_group;" ::: "memory");
+  asm volatile("cp.async.wait_group 1;" ::: "memory");
+  turned_turn(warp, half_end, raw);
+  dw_copy_wait();
+  turned_turn(half + warp, P->slots, raw);
+}
+
+/* One channel of the block, in its place. */
+HK_DEV void turned_channel(const hk_cu_dw *P, turned_place at, int channel, char *raw, const int plain) {
+  const int lane = threadIdx.x % 32, offset = FRONT + lane % 4 * 2 - lane / 4;
+  hk_cu_u32 taps = dw_shared(raw) + P->taps_at + channel * P->taps_bytes + (offset & 1) * (P->taps_bytes / 2) + (offset >> 1) * 4;
+  hk_cu_u32 x[4]; /* of pieces 0, 2, 4, 6 of the lane's window, or one more */
+#pragma unroll
+  for (int s = 0; s < 4; ++s) x[s] = dw_shared(raw) + lane % 16 * REGION + turned_piece(channel, 2 * s + lane / 16);
+  float acc[8][4];
+  stream_diagonal t;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) acc[i][j] = 0.0f;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) t.even[i][0] = t.even[i][1] = t.odd[i][0] = t.odd[i][1] = 0;
+  int steps = stream_steps(P, 0, 64);
+#pragma unroll 1
+  for (; steps >= 4; steps -= 4, taps += 128) {
+#pragma unroll
+    for (int s = 0; s < 4; ++s) stream_step(x[s], taps + 32 * s, s, 64, &t, acc), x[s] += REGION;
+  }
+#pragma unroll
+  for (int s = 0; s < 3; ++s)
+    if (s < steps) stream_step(x[s], taps + 32 * s, s, 64, &t, acc);
+  if (!plain) {
+    const dw_line line = {at.n, at.k + channel, {at.p0, at.p1, 0}, 0};
+    toeplitz_finish(P, line, at.q, 64, acc);
+  }
+  __syncwarp();
+  char *to = raw + lane / 4 * REGION + lane % 4 * 4;
+#pragma unroll
+  for (int v = 0; v < 8; ++v) {
+    *(hk_cu_u32 *)(to + turned_piece(channel, v)) = dw_pack_pair(TYPE, acc[v][0], acc[v][1]);
+    *(hk_cu_u32 *)(to + turned_piece(channel, v) + 8 * REGION) = dw_pack_pair(TYPE, acc[v][2], acc[v][3]);
+  }
+}
+
+/* Results to y: a thread takes two neighbouring pixels of 8 channels and goes along. Whether there may be a NaN among them. */
+HK_DEV int turned_leave(const hk_cu_dw *P, turned_place at, const char *raw) {
+  const hk_cu_geom *g = &P->g;
+  const int late = threadIdx.x % 2, column = threadIdx.x / 2 % 32 * 2, first = threadIdx.x / 64, k = at.k + late * 8;
+  const int p[3] = {at.p0, at.p1, at.q + first * 64 + column};
+  int wide = (int)g->out[2] - p[2];
+  if (k >= P->channels) return 0;
+  hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + pixel_offset(&g->y, at.n, p) + k;
+  const char *from[8];
+#pragma unroll
+  for (int c = 0; c < 8; ++c) from[c] = raw + first * REGION + turned_piece(late * 8 + c, column / 8) + column % 8 * 2;
+  hk_cu_u32 sum = 0;
+#pragma unroll 2
+  for (int i = 0; i < 16; i += HK_TURNED_THREADS / 64, wide -= HK_TURNED_THREADS, y += HK_TURNED_THREADS * g->y.at[2]) {
+    if (wide <= 0) break;
+    hk_cu_u32 low[4], high[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const hk_cu_u32 a = *(const hk_cu_u32 *)(from[2 * j] + i * REGION), b = *(const hk_cu_u32 *)(from[2 * j + 1] + i * REGION);
+      low[j] = __byte_perm(a, b, 0x5410), high[j] = __byte_perm(a, b, 0x7632);
+    }
+    const uint4 left = make_uint4(low[0], low[1], low[2], low[3]), right = make_uint4(high[0], high[1], high[2], high[3]);
+    sum = matrix_most(sum, matrix_sum(matrix_sum8(left), matrix_sum8(right)));
+    *(uint4 *)y = left;
+    if (wide > 1) *(uint4 *)(y + g->y.at[2]) = right;
+  }
+  return matrix_nan(sum);
+}
+
+/* The block's results once more: those that are NaN anew. */
+static __device__ __noinline__ void turned_repair(const hk_cu_dw *P) {
+  const hk_cu_geom *g = &P->g;
+  const turned_place at = turned_find(P);
+  const int k = at.k + threadIdx.x % HK_TURNED_CHANNELS, end = at.q + HK_TURNED_LENGTH < (int)g->out[2] ? at.q + HK_TURNED_LENGTH : (int)g->out[2];
+#pragma unroll 1
+  for (int q = at.q + threadIdx.x / HK_TURNED_CHANNELS; q < end && k < P->channels; q += HK_TURNED_THREADS / HK_TURNED_CHANNELS) {
+    const int p[3] = {at.p0, at.p1, q};
+    const hk_cu_i64 to = pixel_offset(&g->y, at.n, p) + k;
+    float v = dw_half(TYPE, ((const volatile hk_cu_u16 *)P->e.y)[to]);
+    if (v == v) continue;
+    v = dw_plain(P, TYPE, at.n, at.p0, at.p1, q, k);
+    const float cv = P->e.residual ? load_f32(P->e.c, pixel_offset(&g->c, at.n, p) + dw_channel(g, &g->c, k), g->y_type) : 0.0f;
+    dw_finish(&P->e, 1, 1, k, 0, &cv, &v);
+    store_f32(P->e.y, to, g->y_type, v);
+  }
+}
+
+HK_DEV void turned_body(const hk_cu_dw *P, char *raw, const int plain) {
+  const turned_place at = turned_find(P);
+  turned_stage(P, at, raw);
+  __syncthreads();
+#pragma unroll 1
+  for (int channel = threadIdx.x / 32; channel < HK_TURNED_CHANNELS && at.k + channel < P->channels; channel += WARPS)
+    turned_channel(P, at, channel, raw, plain);
+  __syncthreads();
+  if (__syncthreads_or(turned_leave(P, at, raw))) turned_repair(P);
+}
+
+/* hk_dw_turned_<type>; with an epilogue: .._epi. */
+#define TURNED(name)                                                               \
+  KERNEL(name, HK_TURNED_THREADS, 3, turned_body(&P, (char *)raw, 1))              \
+  KERNEL(name##_epi, HK_TURNED_THREADS, 2, turned_body(&P, (char *)raw, 0))

@@ -1,0 +1,128 @@
+/* The embedded device code: one fatbin a source file, loaded into the driver when one of its kernels is first wanted.
+ * Libraries and kernels are process-wide and live until the process ends, so plans never unload each other's code. */
+#include "cuda/driver/driver.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/cuda.h"
+
+#ifdef HK_HAVE_CUDA_KERNELS
+#define IMAGE(name, source, type) extern const unsigned char hk_fatbin_##name[];
+#include "cuda/driver/images.inc"
+#undef IMAGE
+#define IMAGE(name, source, type) {#name, hk_fatbin_##name, NULL},
+#endif
+
+typedef struct image {
+  const char *name;
+  const unsigned char *code;
+  hk_cu_lib lib;
+} image;
+
+static image images[] = {
+#ifdef HK_HAVE_CUDA_KERNELS
+#include "cuda/driver/images.inc"
+#endif
+    {NULL, NULL, NULL}};
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool hk_cu_built(void) { return images[0].name != NULL; }
+
+bool hk_cu_has_code(const hk_cu_device *d, char *why) {
+  if (d->major == 9) return true; /* sm_90a runs on compute capability 9.0 alone: it is not forward compatible */
+  snprintf(why, HK_CU_REASON, "%s has compute capability %d.%d; the kernels are built for 9.0 (Hopper) only", d->name,
+           d->major, d->minor);
+  return false;
+}
+
+static hk_status load(image *im) {
+  const hk_cu_driver *cu = hk_cu();
+  if (!cu) return HK_DEVICE;
+  if (im->lib) return HK_OK;
+  return hk_cu_check(cu->lib_load(&im->lib, im->code, NULL, NULL, 0, NULL, NULL, 0), "loading the embedded kernels");
+}
+
+/* Raises the dynamic shared memory that a kernel may be launched with. The attribute belongs to the kernel, which plans
+ * share: it is never lowered, and two threads do not raise it at once. */
+static hk_status raise_shared(hk_cu_kernel kernel, int shared_bytes, hk_cu_dev device) {
+  enum { MAX_DYNAMIC_SHARED = 8 };
+  const hk_cu_driver *cu = hk_cu();
+  int now = 0;
+  pthread_mutex_lock(&lock);
+  hk_status s =
+      hk_cu_check(cu->kernel_get(&now, MAX_DYNAMIC_SHARED, kernel, device), "reading a kernel's shared memory");
+  if (!s && now < shared_bytes)
+    s = hk_cu_check(cu->kernel_set(MAX_DYNAMIC_SHARED, shared_bytes, kernel, device),
+                    "raising a kernel's shared memory");
+  pthread_mutex_unlock(&lock);
+  return s;
+}
+
+hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes) {
+  const hk_cu_driver *cu = hk_cu();
+  hk_cu_device here;
+  void *function;
+  hk_status s = hk_cu_here(&here);
+  if (!s && shared_bytes > 48 * 1024) s = raise_shared(kernel, shared_bytes, here.device);
+  /* Asking for the function loads the code now, so that nothing is loaded lazily in execute or under capture. */
+  if (!s) s = hk_cu_check(cu->kernel_function(&function, kernel), "loading a kernel");
+  return s;
+}
+
+hk_status hk_cu_kernel_find(const char *name_of_image, const char *name, int shared_bytes, hk_cu_kernel *kernel) {
+  const hk_cu_driver *cu = hk_cu();
+  if (!cu) return HK_DEVICE;
+  image *im = images;
+  while (im->name && strcmp(im->name, name_of_image)) ++im;
+  if (!im->name)
+    return hk_fail(HK_DEVICE, "device: this build has no CUDA kernels (HK_CUDA was OFF or nvcc was not found)");
+  pthread_mutex_lock(&lock);
+  hk_status s = load(im);
+  pthread_mutex_unlock(&lock);
+  if (!s) s = hk_cu_check(cu->lib_kernel(kernel, im->lib, name), name);
+  return s ? s : hk_cu_kernel_prepare(*kernel, shared_bytes);
+}
+
+hk_status hk_cu_kernel_fills(hk_cu_kernel kernel, int64_t blocks, int threads, int shared_bytes, bool *fills) {
+  hk_cu_device here;
+  void *function;
+  int held = 0;
+  hk_status s = hk_cu_here(&here);
+  if (!s) s = hk_cu_check(hk_cu()->kernel_function(&function, kernel), "loading a kernel");
+  if (!s) s = hk_cu_check(hk_cu()->max_blocks(&held, function, threads, (size_t)shared_bytes), "asking how many blocks a processor holds");
+  *fills = !s && 10 * blocks >= 9 * (int64_t)held * here.processors;
+  return s;
+}
+
+static hk_status launch(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream, void *params,
+                        bool chained) {
+  enum { CLUSTER_DIMENSION = 4, PROGRAMMATIC_SERIALIZATION = 6 };
+  hk_cu_attribute a[2] = {{.id = CLUSTER_DIMENSION, .value = {.cluster = {(unsigned)cluster, 1, 1}}}};
+  unsigned count = cluster > 1;
+  if (chained) a[count++] = (hk_cu_attribute){.id = PROGRAMMATIC_SERIALIZATION, .value = {.allowed = 1}};
+  const hk_cu_config c = {.grid = {(unsigned)blocks, 1, 1}, .block = {(unsigned)threads, 1, 1},
+                          .shared_bytes = (unsigned)shared_bytes, .stream = stream, .attributes = a, .attribute_count = count};
+  void *args[] = {params};
+  return hk_cu_check(hk_cu()->launch(&c, kernel, args, NULL), "a kernel launch");
+}
+
+hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
+                           void *params) {
+  return launch(kernel, blocks, threads, cluster, shared_bytes, stream, params, false);
+}
+
+hk_status hk_cu_kernel_chain(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
+                             void *params) {
+  return launch(kernel, blocks, threads, cluster, shared_bytes, stream, params, true);
+}
+
+int hk_cu_max_clusters(hk_cu_kernel kernel, int threads, int cluster, int shared_bytes) {
+  enum { CLUSTER_DIMENSION = 4 };
+  hk_cu_attribute a = {.id = CLUSTER_DIMENSION, .value = {.cluster = {(unsigned)cluster, 1, 1}}};
+  const hk_cu_config c = {.grid = {(unsigned)cluster, 1, 1}, .block = {(unsigned)threads, 1, 1},
+                          .shared_bytes = (unsigned)shared_bytes, .attributes = &a, .attribute_count = 1};
+  int n = 0;
+  return hk_cu()->max_clusters(&n, kernel, &c) ? 0 : n;
+}

@@ -1,9 +1,0 @@
-/* Depthwise 3x3, 5x5, 7x7 of f16 images, channels-first; see dw_plane.cuh. */
-#define TYPE HK_CU_F16
-#include "dw_plane.cuh"
-PAIR(hk_dw_plane_f16_3, 3, 1, 4)
-PAIR(hk_dw_plane_f16_5, 5, 1, 3)
-PAIR(hk_dw_plane_f16_7, 7, 1, 2)
-PAIR(hk_dw_plane_f16_3s2, 3, 2, 4)
-PAIR(hk_dw_plane_f16_5s2, 5, 2, 3)
-PAIR(hk_dw_plane_f16_7s2, 7, 2, 2)

@@ -1,0 +1,83 @@
+/* Tiling of the few-channel kernel. */
+#include "cuda/depthwise/depthwise.h"
+
+#include <stdio.h>
+
+#define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
+
+static int64_t shape(const hk_geom *g, hk_cu_dw *p, int rows, int64_t columns) {
+  p->tile_rows = rows;
+  p->tile_length = (int)columns;
+  p->slots = (int)((rows - 1) * g->stride[1] + (g->win[1] - 1) * g->dil[1] + 1);
+  p->patch_pixels = (int)((columns - 1) * g->stride[2] + g->win[2]);
+  /* 7 elements before the first, one behind the last pair */
+  const int64_t row = ((int64_t)p->patch_pixels * p->pixel + p->lead + 9) * 2;
+  const int64_t patch = (row + 15) / 16 * 16 * p->slots, table = p->k_steps * (2048 + 32);
+  if (patch + table > 200 * 1024) return patch + table;
+  p->patch_pitch = (int)((row + 15) / 16 * 16);
+  p->table_at = (int)patch;
+  return patch + table;
+}
+
+/* Warps that share `tiles` tiles two by two with the fewest idle. */
+static int warps_of(int tiles) {
+  int best = 8;
+  for (int w = 7; w >= 4; w--)
+    if (hk_ceil_div(tiles, 2 * w) * w < hk_ceil_div(tiles, 2 * best) * best) best = w;
+  return best;
+}
+
+bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+  hk_cu_dw *p = &t->params;
+  if (g->x_type != HK_F16 && g->x_type != HK_BF16) REFUSE("takes f16 and bf16");
+  if (g->groups != 1 || g->c > 8) REFUSE("takes one group of 1 to 8 channels");
+  if (!hk_cu_is_flat(g, 0)) REFUSE("takes 1D and 2D problems");
+  if (g->dil[2] != 1) REFUSE("does not take dilation of the width");
+  if (g->x.at[1] < 0 || g->x.at[2] < 0 || g->x.channel < 0 || (double)g->in[1] * (double)g->x.at[1] + (double)g->in[2] * (double)g->x.at[2] + 8.0 * (double)g->x.channel > 2e9)
+    REFUSE("an image spans more than 2^31 elements");
+  if (g->y.at[1] < 0 || g->y.at[2] < 0 || (double)g->out[1] * (double)g->y.at[1] + (double)g->out[2] * (double)g->y.at[2] > 2e9)
+    REFUSE("an image of y spans more than 2^31 elements");
+  p->phases = 1;
+  p->taps_u = (int)g->win[2];
+  p->pixel = (int)(g->c + (g->c * g->stride[2]) % 2);
+  p->lead = (int)(hk_max64(g->lo[2], -g->lo[2]) * p->pixel % 2);
+  p->row_pairs = (int)hk_ceil_div(g->win[2] * p->pixel + p->lead, 2);
+  if (g->win[1] * p->row_pairs > 1 << 20) REFUSE("the window does not fit in shared memory");
+  p->k_steps = (int)hk_ceil_div(g->win[1] * p->row_pairs, 8);
+  const int64_t across = hk_ceil_div(g->out[2], 16) * 16, blocks = hk_ceil_div(across, 128);
+  const int64_t columns = hk_ceil_div(across / 16, blocks) * 16;
+  int rows = knobs.rows ? knobs.rows : (int)hk_min64(8, g->out[1]);
+  if (g->out[1] == 1 && columns < 128) rows = 1;
+  while (rows > 1 && shape(g, p, rows, columns) > 76 * 1024) rows = (rows + 1) / 2;
+  if (shape(g, p, rows, columns) > 200 * 1024) REFUSE("the window does not fit in shared memory");
+  p->leaks = 1;
+  p->slab_blocks = (int)hk_ceil_div(p->channels, 64);
+  p->tiles = (int)hk_ceil_div(g->out[2], columns);
+  p->row_tiles = (int)hk_ceil_div(g->out[1], rows);
+  p->x_vector = !unaligned && p->pixel == g->c && (g->c == 1 || g->x.channel == 1) && g->x.at[2] == g->c && g->x.at[1] % 8 == 0 &&
+                g->x.outer % 8 == 0 && g->x.offset % 8 == 0;
+  if (!unaligned && !p->x_vector && g->x.at[2] == 1 && g->x.at[1] % 8 == 0 && g->x.channel % 8 == 0 && g->x.outer % 8 == 0 && g->x.offset % 8 == 0)
+    p->x_vector = 2;
+  p->row_pieces = (int)hk_ceil_div(p->patch_pixels + 7, 8);
+  p->div_patch = hk_cu_dw_divisor(p->x_vector == 1 ? p->patch_pitch / 16 : p->x_vector ? p->row_pieces : p->patch_pixels);
+  const bool turned = g->y.at[2] == 1 && g->y.channel != 1;
+  const int run = turned ? 4 : 8;
+  p->turned = turned;
+  p->y_vector = !unaligned && g->y_type == g->x_type && (turned ? g->out[2] : p->channels) % run == 0 && (turned || g->y.channel == 1) &&
+                g->y.offset % run == 0 && g->y.outer % run == 0 && g->y.at[1] % run == 0 && (turned ? g->y.channel : g->y.at[2]) % run == 0;
+  (void)e;
+  p->pack = HK_DW_PACK_STEM;
+  t->packed_bytes = (size_t)p->slab_blocks * (size_t)p->k_steps * 2048;
+  t->knobs = (hk_cu_dw_knobs){0, 0, rows};
+  t->image = g->x_type == HK_BF16 ? "stem_bf16" : "stem_f16";
+  t->kernel = g->x_type == HK_BF16 ? (turned ? "hk_stem_bf16_turned" : "hk_stem_bf16") : turned ? "hk_stem_f16_turned" : "hk_stem_f16";
+  t->aligned = p->y_vector || p->x_vector;
+  t->threads = 32 * warps_of((int)(columns / 16) * rows);
+  t->shared_bytes = (int)shape(g, p, rows, columns);
+  t->blocks = (int64_t)p->slab_blocks * p->tiles * p->row_tiles * g->n;
+  if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
+  /* 16 multiplications and 24 clocks of shared memory a step for 32 outputs by 64 channels */
+  const double steps = (double)t->blocks * rows * (double)(columns / 16) / 2 * p->k_steps;
+  t->seconds = hk_cu_dw_seconds(g, steps * 50, p->y_vector ? (p->x_vector ? 1.2 : 1.6) : 8);
+  return true;
+}

@@ -1,0 +1,303 @@
+/* Implicit GEMM on wgmma over a channels-first x where it lies, each pixel fetched once a tile: y[k][q] = sum over channels and taps of
+ * filters[k][:] * pixels[:][q + tap].
+ *
+ * The rows of a tile are output channels (packed filters, K-major), its columns output pixels, so that the sums are y in its own order. What a tile reads
+ * of 64 channels, its pixels and those around them that taps reach, is a block in shared memory, pixels as rows of channels; a tap is another first row of
+ * the same block (halo_params.h). Blocks are made by three warps beside the producer, the movers: each asks for boxes of 64 pixels x 64 channels, as they
+ * lie in memory, transposes them (ldmatrix, stmatrix) into their rows of the block and writes zeros where padding is. One block is read while the next is made.
+ * Filters come through a ring, one tap of 64 channels at a time.
+ *
+ * 16-bit types, one or two dimensions, stride 1. The way out is halo_out.cuh; turns and late starts are igemm.cuh's. */
+#ifndef HK_CUDA_HALO_CUH
+#define HK_CUDA_HALO_CUH
+#include "cuda/igemm/planes.cuh"
+#include "cuda/igemm/halo_params.h"
+
+#define T108 T100 EIGHT(10)
+#define O108 O100 OEIGHT(10)
+WGMMA(bf16, "k16.f32.bf16.bf16", ", 0, 0", 216, 108, 108, 109, 110)
+WGMMA(f16, "k16.f32.f16.f16", ", 0, 0", 216, 108, 108, 109, 110)
+HK_DEV void halo_step(int type, int bn, float *d, hk_cu_u64 a, hk_cu_u64 b, int keep) {
+  if (bn != 216) wgmma_step(type, bn, d, a, b, keep);
+  else if (type == HK_CU_BF16) wgmma_bf16_216(d, a, b, keep);
+  else wgmma_f16_216(d, a, b, keep);
+}
+/* Where everything lies: addresses of the ring, the movers' slots, the consumers' slots, the blocks; barriers. */
+typedef struct halo_room {
+  hk_cu_u32 ring, slots, desk, blocks, table, full, empty, moved, ready, used; /* moved: one a slot; ready, used: one a block */
+} halo_room;
+HK_DEV halo_room halo_rooms(const hk_cu_halo *P, planes_tile t, hk_cu_u32 smem) {
+  halo_room r;
+  r.ring = smem;
+  r.slots = r.ring + t.stages * HK_HALO_STAGE(t.bm);
+  r.desk = r.slots + HK_HALO_SLOTS(P->slots);
+  r.blocks = r.desk + HK_HALO_DESK(t.bn, t.nc);
+  r.table = r.blocks + 2 * HK_HALO_BLOCK(P->hold);
+  r.full = r.table + HK_HALO_TABLE(P->apart, P->rows);
+  r.empty = r.full + 8 * t.stages;
+  r.moved = r.empty + 8 * t.stages;
+  r.ready = r.moved + 8 * HK_CU_HALO_WARPS * HK_CU_HALO_SLOTS;
+  r.used = r.ready + 16;
+  return r;
+}
+
+/* One thread feeds the ring of filters for all tiles of its block. */
+HK_DEV void halo_produce(const hk_cu_halo *P, planes_tile t, halo_room r) {
+  const int total = P->p.m.tiles_m * P->p.m.tiles_n, bytes = HK_HALO_STAGE(t.bm), blocks = P->p.m.k_blocks;
+  int stage = 0, phase = 0;
+  pass_wait();
+  for (int index = blockIdx.x; index < total; index += gridDim.x) {
+    const hk_cu_u8 *filters = (const hk_cu_u8 *)P->p.m.filters + (hk_cu_i64)planes_locate(&P->p, t, index).at.tile_n * blocks * bytes;
+    for (int kb = 0; kb < blocks; ++kb, filters += bytes) {
+      bar_wait(r.empty + stage * 8, phase ^ 1);
+      bar_expect(r.full + stage * 8, bytes);
+      copy_bulk(r.ring + stage * bytes, filters, bytes, r.full + stage * 8);
+      if (++stage == t.stages) stage = 0, phase ^= 1;
+    }
+  }
+}
+
+/* Pixels of x before v. */
+HK_DEV int halo_before(const hk_cu_halo *P, int v) {
+  if (v <= 0) return 0;
+  const int h = div_by(v, P->p.by_width), w = v - h * P->p.width, p = h * P->wide + (w < P->wide ? w : P->wide);
+  return p < P->plane ? p : P->plane;
+}
+
+/* What a tile's block needs of x: pixels [lo, hi) of image n, in boxes; v0 counts its first row. */
+typedef struct halo_part {
+  int index, n, group, v0, lo, hi, boxes;
+} halo_part;
+HK_DEV halo_part halo_part_of(const hk_cu_halo *P, planes_tile t, int index) {
+  const planes_place place = planes_locate(&P->p, t, index);
+  halo_part s = {index, place.n, place.at.group, place.at.m0 - P->before, 0, 0, 0};
+  s.lo = halo_before(P, s.v0);
+  s.hi = halo_before(P, s.v0 + P->rows);
+  s.boxes = HK_HALO_BOXES(s.hi - s.lo);
+  return s;
+}
+
+/* A mover's way over the boxes that are its own, every third of each block; asked ahead of the moving by as many boxes as it has slots. */
+typedef struct halo_walk {
+  halo_part s;
+  int chunk, box, slot;
+} halo_walk;
+HK_DEV void halo_ask(const hk_cu_halo *P, planes_tile t, halo_room r, int warp, halo_walk *w) {
+  const int total = P->p.m.tiles_m * P->p.m.tiles_n;
+  while (w->s.index < total && w->box >= w->s.boxes) {
+    w->box = warp;
+    if (++w->chunk < P->p.chunks) continue;
+    w->chunk = 0;
+    w->s.index += gridDim.x;
+    if (w->s.index < total) w->s = halo_part_of(P, t, w->s.index);
+  }
+  if (w->s.index >= total) return;
+  const int mine = warp * P->slots + w->slot, span = 64 / P->apart;
+  if (threadIdx.x % 32 == 0) {
+    bar_expect(r.moved + mine * 8, 8192);
+    for (int i = 0; i < P->apart; ++i)
+      copy_planes(r.slots + mine * 8192 + i * span * 128, &P->p.m.xmap, r.moved + mine * 8, ((i * P->step + w->s.lo) & ~7) + w->box * 64, w->chunk * span,
+                  w->s.group, w->s.n);
+  }
+  w->box += HK_CU_HALO_WARPS;
+  if (++w->slot == P->slots) w->slot = 0;
+}
+
+HK_DEV void matrix_get_turned(hk_cu_u32 at, hk_cu_u32 *v) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(at) : "memory");
+}
+
+/* A tile's table: for every phase and box, and each eighth of its pixels, the rows of pixels 0, 8.. 56 from there on, as row * 8 + row % 8, so that octet o of
+ * a row is piece (that ^ o) of the block. A pixel that the block has no row for goes to a row that nobody reads. Each mover writes what it reads. */
+HK_DEV void halo_chart(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_u32 table) {
+  const int lane = threadIdx.x % 32;
+  for (int box = warp; box < s->boxes; box += HK_CU_HALO_WARPS)
+    for (int i = 0; i < P->apart; ++i)
+#pragma unroll
+      for (int half = 0; half < 64; half += 32) {
+        const int at = half + lane, p = ((i * P->step + s->lo) & ~7) - i * P->step + box * 64 + at, h = div_by(p > 0 ? p : 0, P->by_wide);
+        const int row = p >= s->lo && p < s->hi ? h * P->p.width + p - h * P->wide - s->v0 : P->rows;
+        asm volatile("st.shared.u16 [%0], %1;" ::"r"(table + ((box * P->apart + i) * 64 + at % 8 * 8 + at / 8) * 2), "h"((hk_cu_u16)(row * 8 + row % 8)) : "memory");
+      }
+  __syncwarp();
+}
+
+/* Box `box` from its slot into the block. Piece p of channel row c lies at p ^ (c % 8). While tensor cores read, an access takes long: so eight are asked for
+ * before the first is used. */
+HK_DEV void halo_move(const hk_cu_halo *P, int box, hk_cu_u32 table, hk_cu_u32 slot, hk_cu_u32 block) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll 1
+  for (int o = lane / 8; o < 8; o += 4) { /* four octets of channels at a time; those of another phase have their pixels elsewhere */
+    const hk_cu_u32 from = slot + (o * 8 + lane % 8) * 128 + lane % 8 * 16, mask = o * 0x10001;
+    hk_cu_u32 v[8][4], to[4];
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(table + ((box * P->apart + o * P->apart / 8) * 64 + lane % 8 * 8) * 2) : "memory");
+#pragma unroll
+    for (int j = 0; j < 8; ++j) matrix_get_turned(from ^ j * 16, v[j]);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const hk_cu_u32 both = to[j / 2] ^ mask, piece = j % 2 ? both >> 16 : both & 0xffff;
+      matrix_put(4, block + piece * 16, v[j]);
+    }
+  }
+}
+
+/* Zeros into the rows of a block that are no pixels of x: every third 32 of them. */
+HK_DEV void halo_clear(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_u32 block) {
+  for (int row = warp * 32 + (int)threadIdx.x % 32; row < P->rows; row += 32 * HK_CU_HALO_WARPS) {
+    const int v = s->v0 + row, h = div_by(v > 0 ? v : 0, P->p.by_width), w = v - h * P->p.width;
+    if (v >= 0 && w < P->wide && h * P->wide + w < P->plane) continue;
+#pragma unroll
+    for (int o = 0; o < 8; ++o) asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(block + row * 128 + ((o + row) & 7) * 16), "r"(0) : "memory");
+  }
+}
+
+/* Mover `warp` of three. */
+HK_DEV void halo_fill(const hk_cu_halo *P, planes_tile t, halo_room r, int warp) {
+  const int total = P->p.m.tiles_m * P->p.m.tiles_n;
+  halo_walk ahead = {{0}, 0, warp, 0};
+  int slot = 0, parity = 0, buffer = 0, phase = 0, owed = 0; /* owed: slots that nothing was asked for yet */
+  if ((int)blockIdx.x >= total) return;
+  ahead.s = halo_part_of(P, t, blockIdx.x);
+  pass_wait();
+  for (int i = 0; i < P->slots; ++i) halo_ask(P, t, r, warp, &ahead);
+  for (int index = blockIdx.x; index < total; index += gridDim.x) {
+    const halo_part s = halo_part_of(P, t, index);
+    halo_chart(P, &s, warp, r.table);
+    for (int chunk = 0; chunk < P->p.chunks; ++chunk) {
+      const hk_cu_u32 block = r.blocks + buffer * HK_HALO_BLOCK(P->hold);
+      bar_wait(r.used + buffer * 8, phase ^ 1);
+      /* later ones of the tile find the zeros there, and those of the first tile too */
+      if (chunk < 2 && index != (int)blockIdx.x) halo_clear(P, &s, warp, block);
+      for (int box = warp; box < s.boxes; box += HK_CU_HALO_WARPS) {
+        const int mine = warp * P->slots + slot;
+        if (owed == P->slots) halo_ask(P, t, r, warp, &ahead), --owed;
+        bar_wait(r.moved + mine * 8, parity);
+        halo_move(P, box, r.table, r.slots + mine * 8192, block);
+        __syncwarp();
+        ++owed;
+        if (++slot == P->slots) slot = 0, parity ^= 1;
+      }
+      fence_async();
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) bar_arrive(r.ready + buffer * 8);
+      for (; owed; --owed) halo_ask(P, t, r, warp, &ahead); /* nobody waits for this now */
+      if (++buffer == 2) buffer = 0, phase ^= 1;
+    }
+  }
+}
+
+#include "cuda/igemm/halo_out.cuh"
+
+/* Where a consumer stands: the ring as in planes.cuh, and the block that it reads. */
+typedef struct halo_turn {
+  igemm_turn ring;
+  int buffer, phase, done; /* done: the block whose last product is still being made, or -1 */
+} halo_turn;
+HK_DEV void halo_release(halo_room r, halo_turn *at) {
+  planes_release(r.empty, &at->ring);
+  if (at->done >= 0 && threadIdx.x % 32 == 0) bar_arrive(r.used + at->done * 8);
+  at->done = -1;
+}
+
+/* The main loop of one tile: leaves the sums in acc. */
+HK_DEV void halo_multiply(const hk_cu_halo *P, int type, planes_tile t, halo_room r, int first, halo_turn *at, int late, int signal, float (*acc)[128]) {
+  const int blocks = P->p.m.k_blocks, taps = P->p.taps[0];
+  int kb = 0, tap = 0;
+  PIN(acc);
+#pragma unroll 1
+  do {
+    if (tap == 0) bar_wait(r.ready + at->buffer * 8, at->phase);
+    /* rows are swizzled by their address, so any may be the first */
+    const hk_cu_u64 b = wgmma_matrix(r.blocks + at->buffer * HK_HALO_BLOCK(P->hold) + P->p.tap[tap].start * 128);
+    const hk_cu_u64 a = wgmma_matrix(r.ring + at->ring.stage * HK_HALO_STAGE(t.bm) + first * 128);
+    bar_wait(r.full + at->ring.stage * 8, at->ring.phase);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+#pragma unroll
+      for (int i = 0; i < t.mi; ++i) halo_step(type, t.bn, acc[i], a + i * 512 + k * 2, b + k * 2, kb | k);
+    wgmma_commit();
+    wgmma_wait(1);
+    halo_release(r, at);
+    if (kb == late) arrive_some(signal, 128 * 2);
+    at->ring.last = at->ring.stage;
+    if (++at->ring.stage == t.stages) at->ring.stage = 0, at->ring.phase ^= 1;
+    if (++tap == taps) {
+      tap = 0;
+      at->done = at->buffer;
+      if (at->buffer ^= 1, at->buffer == 0) at->phase ^= 1;
+    }
+  } while (++kb < blocks);
+  wgmma_wait(0);
+  PIN(acc);
+  halo_release(r, at);
+}
+
+/* Past the blocks and the stages of `tiles` tiles that other consumers own. */
+HK_DEV void halo_skip(const hk_cu_halo *P, planes_tile t, int tiles, halo_turn *at) {
+  const igemm_tile ring = {.stages = t.stages};
+  const int to = at->buffer + tiles * P->p.chunks;
+  igemm_skip(ring, tiles * P->p.m.k_blocks, &at->ring.stage, &at->ring.phase);
+  at->phase ^= to / 2 & 1;
+  at->buffer = to & 1;
+}
+
+/* As planes_consume. */
+HK_DEV void halo_consume(const hk_cu_halo *P, int type, planes_tile t, halo_room r) {
+  const int wg = (int)threadIdx.x / 128 - 1, turns = t.wgs < t.nc, first = turns ? 0 : wg * 64 * t.mi, staggered = t.nc == 2 && !turns;
+  const int blocks = P->p.m.k_blocks, total = P->p.m.tiles_m * P->p.m.tiles_n;
+  int late = turns ? blocks - 1 : staggered && wg == 0 ? (blocks < t.stages - 1 ? blocks - 1 : t.stages - 2) : -1;
+  const int signal = turns ? 5 - wg : 7;
+  halo_turn at = {{0, 0, -1}, 0, 0, -1};
+  float acc[2][128];
+  pass_wait();
+  if (staggered && wg == 1) sync_some(7, 128 * 2);
+  if (turns) halo_skip(P, t, wg, &at);
+  for (int index = blockIdx.x + (turns ? wg * gridDim.x : 0); index < total; index += (turns ? t.nc : 1) * gridDim.x) {
+    const planes_place place = planes_locate(&P->p, t, index);
+    planes_pair asked[2];
+#pragma unroll
+    for (int i = 0; i < t.mi; ++i) asked[i] = planes_ask(&P->p.m, first, place.at, i);
+    if (turns && (wg || index != (int)blockIdx.x)) sync_some(4 + wg, 128 * 2);
+    halo_multiply(P, type, t, r, first, &at, late, signal, acc);
+    if (!turns) late = -1;
+    halo_finish(P, type, t, first, place, r.desk + (wg * 4 + threadIdx.x / 32 % 4) * 8 * HK_HALO_LINE(t.bn), asked, acc);
+    if (turns) halo_skip(P, t, t.nc - 1, &at);
+  }
+  /* A block without tiles still has to let its late consumer go. */
+  if (staggered && late >= 0) arrive_some(7, 128 * 2);
+}
+
+HK_DEV void halo_body(const hk_cu_halo *P, int type, planes_tile t) {
+  extern __shared__ __align__(1024) hk_cu_u8 raw[];
+  const halo_room r = halo_rooms(P, t, smem_u32(raw));
+  const int warp = threadIdx.x / 32;
+  pass_start();
+  if (threadIdx.x == 0) {
+    prefetch_map(&P->p.m.xmap);
+    for (int i = 0; i < t.stages; ++i) {
+      bar_init(r.full + i * 8, 1);
+      bar_init(r.empty + i * 8, 4 * t.wgs);
+    }
+    for (int i = 0; i < HK_CU_HALO_WARPS * HK_CU_HALO_SLOTS; ++i) bar_init(r.moved + i * 8, 1);
+    for (int i = 0; i < 2; ++i) {
+      bar_init(r.ready + i * 8, HK_CU_HALO_WARPS);
+      bar_init(r.used + i * 8, 4 * t.wgs);
+    }
+    bar_init_fence();
+  }
+  for (int at = threadIdx.x * 16; at < 2 * HK_HALO_BLOCK(P->hold); at += 128 * (t.nc + 1) * 16)
+    asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(r.blocks + at), "r"(0) : "memory");
+  fence_async();
+  __syncthreads();
+  if (threadIdx.x < 128) {
+    regs_shrink(72);
+    if (threadIdx.x == 0) halo_produce(P, t, r);
+    else if (warp) halo_fill(P, t, r, warp - 1);
+  } else {
+    regs_grow(216);
+    halo_consume(P, type, t, r);
+  }
+}
+#endif

@@ -1,0 +1,113 @@
+/* The wgmma kernels as a table, what each takes, and how long it should take.
+ *
+ * The estimate counts, for one k block of a tile, clocks of the tensor cores or of shared memory (each consumer piece
+ * reads 64 pixel rows and all filter rows), times waves, plus the epilogue and a fixed start; never less than the bytes
+ * take. Constants fitted on an H200: 1.5 GHz is the clock that a full chip holds under its power limit. */
+#include "cuda/cuda.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROW(mi, nc, ...) ENTRY(TYPE, 1, nc, mi, nc, __VA_ARGS__)
+#define WIDE ROW
+#define TURNS(...) ENTRY(TYPE, 1, 1, __VA_ARGS__)
+#define SPLIT(...)
+#define ENTRY(...) ENTRY_(__VA_ARGS__)
+#define ENTRY_(type, name, parts, wgs, mi, nc, bn, stages, chunk, cm, cn, split, tag) \
+  {"hk_wgmma_" name "_" #tag, "igemm_" name, type, mi, nc, bn, stages, chunk, cm, cn, split, parts, wgs},
+const hk_cu_row hk_cu_rows[] = {
+#define TYPE HK_BF16, "bf16"
+#include "cuda/igemm/kernels.inc"
+#undef TYPE
+#define TYPE HK_F16, "f16"
+#include "cuda/igemm/kernels.inc"
+#undef TYPE
+#define TYPE HK_F32, "tf32"
+#include "cuda/igemm/kernels.inc"
+#undef TYPE
+#undef WIDE
+#define WIDE(...)
+#undef TURNS
+#define TURNS(...)
+#define TYPE HK_F8E4M3, "f8"
+#include "cuda/igemm/kernels.inc"
+#undef TYPE
+#undef ROW
+#define ROW(...)
+#undef SPLIT
+#define SPLIT(mi, nc, ...) ENTRY(HK_F32, "split", 2, nc, mi, nc, __VA_ARGS__)
+#include "cuda/igemm/kernels.inc"
+};
+const int hk_cu_row_count = HK_COUNT(hk_cu_rows);
+#undef ROW
+#undef WIDE
+#undef TURNS
+#undef SPLIT
+
+#define FITS(parts, wgs, mi, nc, bn, stages, chunk, cm, cn, split, tag)                                     \
+  _Static_assert(HK_IGEMM_SMEM(mi, wgs, nc, bn, parts, stages, chunk, split) <= HK_IGEMM_SMEM_MAX &&        \
+                     16 * (stages) + 32 * (nc) <= 256 && (bn) * 128 / (cm) % 16 == 0 && (bn) <= 256 &&                  \
+                     ((split) == 1 || HK_IGEMM_SUMS(mi, nc, bn) <= HK_IGEMM_RING(mi, wgs, bn, parts, stages)), \
+                 "tile " #tag " does not fit");
+#define ROW(mi, nc, ...) FITS(1, nc, mi, nc, __VA_ARGS__)
+#define WIDE ROW
+#define TURNS(...) FITS(1, 1, __VA_ARGS__)
+#define SPLIT(mi, nc, ...) FITS(2, nc, mi, nc, __VA_ARGS__)
+#include "cuda/igemm/kernels.inc"
+
+int hk_cu_row_shared(const hk_cu_row *r) { return HK_IGEMM_SMEM(r->mi, r->wgs, r->nc, r->bn, r->parts, r->stages, r->chunk, r->split); }
+
+bool hk_cu_row_strips(const hk_cu_row *r) {
+  return r->split == 1 && HK_IGEMM_STRIPS(HK_IGEMM_RING(r->mi, r->wgs, r->bn, r->parts, r->stages), r->nc, r->bn) > 0;
+}
+int hk_cu_row_slot(const hk_cu_row *r) { return HK_IGEMM_SLOT_ROWS(HK_IGEMM_RING(r->mi, r->wgs, r->bn, r->parts, r->stages), r->nc); }
+
+static int64_t k_blocks(const hk_cu_row *r, const hk_geom *g) {
+  return hk_ceil_div(g->c * (int64_t)hk_type_bytes(r->type), 128) * g->taps;
+}
+
+#define REFUSE(...) return snprintf(why, HK_CU_REASON, __VA_ARGS__), false
+
+bool hk_cu_row_takes(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, char *why) {
+  if (g->x_type != r->type || g->f_type != r->type)
+    REFUSE("takes %s, not %s by %s", hk_type_name(r->type), hk_type_name(g->x_type), hk_type_name(g->f_type));
+  if (g->y_type == HK_F64 || hk_type_is_int8(g->y_type) || g->y_type == HK_S32) REFUSE("does not store %s", hk_type_name(g->y_type));
+  if (!g->gm || !g->gn || !g->gk) REFUSE("nothing to multiply");
+  if (e->e.gate && (g->groups > 1 || r->bn % 16)) REFUSE("a gate needs one group and a tile width that is a multiple of 16");
+  if (hk_ceil_div(g->k, r->bn) % r->cn) REFUSE("%lld tiles of channels cannot be shared by %d blocks", (long long)hk_ceil_div(g->k, r->bn), r->cn);
+  if (k_blocks(r, g) < r->split) REFUSE("too short a reduction to split by %d", r->split);
+  if (k_blocks(r, g) > 1 << 24 || g->groups * hk_ceil_div(g->k, r->bn) > 1 << 24) REFUSE("more tiles than 2^24");
+  return true;
+}
+
+double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, int processors) {
+  const int bm = hk_cu_row_bm(r), bn = r->bn, cluster = hk_cu_row_cluster(r);
+  const int64_t tiles_m = hk_ceil_div(g->gm, bm), tiles_n = g->groups * hk_ceil_div(g->k, bn);
+  const int64_t units = hk_ceil_div(tiles_m, r->cm) * hk_ceil_div(tiles_n, r->cn);
+  const int slots = processors / cluster;
+  const double waves = (double)hk_ceil_div(units, slots > 0 ? slots : 1);
+  const double tensor = bm * (double)hk_round_up(bn, 16) / 32 * (r->type == HK_F8E4M3 ? 1.4 : r->parts == 2 ? 3.4 : 1);
+  const double shared = 0.86 * (bm / 64 * (64.0 + bn) + bm + bn);
+  double block = tensor > shared ? tensor : shared;
+  if (r->cm * r->cn > 1) block *= 1.02; /* blocks of a cluster wait for each other */
+  /* Clocks of an epilogue: the copies out, of 16 or 8 rows by up to 128 bytes, and more for each of a thread's values: two special functions
+   * of eight clocks in a smooth activation, unpacking and adding a residual, whatever a function of the caller's does */
+  const double user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
+  const double heavy = 24.0 * e->transcendental + (r->split > 1 ? 24.0 : 4.0) * (e->e.residual != HK_RESIDUAL_NONE) + 10.0 * user;
+  int span = 128;
+  while (bn * 2 % span) span /= 2;
+  const double copies = r->mi * (bn * 2.0 / span) * (16.0 / hk_cu_row_slot(r));
+  const double finish = r->split > 1 ? (500 + 0.55 * bm * bn) * (1 + heavy / 40) : 400 + 200 * copies + heavy * r->mi * bn / 2;
+  const double work = (double)hk_ceil_div(k_blocks(r, g), r->split) * block;
+  /* consumers that take turns hide all but the last epilogue, or are bound by epilogues, two at a time; one that has a tile to itself starts at once, and shows
+   * less of it: 6.2 us by turns at 128x64, 7.1 without, on 3136 pixels of 960 channels, 320 filters */
+  const bool turns = r->wgs < r->nc;
+  const double each = turns ? (work > finish / 2 ? work : finish / 2) : work + finish;
+  const double tile = each + (turns ? 0.7 * finish / waves : 0);
+  /* memory-bound launches reached 3.4 TB/s of the least bytes, and a fifth less for the second and third tile that the channels of a pixel are
+   * cut into; the lesser term breaks ties */
+  const double least = g->bytes / 3.4e12 * (1 + 0.2 * (double)hk_min64(hk_ceil_div(g->k, bn) - 1, 2));
+  /* one consumer in clusters of four: 103 us where 128x160 in clusters of two took 60, on 2178 pixels of 2048 channels, 256 filters of 3x3 */
+  const double busy = waves * tile / 1.5e9 * (r->nc == 1 && r->split == 4 && waves > 2 ? 1.5 : 1);
+  return 3e-6 + (busy > least ? busy + 0.05 * least : least + 0.05 * busy);
+}

@@ -1,0 +1,184 @@
+/* What is laid out before the igemm kernels run: filters, and x where the copy engine cannot walk it.
+ *
+ * Filters become the images that the kernels copy whole: out[tile_n][k block][part][bn rows][128 bytes], rows swizzled as
+ * wgmma reads them (16-byte piece p of row r lies at p ^ (r % 8); halves have rows of 64 bytes, and p lies at p ^ (r / 2 % 4)), missing channels
+ * zero. One thread an element. */
+#include "cuda/ptx.cuh"
+#include "cuda/igemm/tile.h"
+#include "cuda/passes/relay.cuh"
+
+HK_DEV float round_tf32(float v) {
+  hk_cu_u32 u;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(v));
+  return __uint_as_float(u);
+}
+
+extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_constant__ hk_cu_images images) {
+  const hk_cu_pack &P = images.pack;
+  const int bytes = P.to_type == HK_CU_F32 ? 4 : P.to_type == HK_CU_F8 ? 1 : 2, run = 128 / bytes;
+  const hk_cu_i64 taps = P.win[0] * P.win[1] * P.win[2], total = P.blocks * run;
+  for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x; i < total; i += (hk_cu_i64)gridDim.x * blockDim.x) {
+    const int e = (int)(i % run), line = (int)(i / run % (P.bn * P.parts)), row = line % P.bn;
+    const hk_cu_i64 kb = i / run / (P.bn * P.parts) % P.k_blocks, tile = i / run / (P.bn * P.parts) / P.k_blocks;
+    const hk_cu_i64 group = tile / P.group_tiles_n, k0 = (tile - group * P.group_tiles_n) * P.bn;
+    hk_cu_i64 k = k0 + row, live = P.kg;
+    if (P.gate) {
+      k = k0 / 2 + row / 16 * 8 + row % 8;
+      live = P.kg / 2;
+    }
+    const hk_cu_i64 tap = kb % taps;
+    const int mine = images.apart > 1 ? e % (run / images.apart) * images.apart + e / (run / images.apart) : e;
+    hk_cu_i64 c = kb / taps * run + mine, s = tap % P.win[2], r = tap / P.win[2] % P.win[1], t = tap / P.win[2] / P.win[1], part = 0;
+    if (P.fold) {
+      const hk_cu_i64 folded = P.fold_run ? c / P.fold_run : c % P.fold;
+      c = folded >= P.fold ? P.cg : P.fold_run ? c - folded * P.fold_run : c / P.fold;
+      s = folded % P.fold_win[2];
+      if (P.fold_win[1] > 1) r = folded / P.fold_win[2] % P.fold_win[1];
+      if (P.fold_win[0] > 1) t = folded / P.fold_win[2] / P.fold_win[1];
+    }
+    float v = 0.0f;
+    bool lives = k < live && c < P.cg;
+    if (P.join_k && lives) {
+      part = k / P.join_k;
+      lives = c / P.join_c == part;
+      k -= part * P.join_k, c -= part * P.join_c, part += group * (P.kg / P.join_k - 1);
+    }
+    if (lives) {
+      if (P.gate && row % 16 >= 8) k += P.kg / 2;
+      v = load_f32(P.f, P.view.offset + P.view.group * (group + part) + P.view.outer * k + P.view.channel * c +
+                            P.view.at[0] * t + P.view.at[1] * r + P.view.at[2] * s, P.f_type);
+    }
+    const int piece = e * bytes / 16, half = kb >= images.halves;
+    if (half && e >= run / 2) continue;
+    const hk_cu_i64 lies = half ? (i / run - line) * 128 + line * 64 + (piece ^ (row >> 1 & 3)) * 16 : i / run * 128 + (piece ^ (row & 7)) * 16;
+    const hk_cu_i64 at = lies / bytes + e % (16 / bytes);
+    if (P.to_type == HK_CU_F32) {
+      const float high = round_tf32(v);
+      v = line >= P.bn ? round_tf32(v - high) : high;
+    }
+    store_f32(P.out, at, P.to_type, v);
+  }
+}
+
+/* Any x whose channels are not contiguous: a block moves tiles of 64 pixels x 64 channels through shared memory, read along x's last
+ * dimension, written along channels. */
+#define RELAY(T, PAIR, NAME)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_relay P) {                    \
+    __shared__ __align__(16) T tile[64][66];                                                                         \
+    __shared__ hk_cu_i64 at[64];                                                                                     \
+    const int tid = threadIdx.x;                                                                                     \
+    const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, spots = (hk_cu_u32)(P.pixels + 63) / 64;                    \
+    pass_start();                                                                                                    \
+    for (hk_cu_u32 b = blockIdx.x; b < P.tiles; b += gridDim.x) {                                                    \
+      const hk_cu_u32 line = b / runs, image = line / spots, n = image / (hk_cu_u32)P.groups;                        \
+      const int c0 = (int)(b - line * runs) * 64, s0 = (int)(line - image * spots) * 64;                             \
+      const hk_cu_i64 g = image - n * (hk_cu_u32)P.groups;                                                           \
+      if (tid < 64) at[tid] = relay_from(&P, n, g, s0 + tid);                                                        \
+      __syncthreads();                                                                                               \
+      T v[16];                                                                                                       \
+      _Pragma("unroll") for (int j = 0; j < 16; ++j) {                                                               \
+        const int s = tid % 64, c = tid / 64 + j * 4;                                                                \
+        v[j] = at[s] != RELAY_NONE && c0 + c < P.cg ? ((const T *)P.x)[at[s] + (c0 + c) * P.view.channel] : (T)0;    \
+      }                                                                                                              \
+      _Pragma("unroll") for (int j = 0; j < 16; ++j) tile[tid % 64][tid / 64 + j * 4] = v[j];                        \
+      __syncthreads();                                                                                               \
+      T *to = (T *)P.to + (((hk_cu_i64)n * P.pixels + s0) * P.groups + g) * P.run + c0;                              \
+      const int pitch = (int)(P.groups * P.run);                                                                     \
+      _Pragma("unroll") for (int j = 0; j < 8; ++j) {                                                                \
+        const int i = tid + j * 256, s = i / 32, c = i % 32 * 2;                                                     \
+        if (s0 + s < P.pixels && c0 + c < P.run) *(PAIR *)(to + (hk_cu_i64)s * pitch + c) = *(const PAIR *)&tile[s][c]; \
+      }                                                                                                              \
+      __syncthreads();                                                                                               \
+    }                                                                                                                \
+  }
+RELAY(hk_cu_u8, hk_cu_u16, hk_relay_1)
+RELAY(hk_cu_u16, hk_cu_u32, hk_relay_2)
+RELAY(hk_cu_u32, hk_cu_u64, hk_relay_4)
+
+/* x of contiguous channels: only padding. A thread writes 16 bytes; the short reads of neighbours fall into the same lines. */
+#define RELAY_LAST(T, NAME)                                                                                          \
+  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_relay P) {                    \
+    enum { PER = 16 / sizeof(T) };                                                                                   \
+    pass_start();                                                                                                    \
+    for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * 256 + threadIdx.x; i < P.tiles; i += (hk_cu_i64)gridDim.x * 256) {    \
+      const int run = div_by((int)i, P.by_pieces), c = ((int)i - run * (int)P.by_pieces.d) * PER;                    \
+      const int pixel = div_by(run, P.by_groups), n = div_by(pixel, P.by_pixels);                                    \
+      const hk_cu_i64 from = relay_from(&P, n, run - pixel * (int)P.by_groups.d, pixel - n * (int)P.by_pixels.d);    \
+      if (sizeof(T) == 2) {                                                                                          \
+        ((uint4 *)P.to)[i] = relay_piece(&P, from, c);                                                               \
+      } else {                                                                                                       \
+        __align__(16) T v[PER];                                                                                      \
+        _Pragma("unroll") for (int j = 0; j < PER; ++j)                                                              \
+          v[j] = from != RELAY_NONE && c + j < P.cg ? ((const T *)P.x)[from + c + j] : (T)0;                         \
+        ((uint4 *)P.to)[i] = *(const uint4 *)v;                                                                      \
+      }                                                                                                              \
+    }                                                                                                                \
+  }
+RELAY_LAST(hk_cu_u8, hk_relay_last_1)
+RELAY_LAST(hk_cu_u16, hk_relay_last_2)
+RELAY_LAST(hk_cu_u32, hk_relay_last_4)
+
+/* The same for 16-bit x of one group without dilation: a block lays out up to 384 pieces of one row of pixels, so that little is left to find out for a
+ * piece, and all of a thread's loads are under way before its first store. */
+extern "C" __global__ void __launch_bounds__(128) hk_relay_rows(const __grid_constant__ hk_cu_relay P) {
+  pass_start();
+  const int pieces = P.span[2] * (int)P.by_pieces.d, cuts = (pieces + 383) / 384, size = (pieces + cuts - 1) / cuts;
+  const int line = blockIdx.x / cuts, cut = (blockIdx.x - line * cuts) * size, end = cut + size < pieces ? cut + size : pieces, first = cut + threadIdx.x;
+  const int up = div_by(line, P.by_span[1]), n = div_by(up, P.by_span[0]);
+  const hk_cu_i64 base = P.view.outer * n + P.view.at[0] * (up - n * P.span[0]) + P.view.at[1] * (line - up * P.span[1]), behind = P.end - base;
+  const hk_cu_u16 *row = (const hk_cu_u16 *)P.x + base;
+  const int low = base > 0 ? -1 : 0, high = behind < 0x7fffffff ? (int)behind : 0x7fffffff, pitch = (int)P.view.at[2];
+  uint4 *to = (uint4 *)P.to + (hk_cu_i64)line * pieces + first;
+  relay_asked asked[3];
+  int at[3];
+#pragma unroll
+  for (int j = 0; j < 3; ++j) {
+    const int piece = first + j * 128, pixel = div_by(piece, P.by_pieces), c = (piece - pixel * (int)P.by_pieces.d) * 8, in = pixel - P.shift;
+    at[j] = in * pitch + c;
+    asked[j] = relay_ask(row, at[j], piece < end && in >= 0 && in < P.in[2] ? (int)P.cg - c : 0, low, high);
+  }
+#pragma unroll
+  for (int j = 0; j < 3; ++j) {
+    const uint4 v = relay_answer(row + at[j], &asked[j]);
+    if (first + j * 128 < end) to[j * 128] = v;
+  }
+}
+
+/* 16-bit x of one group with small, dense planes of any size: the planes of 64 channels of an image are one run of memory, which a block reads 16 bytes at a
+ * time into shared memory and writes out pixel by pixel. */
+extern "C" __global__ void __launch_bounds__(256) hk_relay_flat(const __grid_constant__ hk_cu_relay P) {
+  extern __shared__ __align__(16) hk_cu_u16 planes[];
+  pass_start();
+  const int n = div_by(blockIdx.x, P.by_span[0]), c0 = (int)(blockIdx.x - n * P.by_span[0].d) * 64, pixels = (int)P.pixels;
+  const int live = P.cg - c0 < 64 ? (int)P.cg - c0 : 64, width = P.run - c0 < 64 ? (int)P.run - c0 : 64, count = live * pixels;
+  const hk_cu_u16 *x = (const hk_cu_u16 *)P.x + P.view.outer * n + c0 * P.view.channel;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < count / 8; i += 256) ((uint4 *)planes)[i] = ((const uint4 *)x)[i];
+  for (int i = count / 8 * 8 + threadIdx.x; i < count; i += 256) planes[i] = x[i];
+  __syncthreads();
+  hk_cu_u16 *to = (hk_cu_u16 *)P.to + (hk_cu_i64)n * pixels * P.run + c0;
+  const int q = threadIdx.x % 8 * 8;
+  for (int p = threadIdx.x / 8; p < pixels && q < width; p += 32) {
+    hk_cu_u32 v[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[j / 2] |= q + j < live ? (hk_cu_u32)planes[(q + j) * pixels + p] << (j % 2 * 16) : 0;
+    *(uint4 *)(to + p * P.run + q) = make_uint4(v[0], v[1], v[2], v[3]);
+  }
+}
+
+/* 16-bit x whose pixels are contiguous, in fours or twos: a block turns one tile of 64 pixels x 64 channels. */
+#define RELAY_TURN(PX, NAME)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(512 / PX) NAME(const __grid_constant__ hk_cu_relay P) {               \
+    __shared__ __align__(16) hk_cu_u8 tile[64 * 128];                                                                \
+    const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, line = blockIdx.x / runs, spots = (hk_cu_u32)P.spots;       \
+    const hk_cu_u32 g = line / spots;                                                                                \
+    const int c0 = (int)(blockIdx.x - line * runs) * 64, m0 = (int)(line - g * spots) * 64, m1 = (int)(P.n * P.pixels); \
+    uint2 v[8];                                                                                                      \
+    pass_start();                                                                                                    \
+    relay_turn_load(&P, PX, m0, m1, (int)g, c0, threadIdx.x, v);                                                     \
+    relay_turn_lay(PX, threadIdx.x, tile, v);                                                                        \
+    __syncthreads();                                                                                                 \
+    relay_turn_store(&P, PX, m0, m1, (int)g, c0, threadIdx.x, tile);                                                 \
+  }
+RELAY_TURN(2, hk_relay_turn_2)
+RELAY_TURN(4, hk_relay_turn_4)
