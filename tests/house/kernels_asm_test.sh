@@ -62,14 +62,16 @@ for cc in gcc clang; do
   compilers=$((compilers + 1))
   "$cc" -O3 "${avx2[@]}" -c "$tmp/spilled.c" -o "$tmp/spilled.o" || exit 1
   check "$tmp/spilled.o" > /dev/null && { echo "$cc: the spilled kernel was not caught"; exit 1; }
-  for file in "$root"/src/cpu/x86/{igemm,pgemm,dot,strip}_*.c; do
-    isa=${file##*_} isa=${isa%.c}
-    case $isa in avx2) extra=("${avx2[@]}") ;; avx512*) extra=("${avx512[@]}") ;; *) continue ;; esac
-    "$cc" "${flags[@]}" "${extra[@]}" -c "$file" -o "$tmp/k.o" || { failed=1; continue; }
-    out=$(check "$tmp/k.o") || failed=1
-    echo "$cc $(basename "$file"): $(tail -1 <<< "$out")"
-    grep -v ' loops, ' <<< "$out" | head -5
-    case $(tail -1 <<< "$out") in 0\ *) echo "no loop found"; failed=1 ;; esac
+  for isa in avx2 avx512; do
+    [ "$isa" = avx2 ] && extra=("${avx2[@]}") || extra=("${avx512[@]}")
+    for unit in $(sed -n 's/^#if defined HK_UNIT_//p' "$root/src/cpu/x86/$isa.inc" | grep -E '^(igemm|pgemm|dot|strip)'); do
+      "$cc" "${flags[@]}" "${extra[@]}" "-DHK_UNIT_$unit" -x c -c "$root/src/cpu/x86/$isa.inc" -o "$tmp/k.o" ||
+        { failed=1; continue; }
+      out=$(check "$tmp/k.o") || failed=1
+      echo "$cc $isa $unit: $(tail -1 <<< "$out")"
+      grep -v ' loops, ' <<< "$out" | head -5
+      case $(tail -1 <<< "$out") in 0\ *) echo "no loop found"; failed=1 ;; esac
+    done
   done
 done
 [ "$compilers" -gt 0 ] || exit 77

@@ -1,0 +1,44 @@
+/* dwd: a few outputs of one channel as dot products along the window; see hk_dwd_args.
+ *
+ * Define HK_NAME, include a vocabulary, then this. Lanes are neighbouring taps, so few outputs leave none idle; a vector
+ * of weights serves all outputs, and as many turns run at once as hide the latency of a product. Registers: 8 sums or
+ * more, one weight, one input. */
+#include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
+
+HK_INLINE void dwd_dots(const int outputs, const int turns, const hk_dwd_args *a) {
+  v_f32 acc[8];
+  const float *f = a->f, *x = a->x, *end = f + a->count / (turns * HK_VW) * (turns * HK_VW);
+  HK_UNROLL for (int i = 0; i < outputs * turns; i++) acc[i] = v_zero();
+  for (; f < end; f += turns * HK_VW, x += turns * HK_VW) {
+    HK_UNROLL for (int u = 0; u < turns; u++) {
+      v_f32 w = v_load(f + u * HK_VW);
+      HK_HOLD(w);
+      HK_UNROLL for (int j = 0; j < outputs; j++)
+        acc[u * outputs + j] = v_fma(w, v_load(x + j * a->x_step + u * HK_VW), acc[u * outputs + j]);
+    }
+  }
+  for (int64_t left = a->f + a->count - f; left > 0; left -= HK_VW, f += HK_VW, x += HK_VW) {
+    const v_mask m = v_tail(left);
+    const v_f32 w = v_load_m(f, m);
+    HK_UNROLL for (int j = 0; j < outputs; j++) acc[j] = v_fma(w, v_load_m(x + j * a->x_step, m), acc[j]);
+  }
+  HK_UNROLL for (int j = 0; j < outputs; j++) {
+    v_f32 sum = acc[j];
+    HK_UNROLL for (int u = 1; u < turns; u++) sum = v_add(sum, acc[u * outputs + j]);
+    a->sum[j] = (a->add ? a->sum[j] : 0.0f) + v_sum(sum);
+  }
+}
+
+void HK_NAME(const void *args) {
+  const hk_dwd_args *a = args;
+  switch (a->outputs) {
+    case 1: dwd_dots(1, 8, a); return;
+    case 2: dwd_dots(2, 4, a); return;
+    case 3: dwd_dots(3, 2, a); return;
+    case 4: dwd_dots(4, 2, a); return;
+    case 5: dwd_dots(5, 1, a); return;
+    case 6: dwd_dots(6, 1, a); return;
+    case 7: dwd_dots(7, 1, a); return;
+    default: dwd_dots(8, 1, a); return;
+  }
+}

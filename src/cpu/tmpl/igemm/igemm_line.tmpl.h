@@ -1,0 +1,46 @@
+/* Register tiles of igemm one after the other over rows that lie evenly: row m of segment t at x + x_seg[t] + m*x_step, results at y + m*y_step.
+ * `tiles` of them in one call, and what they need beside it: between two tiles nothing waits for memory (Zen 4: 10 cycles a tile against 20 to 50
+ * by tables). HK_ONE: there is one segment. Whole sums only. */
+static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const line_at *at, const char *x0, float *y, int64_t m0, int64_t tiles) {
+  enum { NR = HK_NV * HK_VW };
+  const int64_t x_step = at->x_step, y_step = at->y_step;
+#ifdef HK_AHEAD
+  const bool ahead = at->ahead;
+#endif
+  for (; tiles > 0; tiles--, m0 += HK_MR) {
+    v_f32 acc[HK_MR][HK_NV];
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_zero();
+    }
+#if HK_OPENS
+    bool open = true;
+#endif
+#ifdef HK_ONE
+    const float *f = at->f;
+    int64_t c = at->first;
+    const char *x[HK_MR];
+    x[0] = x0;
+    HK_UNROLL for (int m = 1; m < HK_MR; m++) x[m] = x[m - 1] + x_step;
+    x0 = x[HK_MR - 1] + x_step;
+#include "cpu/tmpl/igemm/igemm_reduce.tmpl.h"
+#else
+    for (int64_t t = 0; t < at->segments; t++) {
+      const float *f = at->f + at->seg[t] * NR;
+      int64_t c = at->first;
+      const char *x[HK_MR];
+      x[0] = x0 + at->x_seg[t] * (int64_t)sizeof(float);
+      HK_UNROLL for (int m = 1; m < HK_MR; m++) x[m] = x[m - 1] + x_step;
+#include "cpu/tmpl/igemm/igemm_reduce.tmpl.h"
+    }
+    x0 += HK_MR * x_step;
+#endif
+    const uint32_t flags = at->flags;
+    if (__builtin_expect(flags != 0, 0)) {
+      const hk_igemm_args *r = at->r;
+#define HK_C(m) (r->line->c + (m0 + (m)) * r->line->c_step + r->y_at)
+#include "cpu/tmpl/igemm/igemm_finish.tmpl.h"
+#undef HK_C
+    }
+#include "cpu/tmpl/common/store_rows.tmpl.h"
+  }
+}

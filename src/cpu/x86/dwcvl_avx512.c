@@ -1,6 +1,0 @@
-/* dwc kernels for avx512 at 256 bits; see ../tmpl/dwc.tmpl.h */
-#include "vec_avx512vl.h"
-
-#define MR 12
-#define HK_NAME hk_dwc_f32_12x8_avx512vl
-#include "../tmpl/dwc.tmpl.h"
