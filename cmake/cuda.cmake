@@ -1,7 +1,7 @@
 # The CUDA side. The host part (src/cuda/**.c) is always built: it loads the driver at run time. The kernels are compiled
-# by nvcc into one fatbin per row of src/cuda/driver/images.inc and embedded with .incbin as hk_fatbin_<name>[] and
-# hk_fatbin_<name>_end[]; without nvcc they are left out and the device says so.
-# Out: appends to HK_SOURCES and HK_DEFINITIONS (HK_HAVE_CUDA_KERNELS=1).
+# by nvcc into one fatbin per row of src/cuda/driver/images.inc and embedded with .incbin as hk_fatbin_<name>[]; without
+# nvcc they are left out and the device says so.
+# Out: HK_IMAGES (the embedded fatbins); appends to HK_SOURCES and HK_DEFINITIONS (HK_HAVE_CUDA_KERNELS=1).
 file(GLOB cuda_host CONFIGURE_DEPENDS src/cuda/*.c src/cuda/*/*.c)
 file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.cuh src/cuda/*.h src/cuda/*/*.cuh src/cuda/*/*.h src/cuda/*/*.inc)
 set(images ${PROJECT_SOURCE_DIR}/src/cuda/driver/images.inc)
@@ -30,17 +30,16 @@ if(HK_CUDA)
 .section .rodata
 .balign 64
 .global hk_fatbin_@name@
+#ifndef HK_IMAGES_SHARED
 .hidden hk_fatbin_@name@
+#endif
 hk_fatbin_@name@:
 .incbin "@fatbin@"
-.global hk_fatbin_@name@_end
-.hidden hk_fatbin_@name@_end
-hk_fatbin_@name@_end:
 .byte 0
 .section .note.GNU-stack,"",%progbits
 ]] @ONLY)
       set_source_files_properties(${embed} PROPERTIES OBJECT_DEPENDS ${fatbin})
-      list(APPEND HK_SOURCES ${embed})
+      list(APPEND HK_IMAGES ${embed})
       list(APPEND fatbins ${fatbin})
     endforeach()
     add_custom_target(hk_cuda DEPENDS ${fatbins})
