@@ -15,10 +15,44 @@ static const cli_option table[] = {{"why", CLI_FLAG, &why, NULL, "list every can
                                    {"late-weights", CLI_FLAG, &late, NULL, "plan for weights given at execute"},
                                    {0}};
 
+/* Candidates refused for one reason. */
+typedef struct refusal {
+  char *why, *who;
+} refusal;
+
 typedef struct lister {
   cli_json *json;
   cli_table *rows;
+  refusal *refused;
+  int reasons;
 } lister;
+
+static void refusal_note(lister *l, const hk_candidate *c) {
+  int i = 0;
+  while (i < l->reasons && strcmp(l->refused[i].why, c->refusal)) i++;
+  if (i == l->reasons) {
+    refusal *more = realloc(l->refused, sizeof *more * (size_t)(i + 1));
+    if (!more) return;
+    l->refused = more;
+    l->refused[l->reasons++] = (refusal){strdup(c->refusal), strdup(c->decision)};
+    return;
+  }
+  char *longer = cli_text("%s, %s", l->refused[i].who, c->decision);
+  if (!longer) return;
+  free(l->refused[i].who);
+  l->refused[i].who = longer;
+}
+
+/* One line per reason: what does not apply to the problem takes most algorithms out at once. */
+static void refusals_print(lister *l) {
+  if (l->reasons) puts("\nrefused");
+  for (int i = 0; i < l->reasons; i++) {
+    printf("  %s: %s\n", l->refused[i].who, l->refused[i].why);
+    free(l->refused[i].why);
+    free(l->refused[i].who);
+  }
+  free(l->refused);
+}
 
 static void candidate_note(void *context, const hk_candidate *c) {
   lister *l = context;
@@ -31,11 +65,13 @@ static void candidate_note(void *context, const hk_candidate *c) {
     cli_json_close(l->json, '}');
     return;
   }
-  cli_table_add(l->rows, 0, strdup(c->refusal ? "refused" : "usable"));
-  cli_table_add(l->rows, 1, c->predicted_s > 0 ? cli_text("%.3g", 1e6 * c->predicted_s) : strdup("-"));
-  cli_table_add(l->rows, 2, c->refusal ? strdup("-") : cli_text("%zu", c->workspace_bytes));
-  cli_table_add(l->rows, 3, strdup(c->decision));
-  cli_table_add(l->rows, 4, strdup(c->refusal ? c->refusal : ""));
+  if (c->refusal) {
+    refusal_note(l, c);
+    return;
+  }
+  cli_table_add(l->rows, 0, c->predicted_s > 0 ? cli_text("%.3g", 1e6 * c->predicted_s) : strdup("-"));
+  cli_table_add(l->rows, 1, cli_text("%zu", c->workspace_bytes));
+  cli_table_add(l->rows, 2, strdup(c->decision));
 }
 
 static void floors_gpu(const hk_problem *p, uint32_t math, double *flops_s, double *bytes_s) {
@@ -114,14 +150,15 @@ static hk_status print_words(const hk_plan *plan, const cli_item *item, const hk
   const char *how = options->device == HK_CUDA ? "nominal" : "measured";
   printf("\nfloors\n  arithmetic at the %s peak  %.4g us\n  bytes at the %s bandwidth  %.4g us\n", how, 1e6 * flops_s, how,
          1e6 * bytes_s);
-  static const char *const head[] = {"candidate", "predicted us", "workspace", "decision", "why not"};
-  cli_table rows = {.columns = 5};
-  for (int i = 0; i < 5; i++) cli_table_add(&rows, i, strdup(head[i]));
+  static const char *const head[] = {"predicted us", "workspace", "usable"};
+  cli_table rows = {.columns = 3};
+  for (int i = 0; i < 3; i++) cli_table_add(&rows, i, strdup(head[i]));
   lister l = {.rows = &rows};
   hk_status s = hk_plan_candidates(&item->problem, e, options, candidate_note, &l);
   putchar('\n');
   cli_table_print(&rows, stdout);
   cli_table_free(&rows);
+  refusals_print(&l);
   return s;
 }
 

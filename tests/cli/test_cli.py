@@ -78,6 +78,8 @@ def test_info():
 def test_plan():
     text = ok("plan", SMALL, "--why")
     assert "symbols" in text and "gk" in text and "ref" in text
+    reasons = [line.split(": ", 1)[1] for line in text.split("\nrefused\n")[1].splitlines()]
+    assert reasons and len(reasons) == len(set(reasons)), "refusals are grouped by reason"
     data = json.loads(ok("plan", SMALL, "--json", "--why", "--epilogue", "bias+relu"))
     assert data["symbols"]["gk"] == 36 and data["symbols"]["gm"] == 42
     assert any(c["decision"] == "ref" and c["refusal"] is None for c in data["candidates"])
