@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Kernels keep their sums in registers: disassembles every kernel object, compiled by gcc and by clang as the build
-# compiles it, and fails on vector loads or stores to the stack inside an innermost loop. A spilled copy of a working
-# kernel must be caught, else the test itself is wrong.
+# Kernels keep their accumulators in registers: disassembles every kernel object of the build, and the dense families once
+# more as clang compiles them, and fails on vector loads or stores to the stack inside an innermost loop. A spilled copy
+# of a working kernel must be caught, else the test itself is wrong.
 set -u
 root=${HANKEL_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 [ -z "${HK_SANITIZE:-}" ] || { echo "sanitizers spill on purpose"; exit 77; }
@@ -56,23 +56,41 @@ void spilled(const float *a, const float *b, float *c, long n) {
 }
 C
 
-failed=0 compilers=0
+# Loops that may spill: polynomials of activations have more constants than AVX2 has registers, and a few remainders of
+# dwc and point keep one address vector on the stack.
+declare -A allowed=([act_avx2]=4 [act_avx512]=1 [map_avx2]=4 [map_avx512]=1 [dwc_avx2]=2 [point_avx2]=1)
+failed=0 objects=0
+judge() { # label, family_isa, object, whether a family without loops is a fault
+  local out last bad
+  out=$(check "$3")
+  last=$(tail -1 <<< "$out")
+  bad=${last#*, } bad=${bad% bad}
+  echo "$1 $2: $last"
+  objects=$((objects + 1))
+  if [ "$bad" -gt "${allowed[$2]:-0}" ]; then grep -v ' loops, ' <<< "$out" | head -5; failed=1; fi
+  case $4$last in yes0\ *) echo "no loop found"; failed=1 ;; esac
+}
+dense='^(igemm|pgemm|dot|strip)'
+build=${HANKEL_BUILD_DIR:-$root/build}
+for object in "$build"/CMakeFiles/hk_objects.dir/cpu/*_avx*.c.o; do
+  [ -e "$object" ] || continue
+  name=$(basename "$object" .c.o)
+  [[ $name =~ $dense ]] && loops=yes || loops=no
+  judge build "$name" "$object" "$loops"
+done
 for cc in gcc clang; do
   command -v "$cc" > /dev/null || continue
-  compilers=$((compilers + 1))
   "$cc" -O3 "${avx2[@]}" -c "$tmp/spilled.c" -o "$tmp/spilled.o" || exit 1
   check "$tmp/spilled.o" > /dev/null && { echo "$cc: the spilled kernel was not caught"; exit 1; }
-  for isa in avx2 avx512; do
-    [ "$isa" = avx2 ] && extra=("${avx2[@]}") || extra=("${avx512[@]}")
-    for unit in $(sed -n 's/^#if defined HK_UNIT_//p' "$root/src/cpu/x86/$isa.inc" | grep -E '^(igemm|pgemm|dot|strip)'); do
-      "$cc" "${flags[@]}" "${extra[@]}" "-DHK_UNIT_$unit" -x c -c "$root/src/cpu/x86/$isa.inc" -o "$tmp/k.o" ||
-        { failed=1; continue; }
-      out=$(check "$tmp/k.o") || failed=1
-      echo "$cc $isa $unit: $(tail -1 <<< "$out")"
-      grep -v ' loops, ' <<< "$out" | head -5
-      case $(tail -1 <<< "$out") in 0\ *) echo "no loop found"; failed=1 ;; esac
-    done
+done
+for isa in avx2 avx512; do
+  command -v clang > /dev/null || break
+  [ "$isa" = avx2 ] && extra=("${avx2[@]}") || extra=("${avx512[@]}")
+  for unit in $(sed -n 's/^#if defined HK_UNIT_//p' "$root/src/cpu/x86/$isa.inc" | grep -E "$dense"); do
+    clang "${flags[@]}" "${extra[@]}" "-DHK_UNIT_$unit" -x c -c "$root/src/cpu/x86/$isa.inc" -o "$tmp/k.o" ||
+      { failed=1; continue; }
+    judge clang "${unit}_$isa" "$tmp/k.o" yes
   done
 done
-[ "$compilers" -gt 0 ] || exit 77
+[ "$objects" -gt 0 ] || exit 77
 exit $failed
