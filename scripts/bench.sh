@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Times the public shape lists, beside every peer that was built, and keeps what it found, with command, machine, commit
-# and date, in bench/results/. usage: bench.sh BUILD cpu|cuda [more options of hankel bench]
+# and date, in bench/results/<date>-<device>-<machine>.csv (HK_MACHINE names the machine). usage: bench.sh BUILD cpu|cuda
+# [more options of hankel bench]
 set -eu
 build=$1 device=$2
 shift 2
@@ -18,7 +19,9 @@ for peer in "$build"/lib/hankel/peers/hankel_peer_*.so; do
 done
 command=("$build/bin/hankel" bench --batch "$list" "${options[@]}" "${peers[@]}" "$@")
 mkdir -p bench/results
-out=bench/results/$(date -u +%Y-%m-%d)-$device.csv
+name() { if [ "$device" = cuda ]; then nvidia-smi --query-gpu=name --format=csv,noheader; else sed -n 's/^model name.*: //p' /proc/cpuinfo; fi; }
+machine=${HK_MACHINE:-$(name | head -1 | tr '[:upper:]' '[:lower:]' | sed -E 's/\((r|tm)\)//g; s/[^a-z0-9]+/-/g; s/^-|-$//g')}
+out=bench/results/$(date -u +%Y-%m-%d)-$device-${machine:-unknown}.csv
 {
   echo "# command: ${command[*]}"
   echo "# machine: $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1), $(nproc) cores"
