@@ -16,7 +16,7 @@ OPERATIONS = [  # what it is called, problem, epilogue
     ("dilated, wide padding", "2d_n1_c32_i33x33_k32_w3x3_p12_d12_{t}_last", "none"),
     ("dense 1D", "1d_n1_c32_i512_k32_w5_p2_{t}_first", "bias+silu"),
     ("dense 3D", "3d_n1_c16_i8x14x14_k16_w3x3x3_p1_{t}_last", "none"),
-    ("grouped 3x3, 4 channels a group", "2d_n1_c64_i28x28_k64_w3x3_p1_g16_{t}_last", "relu"),
+    ("grouped 3x3, 4 channels per group", "2d_n1_c64_i28x28_k64_w3x3_p1_g16_{t}_last", "relu"),
     ("depthwise 3x3, channels-last", "2d_n1_c96_i28x28_k96_w3x3_p1_g96_{t}_last", "bias+relu"),
     ("depthwise 3x3, channels-first", "2d_n1_c96_i28x28_k96_w3x3_p1_g96_{t}_first", "bias+relu"),
     ("depthwise 1D, long filter", "1d_n1_c64_i2048_k64_w301_g64_{t}_first", "none"),
@@ -29,26 +29,26 @@ OPERATIONS = [  # what it is called, problem, epilogue
     ("odd strides", "1d_n2_c8_i20_k8_w3_{t}_xs=0.0.800.40.2_fs=0.0.24.3.1_ys=0.0.1.36.2", "none"),
 ]
 TYPES = ["f32", "f64", "bf16", "f16", "u8:s8:s8"]
-OTHER_PURPOSE = ["ISA cap", "CPU lacks", "is a narrow float", "has no gate", "must be int8"]  # say nothing of an f32 problem
+OTHER_PURPOSE = ["ISA cap", "CPU lacks", "is a narrow float", "has no gate", "must be int8", "must be f64", "has no state",
+                 "math option does not allow"]  # say nothing of these problems
 HEAD = """# Limits: what is native, what is slower, what is refused
 
-Written by docs/limits.py from `hankel plan --why --json --isa avx2`; `docs/limits.py --check` says whether it is current. "reference" is the scalar
-reference: always right, and slow. `hk_options.forbid_fallback` makes it an error instead. Problems that break a rule are
-refused with a sentence that names the field, the value and the rule; docs/manual.md lists the rules. GPU limits are in
-docs/cuda.md.
+Written by docs/limits.py from `hankel plan --why --json --isa avx2`; `docs/limits.py --check` says whether it is current. "reference" is the
+scalar reference: correct and slow; `hk_options.forbid_fallback` makes it an error. Problems that break a rule of
+[manual.md](manual.md) are refused with a sentence that names the field, the value and the rule. GPU limits are in [cuda.md](cuda.md).
 
 ## Budgets
 
 | what | at most |
 |---|---|
 | `hk_plan_create` with `HK_ESTIMATE`, `hk_plan_candidates` | 1 s of CPU time for any legal problem, whatever its sizes, plus reading and packing the weights once |
-| memory of a plan while it is made | 64 MiB beyond the packed weights; bf16, f16 and f8 weights are widened to f32 for as long as they are packed |
-| weights | read once before the decision (Inf and NaN are looked for where taps may leave x), packed after it |
-| `hk_plan_execute` | time in proportion to inputs, outputs and products; it allocates nothing |
+| memory of a plan while it is made | 64 MiB beyond the packed weights; bf16, f16 and f8 weights are converted to f32 while they are packed |
+| weights | read once before the decision (to find Inf and NaN where taps may lie outside x), packed after it |
+| `hk_plan_execute` | time proportional to inputs, outputs and products; no allocation |
 
-An algorithm whose tables would pass 16 MiB, or 262144 taps, refuses, and a leaner one takes the problem. More than 2^56 products, 2^50
-elements of a tensor, 2^40 positions along a dimension, or 2^24 weights that strides repeat 16 times run on the reference alone.
-tests/c/budget_test.c holds these numbers to extreme problems.
+An algorithm whose tables would exceed 16 MiB, or 262144 taps, refuses, and one with smaller tables takes the problem. A
+tensor has at most 2^48 elements. More than 2^56 products, 2^50 output positions over all groups, 2^40 positions along a dimension, or 2^24 weights that strides repeat 16 times run on the reference only.
+tests/c/budget_test.c checks these numbers on extreme problems.
 
 """
 
@@ -77,16 +77,18 @@ def page():
             cells.append(algorithm(p["decision"]))
             if t == "f32":
                 why = {}
+                offered = {algorithm(c["decision"]) for c in p["candidates"] if not c["refusal"]}
                 for c in p["candidates"]:
-                    if c["refusal"] and not any(w in c["refusal"] for w in OTHER_PURPOSE):
-                        why.setdefault(algorithm(c["decision"]), c["refusal"])
+                    if c["refusal"] and algorithm(c["decision"]) not in offered and not any(w in c["refusal"] for w in OTHER_PURPOSE):
+                        names = why.setdefault(c["refusal"], [])
+                        if algorithm(c["decision"]) not in names: names.append(algorithm(c["decision"]))
                 reasons.append((name, p["decision"].split()[0], why))
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += ["", "## Why the others do not (f32)\n", "| operation | runs as | refused |", "|---|---|---|"]
+    lines += ["", "## Why the others do not (f32)\n", "Left out: algorithms of other types, of stateful plans, and those that need `--math fast`.\n"]
     for name, chosen, why in reasons:
-        text = "; ".join(f"{a}: {r}" for a, r in sorted(why.items())) or "none"
-        lines.append(f"| {name} | {'reference' if chosen == 'ref' else chosen} | {text} |")
-    return "\n".join(lines) + "\n"
+        lines += [f"**{name}** runs as `{'reference' if chosen == 'ref' else chosen}`\n", "| refusal | algorithms |", "|---|---|"]
+        lines += [f"| {r} | {', '.join(f'`{a}`' for a in why[r])} |" for r in sorted(why)] + [""]
+    return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def main():

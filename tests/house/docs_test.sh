@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # The docs keep up with the code: relative links lead somewhere, and the manual names every environment variable that the
 # sources read, every status, every activation word, every field of hk_options and
-# every function, and no variable that nothing reads.
+# every function, and no variable that nothing reads. The documents use the words of the field (scripts/dialect.tsv lists
+# what they replace; limits.md quotes the planner), the README's speed comes from bench/results, whose files are named in
+# one order and listed in its index.
 set -u
 root=${HANKEL_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 cd "$root" || exit 1
@@ -37,5 +39,19 @@ done
 while IFS= read -r name; do
   grep -q "\`$name\`" $manual || complain "$manual does not name the function $name"
 done < tests/abi/hankel.symbols
+while IFS= read -r file; do
+  name=${file##*/}
+  [ "$name" = README.md ] && continue
+  [[ $name =~ ^20[0-9]{2}-[01][0-9]-[0-3][0-9]-[a-z0-9-]+\.(csv|md|tsv|txt)$ ]] || complain "$file: not <date>-<what>-<machine>.<ext>"
+  grep -qF "($name)" bench/results/README.md || complain "bench/results/README.md does not list $name"
+done < <(git ls-files bench/results 2> /dev/null)
+if command -v python3 > /dev/null; then
+  python3 bench/plot.py --check || failed=1
+  if git rev-parse HEAD > /dev/null 2>&1; then
+    words=$(python3 scripts/house.py --list words | grep -E '^(README|CHANGELOG|CONTRIBUTING|python/README|docs/)' | grep -v '^docs/limits.md')
+    [ -z "$words" ] || complain "words of the old dialect (scripts/dialect.tsv):
+$words"
+  fi
+fi
 [ $failed = 0 ] && echo "the docs keep up"
 exit $failed
