@@ -35,7 +35,7 @@ HEAD = """# Limits: what is native, what is slower, what is refused
 
 Written by docs/limits.py from `hankel plan --why --json --isa avx2`; `docs/limits.py --check` says whether it is current. "reference" is the
 scalar reference: correct and slow; `hk_options.forbid_fallback` makes it an error. Problems that break a rule of
-[manual.md](manual.md) are refused with a sentence that names the field, the value and the rule. GPU limits are in [cuda.md](cuda.md).
+[manual.md](manual.md) are refused with a sentence that says which rule was broken. GPU limits are in [cuda.md](cuda.md).
 
 ## Budgets
 

@@ -2,7 +2,7 @@
 # The docs keep up with the code: relative links lead somewhere, and the manual names every environment variable that the
 # sources read, every status, every activation word, every field of hk_options and
 # every function, and no variable that nothing reads. The documents use the words of the field (scripts/dialect.tsv lists
-# what they replace; limits.md quotes the planner), the README's speed comes from bench/results, whose files are named in
+# what they replace; limits.md quotes the planner) and name files and kernels that exist; the README's speed comes from bench/results, whose files are named in
 # one order and listed in its index.
 set -u
 root=${HANKEL_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -39,6 +39,13 @@ done
 while IFS= read -r name; do
   grep -q "\`$name\`" $manual || complain "$manual does not name the function $name"
 done < tests/abi/hankel.symbols
+while IFS=: read -r file path; do
+  [ -e "$path" ] || complain "$file: there is no $path"
+done < <(grep -oHE '(src|cli|apps|python|include|cmake|tests|bench|scripts|docs)/[A-Za-z0-9_./-]+\.(c|h|cu|cuh|inc|py|sh|tsv|md|html|svg|cmake)\b' \
+  README.md CONTRIBUTING.md python/README.md docs/*.md docs/decisions/*.md | sort -u)
+while IFS=: read -r file name; do
+  grep -qw "$name" src/cpu/kernels.inc || complain "$file: there is no kernel $name"
+done < <(grep -oHE 'hk_[a-z]+_[a-z0-9]+_[0-9]+x[0-9]+_(avx2|avx512|avx512vl|neon|scalar)' README.md docs/*.md cli/hankel.1 | sort -u)
 while IFS= read -r file; do
   name=${file##*/}
   [ "$name" = README.md ] && continue
