@@ -9,7 +9,7 @@ literal: a number other than 0, 1, 2 in cost code, which is every file cost*.* o
   that assign predicted_s or seconds.
 product row: an HK_ALGO row that joins a rewrite (relay, widen, gate, state, phase, finish) and an algorithm, or is wgmma_relaid.
 duplicate: at least 8 lines of code in a row (blank lines, comments and lone punctuation left out) that stand elsewhere too.
-word: a match of scripts/dialect.tsv, in documents outside of `code`."""
+word: a match of scripts/dialect.tsv; in documents outside of `code`; bench/results, records of their time, is left out."""
 import os
 import re
 import statistics
@@ -172,7 +172,7 @@ def survey(tree):
                 numbers += [f"{n}:{line} {name} {x}" for x in literals(cost)]
     cost_files = {re.split(r"[: ]", x)[0] for x in numbers}
     words = dialect()
-    prose = [(n, prose_of(n, read(tree, n))) for n in names if n.endswith((".md", ".1", ".py")) and not n.startswith("scripts/")]
+    prose = [(n, prose_of(n, read(tree, n))) for n in names if n.endswith((".md", ".1", ".py")) and not n.startswith(("scripts/", "bench/results/"))]
     in_code = [p for n, t in code for p in places(n, t, words)]
     in_prose = [p for n, t in prose for p in places(n, t, words)]
     columns = [f"{n}:{i + 1}" for n, t in code for i, s in enumerate(t.split("\n")) if len(s) > 120]
