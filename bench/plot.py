@@ -16,7 +16,7 @@ PICTURE = os.path.join(ROOT, "docs", "images", "speed.svg")
 README = os.path.join(ROOT, "README.md")
 DENSE = ("r50x1", "r50x3", "mbpw", "unet", "vgg", "aspp", "stem")
 FAMILIES = [("dense layers of ResNet-50, MobileNet, VGG, U-Net, ASPP", DENSE), ("odd channel counts", ("odd1", "odd3")),
-            ("grouped: ResNeXt 3x3, 1x1", ("rnxt", "g1x1")), ("dilated Conv1D of 8 to 32 channels", ("aud",)),
+            ("ResNeXt 3x3 and small grouped 1x1", ("rnxt", "g1x1")), ("dilated Conv1D of 8 to 32 channels", ("aud",)),
             ("depthwise 2D and 1D", ("mbdw", "dw1d"))]
 LAYOUTS = [("last", "channels-last"), ("first", "channels-first")]
 MACHINES = [  # heading, colour
@@ -52,7 +52,7 @@ def xeon():
 
 def h200():
     name = "2026-11-16-dense-h200.tsv"
-    yield 2, "ResNet-50, Stable Diffusion, VAE, ASPP layers, channels-last, all types", [float(r["speedup"]) for r in rows_of(name)], name
+    yield 2, "ResNet-50, Stable Diffusion, VAE, ASPP layers, channels-last; bf16, f16, tf32, split f32", [float(r["speedup"]) for r in rows_of(name)], name
     name = "2026-11-16-networks-h200.tsv"
     yield 2, "other networks, which no kernel was tuned for, channels-last", [float(r["speedup"]) for r in rows_of(name)], name
     name = "2026-11-15-depthwise-h200.tsv"
