@@ -5,9 +5,18 @@
  *   hk_options  how a plan may be made: threads, ISA, workspace, math modes
  *   hk_plan     the frozen result of planning; execute it as often as you like, from any thread
  *
- * Every struct starts with its own size; fill the rest with zeros for defaults. Sizes and strides count
- * elements; byte counts end in _bytes. Every function that can fail returns hk_status, and
- * hk_last_error() then holds a sentence that names the field, the value and the rule. */
+ * Every struct with a field `size` starts with it; set it to sizeof of the struct. A program built against an older
+ * header hands over smaller structs: the fields it does not know count as zero, and the library writes only the bytes
+ * it has. A size larger than the library's is refused: the program is newer than the library. Zero is the default of
+ * every field of hk_epilogue, hk_options, hk_weights, hk_conv_desc, hk_xla_desc and hk_args; sizes, strides and
+ * dilations of an hk_problem have none, and helpers fill them. hk_problem and hk_epilogue are also filled by the library
+ * and keep their size.
+ *
+ * Sizes and strides count elements; byte counts end in _bytes. Every function that can fail returns hk_status, and
+ * hk_last_error() then holds a sentence that names the field, the value and the rule.
+ *
+ * Threads: every section below says which of its functions may run at the same time. Where it says "any thread", calls
+ * need no lock of the caller's as long as no two of them write the same memory. */
 #ifndef HANKEL_H
 #define HANKEL_H
 
@@ -30,7 +39,8 @@ extern "C" {
 #define HK_VERSION_TEXT "0.1.0"
 #define HK_MAX_RANK 3
 
-/* ------------------------------------------------------------------ status */
+/* ------------------------------------------------------------------ status
+ * Threads: any thread; hk_last_error is the calling thread's own. */
 
 typedef enum hk_status {
   HK_OK = 0,
@@ -52,7 +62,8 @@ HK_API const char *hk_status_name(hk_status status);
 /* The sentence of this thread's last failure; "" before any. Valid until the thread's next failure. */
 HK_API const char *hk_last_error(void);
 
-/* ------------------------------------------------------------------- types */
+/* ------------------------------------------------------------------- types
+ * Threads: any thread. */
 
 typedef enum hk_type {
   HK_F32 = 0, HK_F64 = 1, HK_F16 = 2, HK_BF16 = 3, HK_S8 = 4, HK_U8 = 5, HK_S32 = 6, HK_F8E4M3 = 7
@@ -63,7 +74,8 @@ HK_API size_t hk_type_bytes(hk_type type);      /* 0 for a bad value */
 /* Converts count elements as the library does: rounded half to even, integers saturated, NaN kept. */
 HK_API hk_status hk_convert(hk_type from, const void *src, hk_type to, void *dst, int64_t count);
 
-/* ----------------------------------------------------------------- problem */
+/* ----------------------------------------------------------------- problem
+ * Threads: any thread; all state is in the arguments. */
 
 /* Where the elements of a tensor lie, in elements. Channels are [group][in group].
  *   x[n, c, i..]: offset + group*g + outer*n + channel*(c in group) + at[]*i   (batch groups: n in group)
@@ -121,20 +133,7 @@ HK_API hk_status hk_problem_conv(hk_problem *p, const hk_conv_desc *desc);
 /* Transposed: desc describes the transposed convolution itself (in = its input; weights [c][k/groups][..], or
  * [c][..][k/groups] channels-last; y = (in-1)*stride - lo - hi + dilation*(window-1) + output_padding + 1). */
 HK_API hk_status hk_problem_conv_transpose(hk_problem *p, const hk_conv_desc *desc);
-/* Short forms of hk_problem_conv, f32, symmetric padding. */
-HK_API hk_status hk_problem_conv1d(hk_problem *p, hk_layout layout, int64_t n, int64_t c, int64_t w, int64_t k,
-                                   int64_t s, int64_t stride, int64_t pad, int64_t dilation, int64_t groups);
-HK_API hk_status hk_problem_conv2d(hk_problem *p, hk_layout layout, int64_t n, int64_t c, int64_t h, int64_t w,
-                                   int64_t k, int64_t r, int64_t s, int64_t stride, int64_t pad, int64_t dilation,
-                                   int64_t groups);
-HK_API hk_status hk_problem_conv3d(hk_problem *p, hk_layout layout, int64_t n, int64_t c, int64_t d, int64_t h,
-                                   int64_t w, int64_t k, int64_t q, int64_t r, int64_t s, int64_t stride,
-                                   int64_t pad, int64_t dilation, int64_t groups);
-/* Depthwise: groups = c, k = c * multiplier. */
-HK_API hk_status hk_problem_depthwise(hk_problem *p, hk_layout layout, int32_t rank, int64_t n, int64_t c,
-                                      const int64_t *in, const int64_t *window, int64_t multiplier, int64_t stride,
-                                      hk_padding padding, int64_t dilation);
-/* XLA's conv_general_dilated. Specs hold one letter an axis: N and C of x, O and I of f, N and C of y, and the same
+/* XLA's conv_general_dilated. Specs hold one letter per axis: N and C of x, O and I of f, N and C of y, and the same
  * spatial letters in all three ("NHWC", "HWIO", "NHWC"); shapes are in the order of their specs; NULL arrays mean
  * ones (strides, dilations) or zeros (padding, as lo hi pairs). Tensors are dense in spec order. */
 typedef struct hk_xla_desc {
@@ -157,7 +156,8 @@ HK_API hk_status hk_problem_dense_y(hk_problem *p, hk_layout layout, int64_t cha
 HK_API hk_status hk_problem_check(const hk_problem *p);
 /* out[0..rank-1]: spatial size of y. n_out (may be NULL): batch of y. */
 HK_API hk_status hk_problem_output(const hk_problem *p, int64_t out[HK_MAX_RANK], int64_t *n_out);
-/* The next two take a y that only fits a gated epilogue as such. Elements from the lowest to the highest address a tensor touches, and how far the lowest lies below the pointer. */
+/* Elements from the lowest to the highest address a tensor touches, and how far the lowest lies below the pointer. Both
+ * functions below also accept a y that is valid only under a gate (k/2 channels). */
 typedef struct hk_extent { int64_t elements, below; } hk_extent;
 HK_API hk_status hk_problem_extents(const hk_problem *p, hk_extent *x, hk_extent *f, hk_extent *y);
 /* Multiply-adds times two, padded taps included, and the least bytes moved (each tensor once). */
@@ -176,7 +176,8 @@ HK_API hk_status hk_problem_parse(hk_problem *p, const char *text);
 HK_API hk_status hk_problem_parse_deconv(hk_problem *p, const char *text); /* benchdnn text of a deconvolution */
 HK_API hk_status hk_problem_print(const hk_problem *p, char *buffer, size_t size, size_t *length);
 
-/* ---------------------------------------------------------------- epilogue */
+/* ---------------------------------------------------------------- epilogue
+ * Threads: any thread; all state is in the arguments. */
 
 /* v = acc*scale[k] + bias[k]; act(v) + beta*C, or act(v + beta*C); then user2; then conversion and store.
  * int8: v = (acc + bias_s32[k])*scale[k]; ... + y_zero. y_type s32: acc + bias only. */
@@ -213,8 +214,8 @@ typedef void (*hk_store_fn)(void *user, const hk_at *at, int64_t count, const vo
 
 typedef struct hk_epilogue {
   size_t size;
-  int32_t scale;        /* 0 none, 1 one value for all, 2 one a channel */
-  int32_t bias;         /* 0 none, 1 one a channel */
+  int32_t scale;        /* 0 none, 1 one value for all, 2 one per channel */
+  int32_t bias;         /* 0 none, 1 one per channel */
   hk_act act, act2;     /* act2 only with a gate */
   float a, b, a2, b2;   /* parameters of act and act2 */
   hk_gate gate;
@@ -265,7 +266,11 @@ typedef struct hk_options {
   const char *decision;     /* use this decision (as printed by a plan) or fail */
 } hk_options;
 
-/* -------------------------------------------------------------------- plan */
+/* -------------------------------------------------------------------- plan
+ * Threads: any thread. A plan is immutable once it is made: any number of threads may execute, print and make plans
+ * like it at the same time, each call with a workspace, y and state_out of its own. hk_plan_destroy needs every other
+ * call on that plan to be over; plans made like it are plans of their own. A user function runs on the plan's threads,
+ * several at a time. */
 
 typedef struct hk_plan hk_plan;
 
@@ -274,7 +279,7 @@ typedef struct hk_plan hk_plan;
 typedef struct hk_weights {
   size_t size;
   const void *f, *scale, *bias, *slopes;
-  const int32_t *f_zero;   /* one a channel k, in place of the problem's f_zero */
+  const int32_t *f_zero;   /* one per channel k, in place of the problem's f_zero */
 } hk_weights;
 
 /* What changes from call to call. On CUDA every tensor pointer is a device pointer. */
@@ -292,16 +297,32 @@ typedef struct hk_args {
   void *user;              /* handed to the user functions */
 } hk_args;
 
-/* epilogue, options and weights may be NULL. */
+/* Makes a plan. epilogue, options and weights may be NULL; all that is needed of them is copied, user pointers and
+ * functions aside. *plan is NULL on failure. HK_ESTIMATE takes microseconds to milliseconds; MEASURE and PATIENT run
+ * candidates and may take minutes without a time limit. */
 HK_API hk_status hk_plan_create(hk_plan **plan, const hk_problem *problem, const hk_epilogue *epilogue,
                                 const hk_options *options, const hk_weights *weights);
 /* The same convolution for another batch or input size, sharing the packed weights of `like` (which may be
  * destroyed first). Fails if the decision does not carry over. */
 HK_API hk_status hk_plan_create_like(hk_plan **plan, const hk_plan *like, const hk_problem *problem);
+/* Frees a plan; NULL is ignored. No call on the plan may be running, on the CUDA device none may be queued. Packed
+ * weights that other plans share stay until the last of them goes. */
 HK_API void hk_plan_destroy(hk_plan *plan);
+/* Bytes of args.workspace that every execution of the plan needs, 64-byte aligned; 0: none, NULL will do. The same for
+ * the plan's whole life. Executions that overlap in time need one each; nothing is kept in it between calls. */
 HK_API size_t hk_plan_workspace(const hk_plan *plan);
+/* Computes y from args. Checks plan and args first (NULL, size, alignment, workspace) and writes nothing when it
+ * refuses; Inf and NaN follow IEEE arithmetic and are no failure. On the CPU y is complete on return: the call uses the
+ * plan's threads, allocates nothing, and with one thread takes no lock. On the CUDA device the work is queued on
+ * args.stream in the current context, y is complete when the stream gets there, and the call may be captured into a
+ * graph. args is not kept. y may overlap no input but c, which may equal it. */
 HK_API hk_status hk_plan_execute(const hk_plan *plan, const hk_args *args);
-/* The decision as text, e.g. "igemm kernel=hk_igemm_f32_6x16_avx2 bm=48 bk=256": hk_options.decision reads it. */
+/* The simplest case in one call, on the CPU: y = conv(x, f) + bias, tensors dense in desc's layout, bias (one per
+ * channel, f32; f64 with f64 tensors, s32 with int8) or NULL. Plans, executes and forgets: to run a convolution more
+ * than once, keep a plan. */
+HK_API hk_status hk_conv(const hk_conv_desc *desc, const void *x, const void *f, const void *bias, void *y);
+/* The decision as text, e.g. "igemm kernel=hk_igemm_f32_6x64_avx512 bm=112 bn=1 bk=64 pack=0": hk_options.decision
+ * reads it. */
 HK_API hk_status hk_plan_decision(const hk_plan *plan, char *buffer, size_t size, size_t *length);
 /* The whole story for a person: problem, GEMM sizes, tiles, memory, why. */
 HK_API hk_status hk_plan_print(const hk_plan *plan, char *buffer, size_t size, size_t *length);
@@ -323,9 +344,10 @@ typedef void (*hk_candidate_fn)(void *context, const hk_candidate *candidate);
 HK_API hk_status hk_plan_candidates(const hk_problem *problem, const hk_epilogue *epilogue, const hk_options *options,
                                     hk_candidate_fn fn, void *context);
 
-/* ------------------------------------------------------------------ wisdom */
+/* ------------------------------------------------------------------ wisdom
+ * Threads: any thread; one table per process, behind a lock of its own. */
 
-/* What measuring taught: one line of text a problem. Plans look it up first; MEASURE and PATIENT add to it. The files
+/* What measuring taught: one line of text per problem. Plans look it up first; MEASURE and PATIENT add to it. The files
  * read at first use: /etc/hankel/wisdom, then HANKEL_WISDOM ("none": no file), else XDG_DATA_HOME/hankel/wisdom. */
 HK_API hk_status hk_wisdom_import(const char *text);               /* all of it, or nothing and a reason */
 HK_API hk_status hk_wisdom_export(char *buffer, size_t size, size_t *length);
@@ -335,7 +357,8 @@ HK_API hk_status hk_wisdom_path(char *buffer, size_t size, size_t *length); /* t
 HK_API void hk_wisdom_forget(void);                                /* memory only, files stay */
 HK_API int64_t hk_wisdom_count(void);
 
-/* ----------------------------------------------------------------- machine */
+/* ----------------------------------------------------------------- machine
+ * Threads: any thread. */
 
 typedef struct hk_machine {
   size_t size;
@@ -343,6 +366,7 @@ typedef struct hk_machine {
   hk_isa best_isa;
   int32_t cores;           /* that this process may use */
   int64_t l1d_bytes, l2_bytes, l3_bytes;
+  int32_t family, model, stepping; /* x86: by CPUID; Arm: implementer, part and revision; 0 where not known */
 } hk_machine;
 HK_API hk_status hk_machine_info(hk_machine *m);
 HK_API const char *hk_isa_name(hk_isa isa);
@@ -350,7 +374,8 @@ HK_API const char *hk_isa_name(hk_isa isa);
 HK_API double hk_measure_peak(hk_isa isa, hk_type type);
 HK_API double hk_measure_bandwidth(size_t bytes);
 
-/* --------------------------------------------------------- the CUDA device */
+/* --------------------------------------------------------- the CUDA device
+ * Threads: any thread, each in its own current context. */
 
 /* For programs that bring no CUDA of their own: memory of the current context's device (with none current, the primary
  * context of device HANKEL_CUDA_DEVICE, else 0). All fail with HK_DEVICE where there is no device. */
@@ -373,11 +398,17 @@ HK_API hk_status hk_gpu_sync(void *stream);                            /* NULL: 
  * args[0..sets-1] in turn (more than the L2 holds, to time memory). Waits for the device. */
 HK_API hk_status hk_gpu_time(const hk_plan *plan, const hk_args *args, int32_t sets, int32_t repeats, double *seconds);
 
+/* --------------------------------------------------------------------- log
+ * Threads: any thread; lines are handed over one at a time, from the thread that has something to say. */
+
 /* Log lines go to this function (NULL: stderr, or HANKEL_LOGFILE). Level and words: HANKEL_VERBOSE. */
 typedef void (*hk_log_fn)(void *context, const char *line);
 HK_API void hk_log_set(hk_log_fn fn, void *context);
 
-/* ------------------------------------------------------------------ stream */
+/* ------------------------------------------------------------------ stream
+ * Threads: a chain is immutable, and any thread may use it; a stream belongs to one thread at a time. Different streams
+ * of one chain run at the same time. hk_chain_destroy needs its streams to be destroyed, hk_stream_destroy the calls on
+ * its stream to be over. */
 
 /* Real time: causal networks over blocks of any length, with state and without latency.
  *   hk_step    one operation on signals: convolution, activation or gate, sum, scale and shift, LSTM
@@ -387,7 +418,7 @@ HK_API void hk_log_set(hk_log_fn fn, void *context);
  * sample every signal was zero. All is f32; denormals are flushed. What does not reach the output is not computed. */
 
 /* An activation inside a chain. HARDTANH: slope_lo below a and slope_hi above b (0: flat). TANH: rational != 0 takes a
- * short rational form, within 3e-3 of tanh. PRELU: slopes, one a channel. USER is refused. */
+ * short rational form, within 3e-3 of tanh. PRELU: slopes, one per channel. USER is refused. */
 typedef struct hk_step_act {
   hk_act act;
   float a, b, slope_lo, slope_hi;

@@ -1,6 +1,4 @@
-/* Creating plans and listing candidates: task, planner, build. No logic of its own. */
-#include <string.h>
-
+/* Creating plans and listing candidates: structs of any header's size, then task, planner, build. No logic of its own. */
 #include "tune/planner.h"
 
 static void log_create(const hk_plan *plan, double seconds) {
@@ -20,14 +18,28 @@ static hk_status check_workspace(const hk_task *t, const hk_decision *d) {
                  t->options.workspace_limit_bytes);
 }
 
+/* Room for the structs of a program built against an older header. */
+typedef struct rooms {
+  hk_problem p;
+  hk_epilogue e;
+  hk_options o;
+  hk_weights w;
+} rooms;
+
 hk_status hk_plan_create(hk_plan **plan, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
                          const hk_weights *w) {
   hk_task task;
   hk_decision d;
+  rooms room;
   if (!plan) return hk_fail(HK_INVALID, "plan is NULL");
   *plan = NULL;
   const double start = hk_clock();
-  const char *text = o && o->size == sizeof *o ? o->decision : NULL;
+  if (!(p = hk_take(p, &room.p, sizeof room.p, "problem")) ||
+      (e && !(e = hk_take(e, &room.e, sizeof room.e, "epilogue"))) ||
+      (o && !(o = hk_take(o, &room.o, sizeof room.o, "options"))) ||
+      (w && !(w = hk_take(w, &room.w, sizeof room.w, "weights"))))
+    return HK_INVALID;
+  const char *text = o ? o->decision : NULL;
   hk_status s = hk_task_make(&task, p, e, o, w);
   if (!s && task.f_now) hk_task_read_weights(&task, w->f);
   const char *source = "forced";
@@ -40,25 +52,16 @@ hk_status hk_plan_create(hk_plan **plan, const hk_problem *p, const hk_epilogue 
   return HK_OK;
 }
 
-/* All but batch, input size, padding and the strides of x and y must be the same. */
-static hk_status check_like(const hk_problem *a, const hk_problem *b) {
-  hk_problem c = *b;
-  c.n = a->n, c.x = a->x, c.y = a->y;
-  memcpy(c.in, a->in, sizeof c.in);
-  memcpy(c.pad_lo, a->pad_lo, sizeof c.pad_lo);
-  memcpy(c.pad_hi, a->pad_hi, sizeof c.pad_hi);
-  if (!memcmp(&c, a, sizeof c)) return HK_OK;
-  return hk_fail(HK_INVALID, "the problem differs from the plan's in more than batch, input size, padding and strides");
-}
-
 hk_status hk_plan_create_like(hk_plan **plan, const hk_plan *like, const hk_problem *p) {
   hk_task task;
-  if (!plan || !like || !p) return hk_fail(HK_INVALID, "plan, like and problem must not be NULL");
+  hk_problem room;
+  if (!plan || !like) return hk_fail(HK_INVALID, "plan and like must not be NULL");
   *plan = NULL;
-  if (p->size != sizeof *p)
-    return hk_fail(HK_INVALID, "problem.size = %zu must be sizeof(hk_problem) = %zu", p->size, sizeof *p);
+  if (!(p = hk_take(p, &room, sizeof room, "problem"))) return HK_INVALID;
   const hk_weights w = {.size = sizeof w, .slopes = like->packed->slopes, .f_zero = like->packed->f_zero};
-  hk_status s = check_like(&like->task.problem, p);
+  hk_status s = HK_OK;
+  if (!hk_problem_alike(&like->task.problem, p))
+    s = hk_fail(HK_INVALID, "the problem differs from the plan's in more than batch, input size, padding and strides");
   if (!s) s = hk_task_make(&task, p, &like->task.epi.e, &like->task.options, &w);
   if (s) return s;
   task.f_now = like->task.f_now;
@@ -91,7 +94,12 @@ static void show(void *context, const hk_decision *d, const char *refusal) {
 hk_status hk_plan_candidates(const hk_problem *p, const hk_epilogue *e, const hk_options *o, hk_candidate_fn fn,
                              void *context) {
   hk_task task;
+  rooms room;
   if (!fn) return hk_fail(HK_INVALID, "fn is NULL");
+  if (!(p = hk_take(p, &room.p, sizeof room.p, "problem")) ||
+      (e && !(e = hk_take(e, &room.e, sizeof room.e, "epilogue"))) ||
+      (o && !(o = hk_take(o, &room.o, sizeof room.o, "options"))))
+    return HK_INVALID;
   /* candidates are those of a plan whose weights are known; a stand-in satisfies prelu's rule */
   static const double none;
   const hk_weights w = {.size = sizeof w, .f = &none, .slopes = &none};

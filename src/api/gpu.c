@@ -4,11 +4,11 @@
 #include "cuda/cuda.h"
 #include "plan/plan.h"
 
-hk_status hk_gpu_info(hk_gpu *gpu) {
+hk_status hk_gpu_info(hk_gpu *to) {
   hk_cu_device here;
-  if (!gpu || gpu->size != sizeof *gpu)
-    return hk_fail(HK_INVALID, "gpu.size = %zu must be sizeof(hk_gpu) = %zu", gpu ? gpu->size : 0, sizeof *gpu);
-  const hk_status s = hk_cu_here(&here);
+  hk_gpu made = {.size = sizeof made}, *gpu = &made;
+  hk_status s = hk_give(to, gpu, sizeof made, "gpu"); /* a wrong size is said on machines without a device too */
+  if (!s) s = hk_cu_here(&here);
   if (s) return s;
   memcpy(gpu->name, here.name, sizeof gpu->name);
   gpu->major = here.major, gpu->minor = here.minor;
@@ -18,7 +18,7 @@ hk_status hk_gpu_info(hk_gpu *gpu) {
   gpu->bytes_per_s = 2e3 * here.memory_khz * (here.bus_bits / 8.0);
   gpu->fma_flops = 1e3 * here.clock_khz * here.processors * 256.0;
   gpu->tensor_flops = here.major == 9 ? 1e3 * here.clock_khz * here.processors * 4096.0 : 0;
-  return HK_OK;
+  return hk_give(to, gpu, sizeof made, "gpu");
 }
 
 hk_status hk_gpu_alloc(void **p, size_t bytes) {
@@ -52,13 +52,17 @@ hk_status hk_gpu_sync(void *stream) {
 
 typedef struct turn {
   const hk_plan *plan;
-  const hk_args *args;
+  const char *args;
+  size_t step; /* bytes from one of args to the next: the size that the caller's header gives them */
   int32_t sets;
 } turn;
 
 static hk_status take_turn(void *context, int32_t i, void *stream) {
   const turn *t = context;
-  hk_args a = t->args[i % t->sets];
+  hk_args a;
+  const hk_args *given = hk_take(t->args + t->step * (size_t)(i % t->sets), &a, sizeof a, "args");
+  if (!given) return HK_INVALID;
+  if (given != &a) a = *given;
   a.stream = stream;
   return hk_plan_execute(t->plan, &a);
 }
@@ -68,7 +72,7 @@ hk_status hk_gpu_time(const hk_plan *plan, const hk_args *args, int32_t sets, in
   if (!plan || !args || !seconds || sets < 1 || repeats < 1)
     return hk_fail(HK_INVALID, "plan, args and seconds must not be NULL, sets and repeats >= 1");
   if (plan->task.options.device != HK_CUDA) return hk_fail(HK_INVALID, "the plan is not for the CUDA device");
-  turn t = {plan, args, sets};
+  turn t = {plan, (const char *)args, args->size, sets};
   const hk_status s = hk_cu_here(&here);
   return s ? s : hk_cu_time(take_turn, &t, repeats, seconds);
 }

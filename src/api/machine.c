@@ -2,9 +2,7 @@
 #include "core/core.h"
 
 hk_status hk_machine_info(hk_machine *m) {
-  if (!m) return hk_fail(HK_INVALID, "machine is NULL");
-  if (m->size != sizeof *m)
-    return hk_fail(HK_INVALID, "machine.size = %zu must be sizeof(hk_machine) = %zu", m->size, sizeof *m);
-  hk_cpu_describe(m);
-  return HK_OK;
+  hk_machine here = {.size = sizeof here};
+  hk_cpu_describe(&here);
+  return hk_give(m, &here, sizeof here, "machine");
 }

@@ -154,27 +154,39 @@ static int64_t cache_size(int name, int64_t otherwise) {
   return n > 0 ? n : otherwise;
 }
 
-static char model[sizeof(((hk_machine *)0)->cpu)];
+static hk_machine named; /* its name and numbers, read once per process */
 
-/* /proc/cpuinfo has a line per field and core; read it once per process, not once per plan. */
+/* The numbers that tell apart machines of one name ("AMD EPYC"); on Arm implementer, part and revision. */
+static int32_t *number_named(const char *name) {
+  if (!strcmp(name, "cpu family") || !strcmp(name, "CPU implementer")) return &named.family;
+  if (!strcmp(name, "model") || !strcmp(name, "CPU part")) return &named.model;
+  if (!strcmp(name, "stepping") || !strcmp(name, "CPU revision")) return &named.stepping;
+  return NULL;
+}
+
+/* /proc/cpuinfo has a line per field ("name<tabs>: value"), and an empty one after each core. */
 static void read_model(void) {
   FILE *f = fopen("/proc/cpuinfo", "r");
   char line[256];
-  while (f && fgets(line, sizeof line, f)) {
-    char *colon = strchr(line, ':');
-    if (strncmp(line, "model name", 10) || !colon) continue;
-    colon[strcspn(colon, "\n")] = 0;
-    snprintf(model, sizeof model, "%.63s", colon[1] ? colon + 2 : "");
-    break;
+  while (f && fgets(line, sizeof line, f) && *line != '\n') {
+    char *value = strchr(line, ':');
+    if (!value) continue;
+    line[strcspn(line, "\t:")] = 0;
+    value[strcspn(value, "\n")] = 0;
+    value += value[1] ? 2 : 1;
+    int32_t *number = number_named(line);
+    if (number) *number = (int32_t)strtol(value, NULL, 0);
+    else if (!strcmp(line, "model name")) snprintf(named.cpu, sizeof named.cpu, "%.63s", value);
   }
   if (f) fclose(f);
-  if (!model[0]) snprintf(model, sizeof model, "unknown");
+  if (!named.cpu[0]) snprintf(named.cpu, sizeof named.cpu, "unknown");
 }
 
 void hk_cpu_describe(hk_machine *m) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, read_model);
-  memcpy(m->cpu, model, sizeof m->cpu);
+  memcpy(m->cpu, named.cpu, sizeof m->cpu);
+  m->family = named.family, m->model = named.model, m->stepping = named.stepping;
   m->best_isa = hk_cpu_best_isa();
   m->cores = hk_cpu_count();
   m->l1d_bytes = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32768);

@@ -6,6 +6,12 @@
 /* status.c: keeps the sentence for hk_last_error and returns status */
 hk_status hk_fail(hk_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* take.c: public structs of the size that the caller's header gives them. hk_take returns `given` itself, or a copy in
+ * `room` (of `known` bytes) whose missing fields are zero, or NULL with a sentence. hk_give copies as much of `made` as
+ * the caller has room for and leaves its size. */
+const void *hk_take(const void *given, void *room, size_t known, const char *name);
+hk_status hk_give(void *to, const void *made, size_t known, const char *name);
+
 /* convert.c: one element at a time, the meaning of every type */
 bool hk_type_valid(hk_type t);
 bool hk_type_is_int8(hk_type t);
@@ -61,8 +67,13 @@ hk_extent hk_extent_of(const hk_strides *s, int64_t groups, int64_t outer, int64
 void hk_strides_settle(hk_strides *s, int64_t groups, int64_t outer, int64_t channels, const int64_t *at);
 /* Refuses pointers that are not aligned to their elements. */
 hk_status hk_weights_check(const hk_geom *g, const hk_weights *w);
-/* True when the problem's strides are those of hk_problem_dense. */
-bool hk_problem_is_dense(const hk_problem *p, hk_layout layout);
+/* The strides of a problem in the form in which all that address the same elements are equal: those that are multiplied
+ * by 0 alone as hk_strides_settle gives them, those beyond the rank 0. Problems whose sizes are wrong stay. */
+void hk_problem_settle(hk_problem *p);
+/* True when a settled problem's strides are those of hk_problem_dense. */
+bool hk_problem_is_dense(const hk_problem *settled, hk_layout layout);
+/* True when two problems differ in batch, input size, padding and the strides of x and y alone. */
+bool hk_problem_alike(const hk_problem *a, const hk_problem *b);
 bool hk_add_checked(int64_t a, int64_t b, int64_t *r);
 bool hk_mul_checked(int64_t a, int64_t b, int64_t *r);
 

@@ -39,6 +39,8 @@ static void start(hk_problem *q, const hk_problem *p) {
 
 hk_status hk_problem_grad_input(const hk_problem *p, hk_problem *q) {
   hk_geom g;
+  hk_problem room;
+  if (!(p = hk_take(p, &room, sizeof room, "problem"))) return HK_INVALID;
   const hk_status s = float_only(p, &g);
   if (s) return s;
   if (!q) return hk_fail(HK_INVALID, "grad is NULL");
@@ -72,6 +74,8 @@ hk_status hk_problem_grad_input(const hk_problem *p, hk_problem *q) {
 
 hk_status hk_problem_grad_filter(const hk_problem *p, hk_problem *q) {
   hk_geom g;
+  hk_problem room;
+  if (!(p = hk_take(p, &room, sizeof room, "problem"))) return HK_INVALID;
   const hk_status s = float_only(p, &g);
   if (s) return s;
   if (!q) return hk_fail(HK_INVALID, "grad is NULL");
@@ -112,6 +116,8 @@ hk_status hk_problem_grad_filter(const hk_problem *p, hk_problem *q) {
 
 hk_status hk_grad_bias(const hk_problem *p, const void *dy, void *db) {
   hk_geom g;
+  hk_problem room;
+  if (!(p = hk_take(p, &room, sizeof room, "problem"))) return HK_INVALID;
   const hk_status s = float_only(p, &g);
   if (s) return s;
   if (!db || (!dy && g.gm * g.k > 0)) return hk_fail(HK_INVALID, "dy and db must not be NULL");

@@ -85,9 +85,8 @@ hk_status hk_epi_make(hk_epi *epi, const hk_epilogue *e, const hk_problem *p) {
   memset(epi, 0, sizeof *epi);
   epi->e.size = sizeof epi->e;
   if (e) {
-    if (e->size != sizeof *e)
-      return hk_fail(HK_INVALID, "epilogue.size = %zu must be sizeof(hk_epilogue) = %zu", e->size, sizeof *e);
-    epi->e = *e;
+    if (!(e = hk_take(e, &epi->e, sizeof epi->e, "epilogue"))) return HK_INVALID;
+    if (e != &epi->e) epi->e = *e;
     if (e->scale < 0 || e->scale > 2) return hk_fail(HK_INVALID, "scale = %d must be 0, 1 or 2", e->scale);
     if (e->bias < 0 || e->bias > 1) return hk_fail(HK_INVALID, "bias = %d must be 0 or 1", e->bias);
     const bool user = e->user || e->cuda_user;

@@ -102,7 +102,8 @@ static void put_act(hk_text *t, hk_act act, float a, float b, char separator) {
 }
 
 hk_status hk_epilogue_print(const hk_epilogue *e, char *buffer, size_t size, size_t *length) {
-  if (!e || e->size != sizeof *e) return hk_fail(HK_INVALID, "epilogue must not be NULL, with its size");
+  hk_epilogue room;
+  if (!(e = hk_take(e, &room, sizeof room, "epilogue"))) return HK_INVALID;
   hk_text t = {buffer, size, 0};
   const char *plus = "";
 #define WORD(condition, ...) if (condition) hk_text_add(&t, "%s", plus), hk_text_add(&t, __VA_ARGS__), plus = "+"

@@ -262,10 +262,9 @@ void hk_strides_settle(hk_strides *s, int64_t groups, int64_t outer, int64_t cha
 
 hk_status hk_geom_make(hk_geom *g, const hk_problem *p, bool gated) {
   hk_status s;
+  hk_problem room;
   memset(g, 0, sizeof *g);
-  if (!p) return hk_fail(HK_INVALID, "problem is NULL");
-  if (p->size != sizeof *p)
-    return hk_fail(HK_INVALID, "problem.size = %zu must be sizeof(hk_problem) = %zu", p->size, sizeof *p);
+  if (!(p = hk_take(p, &room, sizeof room, "problem"))) return HK_INVALID;
   if (p->rank < 1 || p->rank > 3) return hk_fail(HK_INVALID, "rank = %d must be 1, 2 or 3", p->rank);
   g->rank = p->rank;
   if ((s = check_types(p, g)) || (s = check_groups(p, g))) return s;

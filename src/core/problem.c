@@ -41,20 +41,29 @@ static bool dense(hk_strides *s, hk_layout layout, int rank, int64_t outer, int6
 /* Sizes without strides: what the dense helpers need of a problem. */
 static hk_status sizes(const hk_problem *p, hk_geom *g) {
   hk_problem q;
-  if (!p) return hk_fail(HK_INVALID, "problem is NULL");
-  q = *p;
+  if (!(p = hk_take(p, &q, sizeof q, "problem"))) return HK_INVALID;
+  if (p != &q) q = *p;
+  const int64_t k = q.k;
   memset(&q.x, 0, sizeof q.x);
   memset(&q.f, 0, sizeof q.f);
   memset(&q.y, 0, sizeof q.y);
   q.k = 0; /* y is empty, so its strides are not judged */
   hk_status s = hk_geom_make(g, &q, false);
   if (s) return s;
-  if (p->k < 0 || p->k % (p->feature_groups * p->batch_groups)) {
-    q.k = p->k;
+  if (k < 0 || k % (q.feature_groups * q.batch_groups)) {
+    q.k = k;
     return hk_geom_make(g, &q, false);
   }
-  g->k = p->k / g->groups;
+  g->k = k / g->groups;
   return HK_OK;
+}
+
+/* The same for functions that write to the problem, which has to be whole for that. */
+static hk_status sizes_to_write(const hk_problem *p, hk_geom *g) {
+  const hk_status s = sizes(p, g);
+  if (s || p->size == sizeof *p) return s;
+  return hk_fail(HK_INVALID, "problem.size = %zu must be sizeof(hk_problem) = %zu here: its fields are written", p->size,
+                 sizeof *p);
 }
 
 static hk_status overflow(const char *tensor) {
@@ -63,7 +72,7 @@ static hk_status overflow(const char *tensor) {
 
 hk_status hk_problem_dense_y(hk_problem *p, hk_layout layout, int64_t channels) {
   hk_geom g;
-  const hk_status s = sizes(p, &g);
+  const hk_status s = sizes_to_write(p, &g);
   if (s) return s;
   if (channels < 0) return hk_fail(HK_INVALID, "channels = %lld must be >= 0", (long long)channels);
   if (!dense(&p->y, layout, p->rank, g.n, channels, g.out + 3 - p->rank)) return overflow("y");
@@ -73,7 +82,7 @@ hk_status hk_problem_dense_y(hk_problem *p, hk_layout layout, int64_t channels) 
 
 hk_status hk_problem_dense(hk_problem *p, hk_layout layout) {
   hk_geom g;
-  const hk_status s = sizes(p, &g);
+  const hk_status s = sizes_to_write(p, &g);
   if (s) return s;
   if (!dense(&p->x, layout, p->rank, p->n, p->c, p->in)) return overflow("x");
   if (!dense(&p->f, layout, p->rank, p->k, g.c, p->window)) return overflow("f");
@@ -84,15 +93,52 @@ hk_status hk_problem_dense(hk_problem *p, hk_layout layout) {
   return hk_problem_dense_y(p, layout, p->k);
 }
 
+/* Canonical strides of one tensor; at: its sizes in the three dimensions of a geometry. */
+static void settle(hk_strides *s, int rank, const int64_t count[3], const int64_t *at) {
+  hk_strides t = *s;
+  const int lead = 3 - rank;
+  for (int d = 0; d < 3; d++) t.at[d] = d < lead ? 0 : s->at[d - lead];
+  hk_strides_settle(&t, count[0], count[1], count[2], at);
+  *s = t;
+  for (int d = 0; d < HK_MAX_RANK; d++) s->at[d] = d < rank ? t.at[d + lead] : 0;
+}
+
+void hk_problem_settle(hk_problem *p) {
+  hk_geom g;
+  if (sizes(p, &g)) return;
+  settle(&p->x, p->rank, (const int64_t[]){g.groups, g.n, g.c}, g.in);
+  settle(&p->f, p->rank, (const int64_t[]){g.groups, g.k, g.c}, g.win);
+  /* under a gate, which a problem does not name, y.channel steps over the channels of all groups */
+  const int64_t channels = g.groups > 1 && g.k == 1 ? g.groups : g.k;
+  settle(&p->y, p->rank, (const int64_t[]){g.groups, g.n, channels}, g.out);
+}
+
+static bool strides_same(const hk_strides *a, const hk_strides *b) {
+  return !memcmp(a, b, sizeof *a); /* eight-byte fields alone: no padding */
+}
+
 bool hk_problem_is_dense(const hk_problem *p, hk_layout layout) {
   hk_problem q = *p;
-  return hk_problem_dense(&q, layout) == HK_OK && !memcmp(&q.x, &p->x, sizeof q.x) &&
-         !memcmp(&q.f, &p->f, sizeof q.f) && !memcmp(&q.y, &p->y, sizeof q.y);
+  if (hk_problem_dense(&q, layout)) return false;
+  hk_problem_settle(&q);
+  return strides_same(&q.x, &p->x) && strides_same(&q.f, &p->f) && strides_same(&q.y, &p->y);
+}
+
+bool hk_problem_alike(const hk_problem *first, const hk_problem *second) {
+  hk_problem a = *first, b = *second;
+  bool same = a.rank == b.rank && a.x_type == b.x_type && a.f_type == b.f_type && a.y_type == b.y_type && a.c == b.c &&
+              a.k == b.k && a.feature_groups == b.feature_groups && a.batch_groups == b.batch_groups &&
+              a.x_zero == b.x_zero && a.f_zero == b.f_zero && a.y_zero == b.y_zero;
+  for (int d = 0; same && d < a.rank; d++)
+    same = a.window[d] == b.window[d] && a.stride[d] == b.stride[d] && a.dilation[d] == b.dilation[d] &&
+           a.in_dilation[d] == b.in_dilation[d] && !a.reverse[d] == !b.reverse[d];
+  hk_problem_settle(&a), hk_problem_settle(&b);
+  return same && strides_same(&a.f, &b.f);
 }
 
 hk_status hk_problem_pad(hk_problem *p, hk_padding padding) {
   hk_geom g;
-  const hk_status s = sizes(p, &g);
+  const hk_status s = sizes_to_write(p, &g);
   if (s) return s;
   const int lead = 3 - p->rank;
   for (int i = 0; i < p->rank; i++) {
@@ -119,8 +165,6 @@ static int64_t or_one(int64_t v) { return v ? v : 1; }
 
 static hk_status check_desc(const hk_conv_desc *d, hk_problem *p) {
   if (!p) return hk_fail(HK_INVALID, "problem is NULL");
-  if (!d || d->size != sizeof *d)
-    return hk_fail(HK_INVALID, "desc.size = %zu must be sizeof(hk_conv_desc) = %zu", d ? d->size : 0, sizeof *d);
   if (d->rank < 1 || d->rank > 3) return hk_fail(HK_INVALID, "rank = %d must be 1, 2 or 3", d->rank);
   if (d->layout != HK_CHANNELS_FIRST && d->layout != HK_CHANNELS_LAST)
     return hk_fail(HK_INVALID, "layout = %d must be HK_CHANNELS_FIRST or HK_CHANNELS_LAST", (int)d->layout);
@@ -145,6 +189,8 @@ static void common(hk_problem *p, const hk_conv_desc *d) {
 
 hk_status hk_problem_conv(hk_problem *out, const hk_conv_desc *d) {
   hk_problem made, *p = &made; /* the caller's is written only when all is well */
+  hk_conv_desc room;
+  if (!(d = hk_take(d, &room, sizeof room, "desc"))) return HK_INVALID;
   hk_status s = check_desc(d, out);
   if (s) return s;
   common(p, d);
@@ -163,6 +209,8 @@ hk_status hk_problem_conv(hk_problem *out, const hk_conv_desc *d) {
 
 /* The transposed convolution is the input gradient of a forward one whose output is our input. */
 hk_status hk_problem_conv_transpose(hk_problem *p, const hk_conv_desc *d) {
+  hk_conv_desc room;
+  if (!(d = hk_take(d, &room, sizeof room, "desc"))) return HK_INVALID;
   hk_status s = check_desc(d, p);
   if (s) return s;
   if (d->padding != HK_PAD_EXPLICIT && d->padding != HK_PAD_VALID)
@@ -194,53 +242,6 @@ hk_status hk_problem_conv_transpose(hk_problem *p, const hk_conv_desc *d) {
   return hk_problem_grad_input(&fwd, p);
 }
 
-static hk_status square(hk_problem *p, hk_layout layout, int rank, int64_t n, int64_t c, const int64_t *in, int64_t k,
-                        const int64_t *window, int64_t stride, int64_t pad, int64_t dilation, int64_t groups) {
-  if (!p) return hk_fail(HK_INVALID, "problem is NULL");
-  if (stride < 1 || dilation < 1 || groups < 1)
-    return hk_fail(HK_INVALID, "stride = %lld, dilation = %lld, groups = %lld must be >= 1", (long long)stride,
-                   (long long)dilation, (long long)groups);
-  hk_conv_desc d = {.size = sizeof d, .rank = rank, .layout = layout, .n = n, .c = c, .k = k, .groups = groups};
-  for (int i = 0; i < rank; i++) {
-    d.in[i] = in[i], d.window[i] = window[i], d.stride[i] = stride, d.dilation[i] = dilation;
-    d.pad_lo[i] = d.pad_hi[i] = pad;
-  }
-  return hk_problem_conv(p, &d);
-}
-
-hk_status hk_problem_conv1d(hk_problem *p, hk_layout layout, int64_t n, int64_t c, int64_t w, int64_t k, int64_t s,
-                            int64_t stride, int64_t pad, int64_t dilation, int64_t groups) {
-  return square(p, layout, 1, n, c, &w, k, &s, stride, pad, dilation, groups);
-}
-
-hk_status hk_problem_conv2d(hk_problem *p, hk_layout layout, int64_t n, int64_t c, int64_t h, int64_t w, int64_t k,
-                            int64_t r, int64_t s, int64_t stride, int64_t pad, int64_t dilation, int64_t groups) {
-  const int64_t in[2] = {h, w}, win[2] = {r, s};
-  return square(p, layout, 2, n, c, in, k, win, stride, pad, dilation, groups);
-}
-
-hk_status hk_problem_conv3d(hk_problem *p, hk_layout layout, int64_t n, int64_t c, int64_t d, int64_t h, int64_t w,
-                            int64_t k, int64_t q, int64_t r, int64_t s, int64_t stride, int64_t pad, int64_t dilation,
-                            int64_t groups) {
-  const int64_t in[3] = {d, h, w}, win[3] = {q, r, s};
-  return square(p, layout, 3, n, c, in, k, win, stride, pad, dilation, groups);
-}
-
-hk_status hk_problem_depthwise(hk_problem *p, hk_layout layout, int32_t rank, int64_t n, int64_t c, const int64_t *in,
-                               const int64_t *window, int64_t multiplier, int64_t stride, hk_padding padding,
-                               int64_t dilation) {
-  if (!in || !window) return hk_fail(HK_INVALID, "in and window must not be NULL");
-  if (rank < 1 || rank > 3) return hk_fail(HK_INVALID, "rank = %d must be 1, 2 or 3", rank);
-  if (stride < 1 || dilation < 1 || multiplier < 1 || c < 1)
-    return hk_fail(HK_INVALID, "c = %lld, multiplier = %lld, stride = %lld, dilation = %lld must be >= 1", (long long)c,
-                   (long long)multiplier, (long long)stride, (long long)dilation);
-  hk_conv_desc d = {.size = sizeof d, .rank = rank, .layout = layout, .n = n, .c = c, .groups = c, .padding = padding};
-  if (!hk_mul_checked(c, multiplier, &d.k)) return hk_fail(HK_INVALID, "c*multiplier overflows 63 bits");
-  for (int i = 0; i < rank; i++)
-    d.in[i] = in[i], d.window[i] = window[i], d.stride[i] = stride, d.dilation[i] = dilation;
-  return hk_problem_conv(p, &d);
-}
-
 hk_status hk_problem_output(const hk_problem *p, int64_t out[HK_MAX_RANK], int64_t *n_out) {
   hk_geom g;
   const hk_status s = sizes(p, &g);
@@ -251,8 +252,10 @@ hk_status hk_problem_output(const hk_problem *p, int64_t out[HK_MAX_RANK], int64
 }
 
 hk_status hk_geom_make_either(hk_geom *g, const hk_problem *p) {
+  hk_problem room;
+  if (!(p = hk_take(p, &room, sizeof room, "problem"))) return HK_INVALID;
   const hk_status s = hk_geom_make(g, p, false);
-  if (!s || !p || p->size != sizeof *p || p->k % 2) return s;
+  if (!s || p->k % 2) return s;
   hk_geom gated;
   if (hk_geom_make(&gated, p, true)) return hk_geom_make(g, p, false); /* the sentence of the plain reading */
   *g = gated;
@@ -283,7 +286,7 @@ hk_status hk_problem_extents(const hk_problem *p, hk_extent *x, hk_extent *f, hk
   hk_geom g;
   const hk_status s = hk_geom_make_either(&g, p);
   if (s) return s;
-  const bool gated = g.y_channels != p->k;
+  const bool gated = g.y_channels != g.k * g.groups;
   if (x) *x = hk_extent_of(&g.x, g.groups, g.n, g.c, g.in);
   if (f) *f = hk_extent_of(&g.f, g.groups, g.k, g.c, g.win);
   if (y) *y = hk_extent_of(&g.y, gated ? 1 : g.groups, g.n, gated ? g.y_channels : g.k, g.out);

@@ -220,9 +220,25 @@ static void put_flips(hk_text *t, const hk_problem *p) {
   else if (count) put_numbers(t, "flip", p->rank, v, 0, true);
 }
 
+/* Strides that nothing reads are printed in their canonical form, so that one text stands for all problems alike. */
+static void put_layout(hk_text *t, const hk_problem *p) {
+  hk_problem q = *p;
+  hk_problem_settle(&q);
+  if (hk_problem_is_dense(&q, HK_CHANNELS_FIRST)) {
+    hk_text_add(t, "_first");
+  } else if (hk_problem_is_dense(&q, HK_CHANNELS_LAST)) {
+    hk_text_add(t, "_last");
+  } else {
+    put_strides(t, "xs", q.rank, &q.x);
+    put_strides(t, "fs", q.rank, &q.f);
+    put_strides(t, "ys", q.rank, &q.y);
+  }
+}
+
 hk_status hk_problem_print(const hk_problem *p, char *buffer, size_t size, size_t *length) {
-  if (!p || p->size != sizeof *p || p->rank < 1 || p->rank > 3)
-    return hk_fail(HK_INVALID, "problem must not be NULL, with its size and a rank of 1, 2 or 3");
+  hk_problem room;
+  if (!(p = hk_take(p, &room, sizeof room, "problem"))) return HK_INVALID;
+  if (p->rank < 1 || p->rank > 3) return hk_fail(HK_INVALID, "rank = %d must be 1, 2 or 3", p->rank);
   if (!hk_type_valid(p->x_type) || !hk_type_valid(p->f_type) || !hk_type_valid(p->y_type))
     return hk_fail(HK_INVALID, "x_type, f_type and y_type must be hk_type values");
   hk_text t = {buffer, size, 0};
@@ -243,13 +259,7 @@ hk_status hk_problem_print(const hk_problem *p, char *buffer, size_t size, size_
   if (p->x_zero) hk_text_add(&t, "_xz%d", p->x_zero);
   if (p->f_zero) hk_text_add(&t, "_fz%d", p->f_zero);
   if (p->y_zero) hk_text_add(&t, "_yz%d", p->y_zero);
-  if (hk_problem_is_dense(p, HK_CHANNELS_FIRST)) hk_text_add(&t, "_first");
-  else if (hk_problem_is_dense(p, HK_CHANNELS_LAST)) hk_text_add(&t, "_last");
-  else {
-    put_strides(&t, "xs", p->rank, &p->x);
-    put_strides(&t, "fs", p->rank, &p->f);
-    put_strides(&t, "ys", p->rank, &p->y);
-  }
+  put_layout(&t, p);
   if (length) *length = t.length;
   return HK_OK;
 }

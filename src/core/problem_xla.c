@@ -76,8 +76,8 @@ hk_status hk_problem_xla(hk_problem *made, const hk_xla_desc *d) {
   spec x, f, y;
   hk_status s;
   if (!made) return hk_fail(HK_INVALID, "problem is NULL");
-  if (!d || d->size != sizeof *d)
-    return hk_fail(HK_INVALID, "desc.size = %zu must be sizeof(hk_xla_desc) = %zu", d ? d->size : 0, sizeof *d);
+  hk_xla_desc room;
+  if (!(d = hk_take(d, &room, sizeof room, "desc"))) return HK_INVALID;
   if (!d->x_shape || !d->f_shape) return hk_fail(HK_INVALID, "x_shape and f_shape must not be NULL");
   if ((s = spatial_letters(d->x_spec, letters)) || (s = read_spec("x_spec", d->x_spec, 'N', 'C', letters, &x)) ||
       (s = read_spec("f_spec", d->f_spec, 'O', 'I', letters, &f)) ||

@@ -145,8 +145,8 @@ static __attribute__((noinline)) hk_status execute_short(const hk_plan *plan, co
 }
 
 static __attribute__((noinline)) hk_status execute_long(const hk_plan *plan, const hk_args *a) {
-  if (!a || a->size != sizeof *a)
-    return hk_fail(HK_INVALID, "args.size = %zu must be sizeof(hk_args) = %zu", a ? a->size : 0, sizeof *a);
+  hk_args room;
+  if (!(a = hk_take(a, &room, sizeof room, "args"))) return HK_INVALID;
   hk_call call = {.workspace = a->workspace, .state_in = a->state_in, .state_out = a->state_out, .stream = a->stream,
                   .user = a->user};
   hk_status s;

@@ -5,8 +5,6 @@
 #include "plan/plan.h"
 
 static hk_status check_options(const hk_options *o) {
-  if (o->size != sizeof *o)
-    return hk_fail(HK_INVALID, "options.size = %zu must be sizeof(hk_options) = %zu", o->size, sizeof *o);
   if (o->threads < 0 || o->threads > 4096) return hk_fail(HK_INVALID, "threads = %d must be 0..4096", o->threads);
   if ((unsigned)o->isa > HK_ISA_AMX) return hk_fail(HK_INVALID, "isa = %d must be an hk_isa value", (int)o->isa);
   if ((unsigned)o->device > HK_CUDA) return hk_fail(HK_INVALID, "device = %d must be an hk_device value", (int)o->device);
@@ -143,10 +141,6 @@ hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, co
   hk_status s;
   memset(t, 0, sizeof *t);
   if (!p) return hk_fail(HK_INVALID, "problem is NULL");
-  if (e && e->size != sizeof *e)
-    return hk_fail(HK_INVALID, "epilogue.size = %zu must be sizeof(hk_epilogue) = %zu", e->size, sizeof *e);
-  if (w && w->size != sizeof *w)
-    return hk_fail(HK_INVALID, "weights.size = %zu must be sizeof(hk_weights) = %zu", w->size, sizeof *w);
   t->options.size = sizeof t->options;
   if (o) {
     if ((s = check_options(o))) return s;

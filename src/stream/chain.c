@@ -6,23 +6,41 @@
 
 static size_t aligned(size_t bytes) { return (bytes + HK_ALIGN - 1) / HK_ALIGN * HK_ALIGN; }
 
+/* The caller's steps lie as far apart as its header says; all have the size of the first. */
+static hk_status take_steps(hk_graph *g) {
+  const hk_chain_desc *d = &g->desc;
+  for (int32_t i = 0; d->steps && i < d->count; i++) {
+    const hk_step *given = (const hk_step *)(const void *)((const char *)d->steps + d->steps->size * (size_t)i);
+    if (given->size != d->steps->size)
+      return hk_fail(HK_INVALID, "steps[%d].size = %zu must be that of steps[0], %zu", i, given->size, d->steps->size);
+    given = hk_take(given, &g->step[i], sizeof *given, "steps[0]");
+    if (!given) return HK_INVALID;
+    if (given != &g->step[i]) g->step[i] = *given;
+  }
+  return HK_OK;
+}
+
 /* Room for the passes; ops per step: split, mix, convolution, residual, activation. */
-static hk_status graph_make(hk_graph *g, const hk_chain_desc *desc) {
-  *g = (hk_graph){.desc = desc};
-  if (!desc || desc->size != sizeof *desc)
-    return hk_fail(HK_INVALID, "desc is NULL or its size is not sizeof(hk_chain_desc)");
+static hk_status graph_make(hk_graph *g, const hk_chain_desc *given) {
+  *g = (hk_graph){0};
+  const hk_chain_desc *desc = hk_take(given, &g->desc, sizeof g->desc, "desc");
+  if (!desc) return HK_INVALID;
+  if (desc != &g->desc) g->desc = *desc;
   const int32_t count = desc->count > 0 && desc->count <= 1 << 16 ? desc->count : 1;
+  g->step = hk_alloc_zero((size_t)count * sizeof *g->step);
   g->signal = hk_alloc_zero((size_t)(count + 2) * sizeof *g->signal);
   g->op = hk_alloc_zero((size_t)count * 5 * sizeof *g->op);
   g->buffer = hk_alloc_zero((size_t)(count * 5 + 1) * sizeof *g->buffer);
   g->domain = hk_alloc_zero((size_t)(count + 1) * sizeof *g->domain);
-  if (!g->signal || !g->op || !g->buffer || !g->domain)
+  if (!g->step || !g->signal || !g->op || !g->buffer || !g->domain)
     return hk_fail(HK_NO_MEMORY, "no memory for a chain of %d steps", count);
-  hk_status e = hk_graph_check(g);
+  hk_status e = count == desc->count ? take_steps(g) : HK_OK; /* the check refuses other counts */
+  if (!e) e = hk_graph_check(g);
   return e ? e : hk_graph_lower(g);
 }
 
 static void graph_free(hk_graph *g) {
+  hk_free(g->step);
   hk_free(g->signal);
   hk_free(g->op);
   hk_free(g->buffer);
@@ -44,7 +62,7 @@ static int64_t most_frames(const hk_graph *g, int32_t domain, int64_t n) {
 static uint64_t mix_print(uint64_t h, int64_t v) { return (h ^ (uint64_t)v) * 0x100000001b3u; }
 
 static void fill_header(hk_chain *c, const hk_graph *g) {
-  const hk_chain_desc *d = g->desc;
+  const hk_chain_desc *d = &g->desc;
   const hk_net_signal *out = &g->signal[g->output];
   const bool planar = d->layout == HK_CHANNELS_FIRST;
   *c = (hk_chain){.isa = chain_isa(d),
@@ -123,7 +141,7 @@ static void fill_chain(hk_chain *c, const hk_graph *g, int64_t slopes_at) {
 
 /* Sizes: first what convolutions and LSTMs pack, then the slopes of maps. */
 static int64_t place_all(hk_graph *g) {
-  const hk_isa isa = chain_isa(g->desc);
+  const hk_isa isa = chain_isa(&g->desc);
   for (int32_t j = 0; j < g->ops; j++) {
     if (g->op[j].kind != HK_OP_MAP) hk_op_calls(g, &g->op[j], isa);
   }
@@ -178,20 +196,19 @@ HK_API void hk_chain_destroy(hk_chain *chain) {
 }
 
 HK_API hk_status hk_chain_info(const hk_chain *c, hk_chain_facts *f) {
-  if (!c || !f || f->size != sizeof *f)
-    return hk_fail(HK_INVALID, "chain or facts is NULL, or facts.size is not sizeof(hk_chain_facts)");
+  if (!c) return hk_fail(HK_INVALID, "chain is NULL");
   hk_stream s;
-  *f = (hk_chain_facts){.size = sizeof *f,
-                        .x_channels = c->x_channels,
-                        .y_channels = c->y_channels,
-                        .max_block = c->max_block,
-                        .max_out = c->max_out,
-                        .receptive_field = c->reach,
-                        .recurrent = c->recurrent,
-                        .flops = c->flops,
-                        .chain_bytes = c->bytes,
-                        .isa = hk_isa_name(c->isa)};
-  f->stream_bytes = hk_stream_layout(c, &s, NULL);
-  f->state_bytes = s.state_bytes;
-  return HK_OK;
+  hk_chain_facts made = {.size = sizeof made,
+                         .x_channels = c->x_channels,
+                         .y_channels = c->y_channels,
+                         .max_block = c->max_block,
+                         .max_out = c->max_out,
+                         .receptive_field = c->reach,
+                         .recurrent = c->recurrent,
+                         .flops = c->flops,
+                         .chain_bytes = c->bytes,
+                         .isa = hk_isa_name(c->isa)};
+  made.stream_bytes = hk_stream_layout(c, &s, NULL);
+  made.state_bytes = s.state_bytes;
+  return hk_give(f, &made, sizeof made, "facts");
 }

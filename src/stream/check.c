@@ -125,9 +125,8 @@ static hk_status check_lstm(hk_graph *g, int32_t i, const hk_step *s, hk_net_sig
 }
 
 static hk_status check_step(hk_graph *g, int32_t i) {
-  const hk_step *s = &g->desc->steps[i];
+  const hk_step *s = &g->step[i];
   hk_net_signal *out = &g->signal[i + 2];
-  if (s->size != sizeof *s) return bad(i, "size is not sizeof(hk_step)");
   hk_status e = check_signal(g, i, s->x, "x");
   if (e) return e;
   *out = g->signal[s->x];
@@ -154,9 +153,9 @@ static void mark_live(hk_graph *g) {
     g->signal[id].history = 0;
     g->signal[id].last_use = -1;
   }
-  use(g, g->output, g->desc->count);
-  for (int32_t i = g->desc->count - 1; i >= 0; i--) {
-    const hk_step *s = &g->desc->steps[i];
+  use(g, g->output, g->desc.count);
+  for (int32_t i = g->desc.count - 1; i >= 0; i--) {
+    const hk_step *s = &g->step[i];
     if (!g->signal[i + 2].live) continue;
     use(g, s->x, i);
     if (s->kind == HK_STEP_SCALE) use(g, s->x2, i);
@@ -172,7 +171,7 @@ static void mark_live(hk_graph *g) {
 }
 
 hk_status hk_graph_check(hk_graph *g) {
-  const hk_chain_desc *d = g->desc;
+  const hk_chain_desc *d = &g->desc;
   if (d->channels < 1 || d->channels > MAX_CHANNELS)
     return hk_fail(HK_INVALID, "channels is %lld, not in 1..65536", (long long)d->channels);
   if (d->max_block < 1 || d->max_block > MAX_TIME)

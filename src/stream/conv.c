@@ -96,8 +96,15 @@ static hk_status create(hk_chain **chain, const hk_geom *g, const hk_epi *epi, c
 HK_API hk_status hk_chain_create_conv(hk_chain **chain, const hk_problem *problem, const hk_epilogue *epilogue,
                                       const hk_options *options, const hk_weights *weights) {
   if (!chain) return hk_fail(HK_INVALID, "chain is NULL");
-  if (weights && weights->size != sizeof *weights) return hk_fail(HK_INVALID, "weights.size is not sizeof(hk_weights)");
-  if (options && options->size != sizeof *options) return hk_fail(HK_INVALID, "options.size is not sizeof(hk_options)");
+  hk_problem room;
+  hk_epilogue room_e;
+  hk_options room_o;
+  hk_weights room_w;
+  if (!(problem = hk_take(problem, &room, sizeof room, "problem")) ||
+      (epilogue && !(epilogue = hk_take(epilogue, &room_e, sizeof room_e, "epilogue"))) ||
+      (options && !(options = hk_take(options, &room_o, sizeof room_o, "options"))) ||
+      (weights && !(weights = hk_take(weights, &room_w, sizeof room_w, "weights"))))
+    return HK_INVALID;
   hk_geom g;
   hk_epi epi;
   hk_status e = hk_geom_make(&g, problem, epilogue && epilogue->gate != HK_GATE_NONE);

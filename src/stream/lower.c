@@ -19,15 +19,15 @@ static bool is_plain_sum(const hk_step *s) {
 }
 
 static bool reads(const hk_graph *g, int32_t step, int32_t root) {
-  const hk_step *s = &g->desc->steps[step];
+  const hk_step *s = &g->step[step];
   return root_of(g, s->x) == root || (s->mix && root_of(g, s->mix) == root) || (s->x2 && root_of(g, s->x2) == root) ||
          (s->residual && root_of(g, s->add) == root);
 }
 
 /* Sums whose one operand is dead afterwards go on in its buffer. */
 static void share_sums(hk_graph *g) {
-  for (int32_t i = 0; i < g->desc->count; i++) {
-    const hk_step *s = &g->desc->steps[i];
+  for (int32_t i = 0; i < g->desc.count; i++) {
+    const hk_step *s = &g->step[i];
     hk_net_signal *out = &g->signal[i + 2];
     if (!out->live || !is_plain_sum(s) || s->x == s->add) continue;
     const int32_t pair[2] = {s->x, s->add};
@@ -321,8 +321,8 @@ hk_status hk_graph_lower(hk_graph *g) {
   for (int32_t id = 1; id <= g->signals; id++) g->signal[id].buffer = -1;
   share_sums(g);
   signal_buffer(g, 1);
-  for (int32_t i = 0; i < g->desc->count; i++) {
-    const hk_step *s = &g->desc->steps[i];
+  for (int32_t i = 0; i < g->desc.count; i++) {
+    const hk_step *s = &g->step[i];
     if (!g->signal[i + 2].live) continue;
     switch (s->kind) {
     case HK_STEP_CONV: lower_conv(g, i, s); break;

@@ -75,7 +75,8 @@ typedef struct hk_net_op {
 } hk_net_op;
 
 typedef struct hk_graph {
-  const hk_chain_desc *desc;
+  hk_chain_desc desc;
+  hk_step *step;         /* [0..desc.count-1] */
   int32_t signals, ops, buffers, domains, output;
   int32_t free_buffer;   /* the buffer without history that was freed last; -1 none */
   hk_net_signal *signal; /* [1..signals] */

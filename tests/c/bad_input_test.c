@@ -6,7 +6,7 @@
 
 static hk_problem good(void) {
   hk_problem p;
-  CHECK_STATUS(HK_OK, "", hk_problem_conv2d(&p, HK_CHANNELS_LAST, 2, 4, 9, 9, 6, 3, 3, 1, 1, 1, 2));
+  CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, "2d_n2_c4_i9x9_k6_w3x3_p1_g2_last"));
   return p;
 }
 
@@ -66,23 +66,33 @@ static void problems(void) {
 static void large_kernel(void) {
   hk_problem p;
   /* 65536 x 65536 taps: 2^32, legal to describe, its weights are not */
-  CHECK_STATUS(HK_INVALID, "window", hk_problem_conv2d(&p, HK_CHANNELS_FIRST, 1, 1, 8, 8, 1, 65536, 65536, 1, 0, 1, 1));
-  CHECK_STATUS(HK_INVALID, "2^48",
-               hk_problem_conv2d(&p, HK_CHANNELS_FIRST, 1, INT64_C(1) << 31, 8, 8, INT64_C(1) << 31, 65536, 65536, 1, 65536, 1, 1));
-  CHECK_STATUS(HK_INVALID, "2^48",
-               hk_problem_conv3d(&p, HK_CHANNELS_FIRST, INT64_C(1) << 40, 1024, 1024, 1024, 1024, 1, 1, 1, 1, 1, 0, 1, 1));
+  hk_conv_desc d = {.size = sizeof d, .rank = 2, .n = 1, .c = 1, .k = 1, .in = {8, 8}, .window = {65536, 65536}};
+  CHECK_STATUS(HK_INVALID, "window", hk_problem_conv(&p, &d));
+  d.c = d.k = INT64_C(1) << 31;
+  for (int i = 0; i < 2; i++) d.pad_lo[i] = d.pad_hi[i] = 65536;
+  CHECK_STATUS(HK_INVALID, "2^48", hk_problem_conv(&p, &d));
+  const hk_conv_desc vast = {.size = sizeof vast, .rank = 3, .n = INT64_C(1) << 40, .c = 1024, .k = 1,
+                             .in = {1024, 1024, 1024}, .window = {1, 1, 1}};
+  CHECK_STATUS(HK_INVALID, "2^48", hk_problem_conv(&p, &vast));
 }
 
 static void helpers(void) {
   hk_problem p;
   memset(&p, 0x5a, sizeof p);
   const hk_problem before = p;
-  CHECK_STATUS(HK_INVALID, "larger", hk_problem_conv1d(&p, HK_CHANNELS_FIRST, 1, 1, 4, 1, 5, 1, 0, 1, 1));
-  CHECK_STATUS(HK_INVALID, "stride", hk_problem_conv1d(&p, HK_CHANNELS_FIRST, 1, 1, 4, 1, 3, 0, 0, 1, 1));
-  CHECK_STATUS(HK_INVALID, "groups", hk_problem_conv1d(&p, HK_CHANNELS_FIRST, 1, 1, 4, 1, 3, 1, 0, 1, 0));
-  CHECK_STATUS(HK_INVALID, "pad", hk_problem_conv1d(&p, HK_CHANNELS_FIRST, 1, 1, 4, 1, 3, 1, -1, 1, 1));
-  CHECK_STATUS(HK_INVALID, "NULL", hk_problem_conv1d(NULL, HK_CHANNELS_FIRST, 1, 1, 4, 1, 3, 1, 0, 1, 1));
-  hk_conv_desc d = {.size = sizeof d, .rank = 1, .n = 1, .c = 2, .k = 3, .in = {5}, .window = {3}, .stride = {2},
+  const hk_conv_desc good = {.size = sizeof good, .rank = 1, .n = 1, .c = 1, .k = 1, .in = {4}, .window = {3}};
+  hk_conv_desc d = good;
+  d.window[0] = 5;
+  CHECK_STATUS(HK_INVALID, "larger", hk_problem_conv(&p, &d));
+  d = good, d.stride[0] = -1;
+  CHECK_STATUS(HK_INVALID, "stride", hk_problem_conv(&p, &d));
+  d = good, d.groups = -1;
+  CHECK_STATUS(HK_INVALID, "groups", hk_problem_conv(&p, &d));
+  d = good, d.pad_lo[0] = -1;
+  CHECK_STATUS(HK_INVALID, "pad", hk_problem_conv(&p, &d));
+  CHECK_STATUS(HK_INVALID, "problem is NULL", hk_problem_conv(NULL, &good));
+  CHECK_STATUS(HK_INVALID, "desc is NULL", hk_problem_conv(&p, NULL));
+  d = (hk_conv_desc){.size = sizeof d, .rank = 1, .n = 1, .c = 2, .k = 3, .in = {5}, .window = {3}, .stride = {2},
                     .output_padding = {2}};
   CHECK_STATUS(HK_INVALID, "output_padding", hk_problem_conv_transpose(&p, &d));
   d.output_padding[0] = 0, d.stride[0] = -1;
@@ -143,7 +153,7 @@ static void plans(void) {
   BAD("aligned", b.c = (const char *)c + 3);
   BAD("state", b.state_in = x);
   CHECK_STATUS(HK_INVALID, "NULL", hk_plan_execute(NULL, &a));
-  CHECK_STATUS(HK_INVALID, "args.size", hk_plan_execute(plan, NULL));
+  CHECK_STATUS(HK_INVALID, "args is NULL", hk_plan_execute(plan, NULL));
   for (int i = 0; i < 2001; i++) CHECK(y[i] == 7, "y[%d] was written", i);
   CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));
   CHECK(y[0] == 1, "the good call did not write");

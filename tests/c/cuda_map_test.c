@@ -128,7 +128,7 @@ static void cropped(void) {
   hk_problem p = {.size = sizeof p};
   hk_cu_map m;
   char why[HK_CU_REASON];
-  CHECK(hk_problem_conv2d(&p, HK_CHANNELS_LAST, 2, 8, 9, 8, 8, 2, 2, 1, 0, 1, 1) == HK_OK, "%s", hk_last_error());
+  CHECK(hk_problem_parse(&p, "2d_n2_c8_i9x8_k8_w2x2_last") == HK_OK, "%s", hk_last_error());
   p.pad_lo[0] = -2, p.pad_hi[1] = -3, p.pad_lo[1] = 1;
   CHECK(hk_problem_dense(&p, HK_CHANNELS_LAST) == HK_OK && hk_geom_make(&g, &p, false) == HK_OK, "%s", hk_last_error());
   CHECK(hk_cu_map_make(&g, &m, why), "%s", why);

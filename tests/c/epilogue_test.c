@@ -64,7 +64,9 @@ static void run_one(void *context, const hk_candidate *cand) {
 
 static void each(const char *name, hk_layout layout, hk_epilogue e, float factor, float offset) {
   test t = {.e = e, .name = name, .factor = factor, .offset = offset};
-  CHECK_STATUS(HK_OK, "", hk_problem_conv2d(&t.p, layout, N, 4, P, Q, K, 3, 3, 1, 1, 1, G));
+  const hk_conv_desc d = {.size = sizeof d, .rank = 2, .layout = layout, .n = N, .c = 4, .k = K, .groups = G, .in = {P, Q},
+                          .window = {3, 3}, .pad_lo = {1, 1}, .pad_hi = {1, 1}};
+  CHECK_STATUS(HK_OK, "", hk_problem_conv(&t.p, &d));
   for (int64_t n = 0; n < N; n++)
     for (int64_t k = 0; k < K; k++)
       for (int64_t i = 0; i < P; i++)

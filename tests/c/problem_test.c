@@ -19,7 +19,53 @@ static void texts(void) {
   round_trip("2d_n2_c8_i5x7_k6_w3x2_s2x1_p1:0x-1:2_d2_l1x3_g2_flip0x1_bf16:bf16:f32_last",
              "2d_n2_c8_i5x7_k6_w3x2_s2x1_p1:0x-1:2_d2_l1x3_g2_flip0x1_bf16:bf16:f32_last");
   round_trip("3d_n4_c2_i3x4x5_k6_w1x2x3_b2_u8:s8:s32_xz3_fz-1", "3d_n4_c2_i3x4x5_k6_w1x2x3_b2_u8:s8:s32_xz3_fz-1_first");
-  round_trip("1d_c2_i4_k2_w3_xs=3.0.8.4.-1_ys=0.0.4.2.1", "1d_n1_c2_i4_k2_w3_f32_xs=3.0.8.4.-1_fs=0.0.6.3.1_ys=0.0.4.2.1");
+  round_trip("1d_n2_c2_i4_k2_w3_xs=3.0.8.4.-1_ys=0.0.4.2.1", "1d_n2_c2_i4_k2_w3_f32_xs=3.0.8.4.-1_fs=0.0.6.3.1_ys=0.0.4.2.1");
+}
+
+/* Strides that are only ever multiplied by 0 (of sizes of 1, of a single group, of empty tensors) leave no trace. */
+static void canonical(const char *text, const char *expected) {
+  hk_problem p;
+  char out[1024];
+  CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, text));
+  for (int d = p.rank; d < HK_MAX_RANK; d++) p.x.at[d] = p.f.at[d] = p.y.at[d] = 77;
+  CHECK_STATUS(HK_OK, "", hk_problem_print(&p, out, sizeof out, NULL));
+  CHECK(!strcmp(out, expected), "\"%s\" printed as \"%s\"", text, out);
+  CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, out));
+  CHECK_STATUS(HK_OK, "", hk_problem_print(&p, out, sizeof out, NULL));
+  CHECK(!strcmp(out, expected), "\"%s\" printed as \"%s\" again", text, out);
+}
+
+static void canonical_texts(void) {
+  canonical("1d_c3_i20_k4_w5_xs=0.9.9.20.1_fs=0.9.15.5.1_ys=0.9.9.16.1", "1d_n1_c3_i20_k4_w5_f32_first"); /* n and groups 1 */
+  canonical("2d_n2_c3_i4x4_k5_w1x1_xs=0.0.48.16.4.1_fs=0.0.3.1.9.9_ys=0.0.80.16.4.1", "2d_n2_c3_i4x4_k5_w1x1_f32_first");
+  canonical("2d_n2_c3_i4x4_k5_w1x1_xs=0.0.48.1.12.3_fs=0.0.3.1.7.7_ys=0.0.80.1.20.5", "2d_n2_c3_i4x4_k5_w1x1_f32_last");
+  canonical("1d_n2_c4_i9_k4_w3_g4_xs=0.9.36.5.1_fs=0.3.5.5.1_ys=0.7.28.7.1", "1d_n2_c4_i9_k4_w3_g4_f32_first");
+  canonical("1d_n0_c4_i9_k4_w3_xs=1.2.3.4.5_ys=1.2.3.4.5", "1d_n0_c4_i9_k4_w3_f32_first");
+  canonical("1d_c2_i4_k2_w3_xs=3.5.8.4.-1_ys=0.6.4.2.1", "1d_n1_c2_i4_k2_w3_f32_xs=3.0.0.4.-1_fs=0.0.6.3.1_ys=0.0.0.2.1");
+  /* a gate's y has one run of k/2 channels: y.channel counts, however few each group has */
+  canonical("1d_n2_c4_i3_k4_w1_g4_xs=0.3.12.3.1_fs=0.1.1.1.1_ys=0.0.6.3.1",
+            "1d_n2_c4_i3_k4_w1_g4_f32_xs=0.3.12.1.1_fs=0.1.0.1.1_ys=0.0.6.3.1");
+}
+
+/* What a plan made alike must share is compared field by field: no padding, no entry beyond the rank, no idle stride. */
+static void alike_by_field(void) {
+  hk_problem p, q;
+  hk_plan *plan, *like;
+  static const double f[3] = {1, 2, 3};
+  const hk_weights w = {.size = sizeof w, .f = f};
+  CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, "1d_n2_c1_i9_k1_w3_f64_first"));
+  CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &p, NULL, NULL, &w));
+  memset(&q, 0x5a, sizeof q);
+  q.size = sizeof q, q.rank = 1, q.x_type = q.f_type = q.y_type = HK_F64;
+  q.n = q.c = q.k = q.feature_groups = q.batch_groups = 1;
+  q.in[0] = 5, q.window[0] = 3, q.stride[0] = q.dilation[0] = q.in_dilation[0] = 1;
+  q.pad_lo[0] = q.pad_hi[0] = q.reverse[0] = q.x_zero = q.f_zero = q.y_zero = 0;
+  q.x.offset = q.f.offset = q.y.offset = 0, q.x.at[0] = q.f.at[0] = q.y.at[0] = 1;
+  CHECK_STATUS(HK_OK, "", hk_plan_create_like(&like, plan, &q));
+  hk_plan_destroy(like);
+  q.window[0] = 2;
+  CHECK_STATUS(HK_INVALID, "differs", hk_plan_create_like(&like, plan, &q));
+  hk_plan_destroy(plan);
 }
 
 static void benchdnn(const char *text, const char *expected, int deconv) {
@@ -172,6 +218,8 @@ static void state(void) {
 
 int main(void) {
   texts();
+  canonical_texts();
+  alike_by_field();
   benchdnn("g4mb1_ic8ih10_oc8oh10_kh3sh1dh0ph1n\"name\"", "2d_n1_c8_i10x10_k8_w3x3_p1_g4_f32_first", 0);
   benchdnn("ic3ih224oc64oh112kh7sh2ph3n\"r\"", "2d_n2_c3_i224x224_k64_w7x7_s2_p3:2_f32_first", 0);
   benchdnn("mb20ic4ih8oc6oh3kh3sh2ph1dh1n\"d\"", "2d_n20_c4_i8x8_k6_w3x3_s2_p1:0_d2_f32_first", 0);

@@ -273,12 +273,12 @@ static void test_refusals(void) {
   hk_stream_destroy(stream);
   hk_chain_destroy(chain);
   hk_problem p;
-  hk_problem_conv1d(&p, HK_CHANNELS_FIRST, 1, 4, 64, 4, 3, 1, 1, 1, 1);
+  hk_problem_parse(&p, "1d_n1_c4_i64_k4_w3_p1_first");
   const hk_weights w = {.size = sizeof w, .f = d.f};
   CHECK_STATUS(HK_UNSUPPORTED, "causal", hk_chain_create_conv(&chain, &p, NULL, NULL, &w));
   hk_problem_pad(&p, HK_PAD_CAUSAL);
   CHECK_STATUS(HK_INVALID, "weights.f", hk_chain_create_conv(&chain, &p, NULL, NULL, NULL));
-  hk_problem_conv2d(&p, HK_CHANNELS_FIRST, 1, 4, 8, 8, 4, 1, 1, 1, 0, 1, 1);
+  hk_problem_parse(&p, "2d_n1_c4_i8x8_k4_w1x1_first");
   CHECK_STATUS(HK_UNSUPPORTED, "rank", hk_chain_create_conv(&chain, &p, NULL, NULL, &w));
 }
 

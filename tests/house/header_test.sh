@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # hankel.h compiles alone, as the first and only include, without a warning: C11, C17, C++11 and C++17, by every compiler
-# here.
+# here. Every section that declares functions says which threads may call them; no function takes more than 7 arguments.
 set -eu
 include=$HANKEL_SOURCE_DIR/include
 dir=$(mktemp -d)
@@ -24,3 +24,11 @@ for cxx in g++ clang++; do
   check $cxx c++17 "$dir/alone.cc"
 done
 [ $tried -gt 2 ]
+awk '/^\/\* -----/ { if (functions && !threads) { print "no \"Threads:\" line: " section; bad = 1 }
+                      section = $0; functions = threads = 0 }
+     /Threads:/ && section { threads = 1 }
+     /^HK_API/ { functions = 1 }
+     END { if (functions && !threads) { print "no \"Threads:\" line: " section; bad = 1 } exit bad }' "$include/hankel.h"
+long=$("$HK_CC" -E -P "$include/hankel.h" | tr '\n' ' ' | tr ';' '\n' | grep 'visibility("default")' |
+  awk -F, 'NF > 7 { print }')
+[ -z "$long" ] || { echo "more than 7 arguments: $long"; exit 1; }

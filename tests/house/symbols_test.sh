@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# The exported symbols of the shared library, the functions of hankel.h and tests/abi/hankel.symbols are the same list.
-# After adding a function to the header: tests/house/symbols_test.sh --update
+# The functions of hankel.h and tests/abi/hankel.symbols are the same list, and the shared library exports them and those
+# of tests/abi/legacy.symbols, which left the header and stay for programs built against an older one. Nothing that
+# hankel 0.1 declared is gone. After adding a function to the header: tests/house/symbols_test.sh --update
 set -eu
 root=${HANKEL_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 list=$root/tests/abi/hankel.symbols
+legacy=$root/tests/abi/legacy.symbols
 # The header as the compiler sees it, one declaration a line: the name before the first parenthesis.
-declared() {
-  "${HK_CC:-cc}" -E -P "$root/include/hankel.h" | tr '\n' ' ' | tr ';' '\n' |
+declared() { # [header]
+  "${HK_CC:-cc}" -E -P "${1:-$root/include/hankel.h}" | tr '\n' ' ' | tr ';' '\n' |
     grep 'visibility("default")' | sed 's/.*visibility("default")))//' | sed -E 's/^[^(]*[ *](hk_[a-z0-9_]+) *\(.*/\1/' |
     LC_ALL=C sort
 }
@@ -19,7 +21,10 @@ exported() {
 }
 [ "$(wc -l < "$list")" -gt 0 ]
 diff -u "$list" <(declared) || { echo "hankel.h and $list differ (see --update)"; exit 1; }
-diff -u "$list" <(exported) || { echo "the library does not export what $list says"; exit 1; }
+diff -u <(LC_ALL=C sort "$list" "$legacy") <(exported) ||
+  { echo "the library does not export what $list and $legacy say"; exit 1; }
+gone=$(LC_ALL=C comm -23 <(declared "$root/tests/abi/hankel_0_1.h") <(exported))
+[ -z "$gone" ] || { echo "hankel 0.1 had $gone"; exit 1; }
 nm -D --with-symbol-versions --defined-only "$LIBHANKEL" | grep -q '@@HANKEL_0' || { echo "no symbol version"; exit 1; }
 # Nothing but libc, libm, pthread and dl is needed at run time.
 needed=$(objdump -p "$LIBHANKEL" | awk '$1 == "NEEDED" {print $2}' |
