@@ -21,7 +21,8 @@ static void epilogue_class(const hk_epi *epi, hk_text *t) {
               e->store || e->cuda_store ? "+store" : "");
 }
 
-/* machine, ISA and threads: on a GPU its name, the code's target, and no threads */
+/* machine, ISA and threads: on a GPU its name, the code's target, and no threads. A CPU's name stands for several
+ * machines ("AMD EPYC" under a hypervisor), so its numbers and caches follow it. */
 static void put_machine(const hk_task *task, hk_text *t) {
   hk_machine m = {.size = sizeof m};
   hk_cu_device here;
@@ -31,14 +32,18 @@ static void put_machine(const hk_task *task, hk_text *t) {
     return;
   }
   hk_cpu_describe(&m);
-  hk_text_add(t, "%s\t%s\t%d", m.cpu, hk_isa_name(task->isa), task->threads);
+  hk_text_add(t, "%s, family %d, model %d, stepping %d, caches %lld %lld %lld", m.cpu, m.family, m.model, m.stepping,
+              (long long)m.l1d_bytes, (long long)m.l2_bytes, (long long)m.l3_bytes);
+  hk_text_add(t, "\t%s\t%d", hk_isa_name(task->isa), task->threads);
 }
 
 void hk_wisdom_key(const hk_task *task, char *key, size_t size) {
   char problem[1024];
   const hk_options *o = &task->options;
   hk_text t = {key, size, 0};
-  hk_problem_print(&task->problem, problem, sizeof problem, NULL);
+  hk_problem p = task->problem;
+  if (task->epi.e.gate) p.y.group = 0; /* y is one run of channels: nothing reads it */
+  hk_problem_print(&p, problem, sizeof problem, NULL);
   hk_text_add(&t, "%s\t", HK_VERSION_TEXT);
   put_machine(task, &t);
   hk_text_add(&t, "\tmath=%u,fnow=%d,state=%d,unaligned=%d,invariant=%d", o->math, task->f_now, o->stateful != 0,

@@ -31,6 +31,8 @@ hk_status hk_table_take(hk_wisdom_table *t, hk_wisdom_table *from);
 void hk_table_clear(hk_wisdom_table *t);
 /* The whole text, sorted by key, with head and tail lines. */
 hk_status hk_table_print(const hk_wisdom_table *t, hk_text *text);
+/* True of a text in the format of hankel 0.1, which no key of today is found in. */
+bool hk_table_is_old(const char *text);
 /* Reads a whole text into an empty table; refuses it whole. name is for the sentence. */
 hk_status hk_table_parse(hk_wisdom_table *t, const char *name, const char *text);
 #endif

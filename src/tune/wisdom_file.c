@@ -1,6 +1,6 @@
 /* Wisdom on disk. Writers take turns by flock on <file>.lock, read what is there, merge, and rename a finished file
  * into place, so that a reader or a crash sees the old file or the new one, never a part. A file that does not parse is
- * never overwritten. */
+ * never overwritten, but for one of the format before, which a save replaces. */
 #include "tune/wisdom_file.h"
 
 #include <errno.h>
@@ -50,6 +50,10 @@ hk_status hk_wisdom_read(hk_wisdom_table *t, const char *path, bool must_exist) 
     hk_wisdom_table fresh = {0};
     if (memchr(text, 0, n)) s = hk_fail(HK_SYNTAX, "wisdom file %.300s holds a zero byte; nothing of it is used", path);
     else s = hk_table_parse(&fresh, path, text);
+    if (s && !must_exist && hk_table_is_old(text)) {
+      hk_log(HK_LOG_WARN, "hankel,warn,wisdom,%s", hk_last_error());
+      s = HK_OK;
+    }
     if (!s) s = hk_table_take(t, &fresh);
     hk_table_clear(&fresh);
   }

@@ -1,9 +1,11 @@
 /* The table of wisdom and its text:
  *
- *   hankel-wisdom 1
+ *   hankel-wisdom 2
  *   version <tab> machine <tab> isa <tab> threads <tab> options <tab> problem <tab> epilogue <tab> decision <tab> us
  *   end <number of lines between>
- * A text is taken whole or refused whole: head, tail count and every field are checked. */
+ * A text is taken whole or refused whole: head, tail count and every field are checked. Format 1 named machines by their
+ * marketing name alone and problems by strides that nothing reads: its lines would be found on the wrong machine or not
+ * at all, so none is used. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,7 @@
 #include "tune/wisdom.h"
 
 #define FIELDS 9
-static const char head[] = "hankel-wisdom 1\n";
+static const char head[] = "hankel-wisdom 2\n", old_head[] = "hankel-wisdom 1\n";
 
 static uint64_t hash(const char *s) {
   uint64_t h = 1469598103934665603ull;
@@ -148,8 +150,13 @@ static hk_status refuse(const char *name, int64_t line, const char *what) {
   return hk_fail(HK_SYNTAX, "wisdom %.200s: line %lld %s; nothing of it is used", name, (long long)line, what);
 }
 
+bool hk_table_is_old(const char *text) { return !strncmp(text, old_head, sizeof old_head - 1); }
+
 hk_status hk_table_parse(hk_wisdom_table *t, const char *name, const char *text) {
-  if (strncmp(text, head, sizeof head - 1)) return refuse(name, 1, "is not \"hankel-wisdom 1\"");
+  if (hk_table_is_old(text))
+    return hk_fail(HK_SYNTAX, "wisdom %.200s is of format 1, which does not tell machines of one name apart: it is passed "
+                              "over; tune again to replace it", name);
+  if (strncmp(text, head, sizeof head - 1)) return refuse(name, 1, "is not \"hankel-wisdom 2\"");
   const char *s = text + sizeof head - 1;
   char copy[HK_WISDOM_KEY + 1024], *field[FIELDS];
   for (int64_t line = 2;; line++) {

@@ -29,7 +29,7 @@ static bool plan_call(void) {
 }
 
 static bool wisdom_call(void) {
-  static const char text[] = "hankel-wisdom 1\n"
+  static const char text[] = "hankel-wisdom 2\n"
                              "0.1.0\tcpu\tavx2\t1\tmath=0\t1d_n1_c1_i8_k1_w3_f32_first\tplain+none\tref\t1.5\nend 1\n";
   char buffer[512];
   size_t length = 0;

@@ -6,7 +6,7 @@ static char text[65536];
 
 /* Lines from..to-1 as a wisdom text. */
 static void make_text(int from, int to) {
-  int n = sprintf(text, "hankel-wisdom 1\n");
+  int n = sprintf(text, "hankel-wisdom 2\n");
   for (int i = from; i < to; i++)
     n += sprintf(text + n, "0.1.0\tcpu\tavx2\t1\tmath=0\t1d_n1_c1_i8_k%d_w3_f32_first\tplain+none\tref\t1.5\n", i + 1);
   sprintf(text + n, "end %d\n", to - from);

@@ -1,5 +1,6 @@
 /* Wisdom: measured in one process and used in the next, quickly; four writers lose nothing; a killed writer leaves a
- * whole file; malformed files are refused whole; wisdom_only; wisdom that the options forbid is passed over. */
+ * whole file; malformed files are refused whole; wisdom_only; wisdom that the options forbid is passed over; one key
+ * per problem and machine; wisdom of an older format is passed over. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -149,14 +150,14 @@ static void killed(void) {
 }
 
 static void malformed(void) {
-  static const char good[] = "hankel-wisdom 1\n0.1.0\tcpu\tavx2\t1\tmath=0\t1d_n1_c1_i8_k1_w3_f32_first\tplain+none\tref\t1.5\nend 1\n";
+  static const char good[] = "hankel-wisdom 2\n0.1.0\tcpu\tavx2\t1\tmath=0\t1d_n1_c1_i8_k1_w3_f32_first\tplain+none\tref\t1.5\nend 1\n";
   static const char *const bad[] = {
-      "", "hello\n", "hankel-wisdom 2\nend 0\n", "hankel-wisdom 1\n", "hankel-wisdom 1\nend 1\n", "hankel-wisdom 1\nend 0\nmore\n",
-      "hankel-wisdom 1\n0.1.0\tcpu\nend 1\n",
-      "hankel-wisdom 1\n0.1.0\tcpu\tavx2\t1\tm\tnonsense\tplain\tref\t1.5\nend 1\n",
-      "hankel-wisdom 1\n0.1.0\tcpu\tavx2\t1\tm\t1d_n1_c1_i8_k1_w3_f32_first\tplain\tref\tnan\nend 1\n",
-      "hankel-wisdom 1\n0.1.0\tcpu\tavx2\t-1\tm\t1d_n1_c1_i8_k1_w3_f32_first\tplain\tref\t1\nend 1\n",
-      "hankel-wisdom 1\n0.1.0\tcpu\tavx2\t1\tm\t1d_n1_c1_i8_k1_w3_f32_first\tplain\t\t1\nend 1\n"};
+      "", "hello\n", "hankel-wisdom 3\nend 0\n", "hankel-wisdom 2\n", "hankel-wisdom 2\nend 1\n", "hankel-wisdom 2\nend 0\nmore\n",
+      "hankel-wisdom 2\n0.1.0\tcpu\nend 1\n",
+      "hankel-wisdom 2\n0.1.0\tcpu\tavx2\t1\tm\tnonsense\tplain\tref\t1.5\nend 1\n",
+      "hankel-wisdom 2\n0.1.0\tcpu\tavx2\t1\tm\t1d_n1_c1_i8_k1_w3_f32_first\tplain\tref\tnan\nend 1\n",
+      "hankel-wisdom 2\n0.1.0\tcpu\tavx2\t-1\tm\t1d_n1_c1_i8_k1_w3_f32_first\tplain\tref\t1\nend 1\n",
+      "hankel-wisdom 2\n0.1.0\tcpu\tavx2\t1\tm\t1d_n1_c1_i8_k1_w3_f32_first\tplain\t\t1\nend 1\n"};
   hk_wisdom_forget();
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     CHECK_STATUS(HK_SYNTAX, "nothing of it is used", hk_wisdom_import(bad[i]));
@@ -240,6 +241,67 @@ static void against_options(void) {
   hk_wisdom_forget();
 }
 
+static void key_of(const char *text, const char *epilogue, char *key) {
+  hk_problem p;
+  hk_epilogue e;
+  hk_task task;
+  const hk_options o = {.size = sizeof o, .threads = 1};
+  CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, text));
+  CHECK_STATUS(HK_OK, "", hk_epilogue_parse(&e, epilogue));
+  CHECK_STATUS(HK_OK, "", hk_task_make(&task, &p, &e, &o, NULL));
+  hk_wisdom_key(&task, key, HK_WISDOM_KEY);
+}
+
+/* One key for all problems that address the same elements, another for each kind of machine. */
+static void keys(void) {
+  char a[HK_WISDOM_KEY], b[HK_WISDOM_KEY];
+  key_of("2d_n1_c3_i4x4_k4_w1x1_first", "none", a);
+  key_of("2d_n1_c3_i4x4_k4_w1x1_xs=0.5.5.16.4.1_fs=0.5.3.1.5.5_ys=0.5.5.16.4.1", "none", b);
+  CHECK(!strcmp(a, b), "two keys of one problem:\n%s\n%s", a, b);
+  key_of("1d_n2_c4_i3_k4_w1_g2_xs=0.6.12.3.1_fs=0.4.2.1.1_ys=0.0.6.3.1", "gated:tanh:sigmoid", a);
+  key_of("1d_n2_c4_i3_k4_w1_g2_xs=0.6.12.3.1_fs=0.4.2.1.9_ys=0.6.6.3.1", "gated:tanh:sigmoid", b);
+  CHECK(!strcmp(a, b), "two keys of one gated problem:\n%s\n%s", a, b);
+  hk_machine m = {.size = sizeof m};
+  CHECK_STATUS(HK_OK, "", hk_machine_info(&m));
+  sprintf(b, "%s, family %d, model %d, stepping %d, caches %lld %lld %lld\t", m.cpu, m.family, m.model, m.stepping,
+          (long long)m.l1d_bytes, (long long)m.l2_bytes, (long long)m.l3_bytes);
+  CHECK(strstr(a, b) != NULL, "the key \"%s\" lacks \"%s\"", a, b);
+#ifdef __x86_64__
+  CHECK(m.family > 0, "family %d, model %d, stepping %d", m.family, m.model, m.stepping);
+#endif
+}
+
+static int passed_over;
+static void on_old(void *context, const char *line) {
+  (void)context;
+  if (strstr(line, "format 1") && strstr(line, "passed over")) passed_over++;
+}
+
+/* Wisdom of hankel 0.1: refused where it is named, passed over with a line in the log where it is the user's own file,
+ * and replaced by the next save. */
+static void old_format(void) {
+  static const char old[] = "hankel-wisdom 1\n0.1.0\tAMD EPYC\tavx2\t1\tm\t1d_n1_c1_i8_k1_w3_f32_first\tplain\tref\t1\nend 1\n";
+  char path[300];
+  sprintf(path, "%s/old", folder);
+  FILE *out = fopen(path, "w");
+  fputs(old, out);
+  fclose(out);
+  hk_wisdom_forget();
+  CHECK_STATUS(HK_SYNTAX, "passed over", hk_wisdom_import(old));
+  CHECK_STATUS(HK_SYNTAX, "passed over", hk_wisdom_load(path));
+  setenv("HANKEL_WISDOM", path, 1);
+  setenv("HANKEL_VERBOSE", "warn", 1);
+  hk_log_words();
+  hk_log_set(on_old, NULL);
+  CHECK_STATUS(HK_OK, "", hk_wisdom_load(NULL));
+  CHECK(passed_over == 1 && hk_wisdom_count() == 0, "%d lines in the log, %lld of wisdom", passed_over,
+        (long long)hk_wisdom_count());
+  learn_line(0, 0);
+  CHECK_STATUS(HK_OK, "", hk_wisdom_save(NULL));
+  CHECK(lines_in(path) == 1, "%lld lines", (long long)hk_wisdom_count());
+  hk_log_set(NULL, NULL);
+}
+
 int main(int argc, char **argv) {
   if (argc > 1) return next_process();
   if (!mkdtemp(folder)) return 1;
@@ -253,6 +315,8 @@ int main(int argc, char **argv) {
   killed();
   malformed();
   against_options();
+  keys();
+  old_format();
   char command[300];
   sprintf(command, "rm -r %s", folder);
   CHECK(system(command) == 0, "clean-up");

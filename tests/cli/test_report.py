@@ -116,7 +116,7 @@ def test_tune_and_wisdom(tmp_path):
     tuned = go("tune", problem, "--threads", "1", "--time-limit", "0.3")
     assert tuned.returncode == 0 and "kernel=" in tuned.stdout
     shown = go("wisdom")
-    assert shown.returncode == 0 and shown.stdout.splitlines()[0] == "hankel-wisdom 1" and len(shown.stdout.splitlines()) == 3
+    assert shown.returncode == 0 and shown.stdout.splitlines()[0] == "hankel-wisdom 2" and len(shown.stdout.splitlines()) == 3
     plan = go("plan", problem, "--threads", "1", "--wisdom-only")
     assert plan.returncode == 0 and "(wisdom)" in plan.stdout and ",wisdom," in plan.stderr
     assert go("wisdom", "path").stdout.strip() == str(tmp_path / "wisdom")

@@ -131,7 +131,7 @@ void fuzz_wisdom(fuzz *f, int of, const hk_options *o) {
   if (how < 3) bytes_draw(f, junk, sizeof junk);
   const char *before = how == 0 ? junk : "", *between = how == 1 ? junk : "", *after = how == 2 ? junk : "";
   const char *us = (const char *[]){"1.5", "0", "1e300", "-1", "nan"}[how < 8 ? 0 : fuzz_draw(f, 5)];
-  snprintf(text, sizeof text, "%shankel-wisdom 1\n%s\t%s%s\t%s\nend 1\n%s", before, key, between, decision, us, after);
+  snprintf(text, sizeof text, "%shankel-wisdom 2\n%s\t%s%s\t%s\nend 1\n%s", before, key, between, decision, us, after);
   fuzz_note("hk_wisdom_import(\"%s\")", text);
   int64_t had = hk_wisdom_count();
   hk_status status = hk_wisdom_import(text);
