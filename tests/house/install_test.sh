@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs into an empty prefix, moves it, and builds an outside program against it by pkg-config (shared and static) and
-# by CMake (both), runs each, and runs the installed command.
+# Installs into an empty prefix, moves it, and builds an outside program against it by pkg-config (shared, and static
+# by the manual's command) and by CMake (both), runs each, and runs the installed command.
 set -eu
 [ -z "${HK_SANITIZE:-}" ] || { echo "skipped: under sanitizers an outside program would need their run-time"; exit 77; }
 dir=$(mktemp -d)
@@ -23,8 +23,9 @@ read -ra flags <<< "$(pkg-config --cflags --libs hankel)"
 LD_LIBRARY_PATH=$lib "$dir/shared"
 readelf -d "$dir/shared" | grep -q 'libhankel.so.0' || { echo "the shared program does not need libhankel.so.0"; exit 1; }
 
-read -ra flags <<< "$(pkg-config --static --libs hankel)"
-"$HK_CC" -std=c11 "-I$prefix/include" "$outside/main.c" -o "$dir/static" "${flags[@]/-lhankel/-l:libhankel.a}"
+line=$(sed -n '/libhankel\.a/{s/^ *cc program\.c//; s/ # .*//p;q}' "$HANKEL_SOURCE_DIR/docs/manual.md") # as the manual says it
+[ -n "$line" ] || { echo "the manual does not link libhankel.a"; exit 1; }
+eval "\"$HK_CC\" -std=c11 \"$outside/main.c\" -o \"$dir/static\" $line"
 "$dir/static"
 if readelf -d "$dir/static" | grep -q libhankel; then echo "the static program needs the shared library"; exit 1; fi
 
