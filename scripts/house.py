@@ -2,7 +2,8 @@
 """Counts what docs/design.md asks of the tree. usage: scripts/house.py [--list ROW] [TREE...]   (a column per tree; ROW: words, functions,
 parameters, duplicates, literals, columns). Trees of any release work: nothing is compiled.
 
-Scope: tracked .c .h .cu .cuh .inc files of include, src, cli, apps, tests, bench, examples; words also in .md, .1 and .py files.
+Scope: tracked .c .h .cu .cuh .inc files of include, src, cli, apps, tests (but tests/abi, which keeps old headers), bench, examples; words also
+  in .md, .1 and .py files.
 function: braces at file scope after a parameter list, from the line of its name to its closing brace; templates are *.tmpl.h and *.cuh.
 literal: a number other than 0, 1, 2 in cost code, which is every file cost*.* or below src/cost except machines/, and every function of
   src/plan, src/cuda and src/tune whose name holds predict, cost, cycles, clocks, seconds or throughput; elsewhere there the statements
@@ -151,7 +152,7 @@ def places(name, text, pattern):
 
 def survey(tree):
     names = tracked(tree)
-    code = [(n, read(tree, n)) for n in names if n.startswith(FOLDERS) and n.endswith(CODE)]
+    code = [(n, read(tree, n)) for n in names if n.startswith(FOLDERS) and not n.startswith("tests/abi/") and n.endswith(CODE)]
     stripped = [(n, bare(t)) for n, t in code]
     rows = [r for n, t in code if n.endswith(".inc") for r in re.findall(r"^HK_ALGO\((\w+)", t, re.M)]
     folders = {}
@@ -172,7 +173,8 @@ def survey(tree):
                 numbers += [f"{n}:{line} {name} {x}" for x in literals(cost)]
     cost_files = {re.split(r"[: ]", x)[0] for x in numbers}
     words = dialect()
-    prose = [(n, prose_of(n, read(tree, n))) for n in names if n.endswith((".md", ".1", ".py")) and not n.startswith(("scripts/", "bench/results/"))]
+    prose = [(n, prose_of(n, read(tree, n))) for n in names
+             if n.endswith((".md", ".1", ".py")) and not n.startswith(("scripts/", "bench/results/"))]
     in_code = [p for n, t in code for p in places(n, t, words)]
     in_prose = [p for n, t in prose for p in places(n, t, words)]
     columns = [f"{n}:{i + 1}" for n, t in code for i, s in enumerate(t.split("\n")) if len(s) > 120]
