@@ -118,7 +118,7 @@ hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, 
 /* call->f points to packed filters. */
 hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, const void *slopes);
 
-/* join.c: several groups as one, with zeros between them: how many, 1 where that gains nothing or cannot be mended; the geometry. */
+/* join.c: several groups as one, with zeros between them: how many, 1 where that gains nothing or cannot be zeroed; the geometry. */
 int64_t hk_cu_join_count(const hk_geom *g, const hk_epi *e, bool unaligned);
 hk_geom hk_cu_join(const hk_geom *g, int64_t count);
 
@@ -136,10 +136,10 @@ hk_status hk_cu_gather_run(const hk_cu_gather_state *s, const void *x, void *to,
 
 /* relay.c: x laid out anew in workspace, for a geometry that the copy engine can walk */
 typedef struct hk_cu_relay_state {
-  hk_cu_kernel kernel, turn;
-  int turned;                  /* pixels that turn takes at a time, for an x aligned to as many; 0: there is no turn */
+  hk_cu_kernel kernel, wide;
+  int wide_pixels;             /* pixels that turn takes at a time, for an x aligned to as many; 0: there is no turn */
   bool rows;                   /* kernel takes a row of pixels a block */
-  hk_cu_relay params;
+  hk_cu_transpose params;
   int64_t blocks;
 } hk_cu_relay_state;
 hk_cu_filters hk_cu_relay_filters(const hk_geom *g);

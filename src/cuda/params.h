@@ -81,7 +81,7 @@ typedef struct hk_cu_igemm {
   int vector;                        /* 16-byte accesses of y and c are legal */
   int wide;                          /* finish_wide.cuh serves: no gate, no slopes; one of slab, strip, turned, tall, slim unless split */
   int slab;                          /* y leaves by the copy engine: eights of channels, even pixels */
-  int turned;                        /* 16-bit y's pixels are contiguous instead of its channels, in aligned eights (8) or fours (4) */
+  int transposed;                        /* 16-bit y's pixels are contiguous instead of its channels, in aligned eights (8) or fours (4) */
   int tall;                          /* any other y of contiguous pixels: 2 in aligned pairs (or f32), 1 one by one */
   int strip;                         /* one tile holds all channels, and pixels follow each other without a gap: 16-bit y */
   int slim;                          /* channels contiguous, but neither aligned nor in eights */
@@ -93,7 +93,7 @@ enum { HK_CU_LOAD_TILED = 2, HK_CU_LOAD_1D = 3, HK_CU_LOAD_2D = 4, HK_CU_LOAD_3D
 
 /* x laid out anew: to[n][space][group][run] with channels innermost, padded with zeros to `run` a group, input dilation
  * filled in. Its last dimension starts `shift` before x's first element: padding is written out where a window is folded. */
-typedef struct hk_cu_relay {
+typedef struct hk_cu_transpose {
   const void *x;
   void *to;
   hk_cu_view view;
@@ -106,7 +106,7 @@ typedef struct hk_cu_relay {
   int bytes;
   int c_inner;                       /* x's channels are its contiguous dimension, else its last dimension */
   hk_cu_divisor by_span[3], by_pieces, by_groups, by_pixels; /* pieces: of 16 bytes in a run */
-} hk_cu_relay;
+} hk_cu_transpose;
 
 /* x laid out window by window: to[n][out][run], where a run holds a window's taps and channels, the contiguous ones innermost, and
  * zeros where the window leaves x and behind its last value. */

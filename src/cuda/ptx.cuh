@@ -126,15 +126,15 @@ HK_DEV void copy_out(const hk_cu_tmap *map, hk_cu_u32 src, int a, int b, int c) 
 HK_DEV void copy_out_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 /* Until all but the latest n groups of this thread have been read from shared memory. */
 #define copy_out_wait(n) asm volatile("cp.async.bulk.wait_group.read " #n ";" ::: "memory")
-HK_DEV void copy_out_leave(int n) { /* a constant: 1, 3 or 7 */
+HK_DEV void copy_out_wait_but(int n) { /* a constant: 1, 3 or 7 */
   if (n == 1) copy_out_wait(1);
   else if (n == 3) copy_out_wait(3);
   else copy_out_wait(7);
 }
 /* The kernel behind this one in the stream may be launched, if it was made to wait by itself for what this one writes. */
-HK_DEV void pass_start(void) { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+HK_DEV void pdl_trigger(void) { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 /* Nothing that earlier kernels of the stream write may be read before this, and nothing they read may be written. */
-HK_DEV void pass_wait(void) { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+HK_DEV void pdl_wait(void) { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 HK_DEV void prefetch_map(const hk_cu_tmap *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 
 HK_DEV void wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -152,7 +152,7 @@ HK_DEV void matrix_put(int n, hk_cu_u32 at, const hk_cu_u32 *v) {
   else asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(at), "r"(v[0]) : "memory");
 }
 /* The same transposed: a row in memory is a column of the matrix. */
-HK_DEV void matrix_turn(int n, hk_cu_u32 at, const hk_cu_u32 *v) {
+HK_DEV void matrix_put_transposed(int n, hk_cu_u32 at, const hk_cu_u32 *v) {
   if (n == 4)
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
   else asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(v[0]), "r"(v[1]) : "memory");
@@ -165,8 +165,8 @@ HK_DEV void matrix_get(int n, hk_cu_u32 at, hk_cu_u32 *v) {
 }
 
 HK_DEV void fence_async(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-HK_DEV void sync_some(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
-HK_DEV void arrive_some(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+HK_DEV void named_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+HK_DEV void named_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 HK_DEV void cluster_sync(void) {
   asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }

@@ -202,7 +202,7 @@ static void joined(void) {
     CHECK(count == cases[i].count, "case %d: %lld groups joined", i, (long long)count);
     CHECK(to.c * to.groups == g.c * g.groups && to.k * to.groups == g.k * g.groups && to.gk == to.c * g.taps, "case %d", i);
     CHECK(to.x.group == to.c * g.x.channel && to.y.group == to.k * g.y.channel, "case %d: groups lie elsewhere", i);
-    CHECK(hk_cu_join_count(&g, &sum, false) == 1 && hk_cu_join_count(&g, &none, true) == 1, "case %d: what cannot be mended is joined", i);
+    CHECK(hk_cu_join_count(&g, &sum, false) == 1 && hk_cu_join_count(&g, &none, true) == 1, "case %d: what cannot be zeroed is joined", i);
   }
 }
 
@@ -240,7 +240,7 @@ static void check_run(const hk_geom *g, const hk_cu_planes *p, int phase, const 
     const int64_t w = m % g->out[2], h = m / g->out[2] % g->out[1], d = m / g->out[2] / g->out[1];
     const int64_t q = (d * p->height + h) * p->width + w, read = q + p->lag[phase] + tap->start;
     int from = 0, to = 0;
-    if (p->mend) hk_cu_planes_lost(p, (int)h, tap->across, tap->down, &from, &to);
+    if (p->wraps) hk_cu_planes_wrapped(p, (int)h, tap->across, tap->down, &from, &to);
     const int64_t got = read < 0 || read >= plane || (w >= from && w < to) ? -1 : read;
     CHECK(q < p->flat && got == wanted(g, m, at), "%s: pixel %lld tap %d: %lld, not %lld", text, (long long)m, tap->index, (long long)got,
           (long long)wanted(g, m, at));
@@ -261,20 +261,20 @@ static void check_phases(const hk_geom *g, const hk_cu_planes *p, const char *te
 }
 
 static void planes(void) {
-  static const struct { const char *problem; int mend, whole; } cases[] = {
-      {"2d_n1_c64_i6x8_k8_w3_p1_bf16_first", HK_CU_MEND_COLUMNS, 1},
-      {"2d_n1_c64_i6x8_k8_w3_p1x2:0_bf16_first", HK_CU_MEND_COLUMNS, 1}, /* padding before the rows alone */
-      {"2d_n1_c64_i6x8_k8_w3_p1x0:2_bf16_first", HK_CU_MEND_COLUMNS, 1},
-      {"3d_n1_c64_i4x5x8_k8_w3_p1x2:0x1_bf16_first", HK_CU_MEND_COLUMNS | HK_CU_MEND_ROWS, 1},
+  static const struct { const char *problem; int wraps, whole; } cases[] = {
+      {"2d_n1_c64_i6x8_k8_w3_p1_bf16_first", HK_CU_WRAP_COLUMNS, 1},
+      {"2d_n1_c64_i6x8_k8_w3_p1x2:0_bf16_first", HK_CU_WRAP_COLUMNS, 1}, /* padding before the rows alone */
+      {"2d_n1_c64_i6x8_k8_w3_p1x0:2_bf16_first", HK_CU_WRAP_COLUMNS, 1},
+      {"3d_n1_c64_i4x5x8_k8_w3_p1x2:0x1_bf16_first", HK_CU_WRAP_COLUMNS | HK_CU_WRAP_ROWS, 1},
       {"2d_n1_c64_i6x8_k8_w3_p0_bf16_first", 0, 0},
       {"2d_n1_c64_i6x8_k8_w1_bf16_first", 0, 1},
-      {"2d_n2_c64_i9x8_k8_w3x2_p4:2x0:1_d2x3_bf16_first", HK_CU_MEND_COLUMNS, 0},
-      {"2d_n2_c64_i9x8_k8_w3_p1x9_d1x9_f16_first", HK_CU_MEND_COLUMNS, 1},
-      {"2d_n1_c64_i10x12_k8_w3_p-1:1x-2:3_f16_first", HK_CU_MEND_COLUMNS, 0},
+      {"2d_n2_c64_i9x8_k8_w3x2_p4:2x0:1_d2x3_bf16_first", HK_CU_WRAP_COLUMNS, 0},
+      {"2d_n2_c64_i9x8_k8_w3_p1x9_d1x9_f16_first", HK_CU_WRAP_COLUMNS, 1},
+      {"2d_n1_c64_i10x12_k8_w3_p-1:1x-2:3_f16_first", HK_CU_WRAP_COLUMNS, 0},
       {"1d_n2_c64_i40_k8_w3_p20_f16_first", 0, 0},
       {"1d_n2_c64_i40_k8_w5_p2_f16_first", 0, 1},
-      {"3d_n1_c64_i4x3x8_k8_w3_p1_bf16_first", HK_CU_MEND_COLUMNS | HK_CU_MEND_ROWS, 1},
-      {"3d_n1_c64_i4x5x8_k8_w2x3x2_p3:0x0:1x0_d1x2x3_bf16_first", HK_CU_MEND_ROWS, 0},
+      {"3d_n1_c64_i4x3x8_k8_w3_p1_bf16_first", HK_CU_WRAP_COLUMNS | HK_CU_WRAP_ROWS, 1},
+      {"3d_n1_c64_i4x5x8_k8_w2x3x2_p3:0x0:1x0_d1x2x3_bf16_first", HK_CU_WRAP_ROWS, 0},
   };
   static const struct { const char *problem, *word; } refused[] = {
       {"2d_n1_c64_i7x7_k8_w3_p1_bf16_first", "multiples of 16"}, {"2d_n1_c64_i8x8_k8_w3_p1_bf16_last", "contiguous"},
@@ -290,7 +290,7 @@ static void planes(void) {
     const bool ok = hk_cu_planes_make(&g, &none, false, &p, why);
     CHECK(ok, "%s: %s", cases[i].problem, why);
     if (!ok) continue;
-    CHECK(p.mend == cases[i].mend && p.whole == cases[i].whole, "%s: mend %d, whole %d", cases[i].problem, p.mend, p.whole);
+    CHECK(p.wraps == cases[i].wraps && p.whole == cases[i].whole, "%s: wraps %d, whole %d", cases[i].problem, p.wraps, p.whole);
     check_phases(&g, &p, cases[i].problem);
   }
   for (int i = 0; i < HK_COUNT(refused); ++i) {

@@ -5,11 +5,11 @@
 
 #include "core/core.h"
 #include "cuda/depthwise/depthwise.h"
-#include "cuda/depthwise/turned.h"
+#include "cuda/depthwise/transposed.h"
 #include "support/check.h"
 
 static const char *const images[] = {
-#define IMAGE(name) #name,
+#define IMAGE(name, source, type) #name,
 #include "cuda/driver/images.inc"
 #undef IMAGE
 };
@@ -70,12 +70,12 @@ static void check_plane(const hk_geom *g, const hk_cu_dw_tiling *t, const char *
   CHECK(p->sums_at + p->planes * p->sums_pitch <= p->taps_at && p->taps_at < t->shared_bytes, "%s: parts overlap", text);
 }
 
-static void check_turned(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
+static void check_transposed(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
-  CHECK((int64_t)p->tiles * HK_TURNED_LENGTH >= g->out[2] && p->channel_blocks * HK_TURNED_CHANNELS >= p->channels, "%s: %d tiles", text, p->tiles);
+  CHECK((int64_t)p->tiles * HK_TRANSPOSED_LENGTH >= g->out[2] && p->channel_blocks * HK_TRANSPOSED_CHANNELS >= p->channels, "%s: %d tiles", text, p->tiles);
   CHECK(t->blocks == g->n * g->out[0] * g->out[1] * p->tiles * p->channel_blocks, "%s: %lld blocks", text, (long long)t->blocks);
-  CHECK(p->slots * 64 >= HK_TURNED_LENGTH + p->taps_u - 1 && p->slots * HK_TURNED_REGION <= p->taps_at, "%s: %d slots", text, p->slots);
-  CHECK((HK_TOEPLITZ_FRONT + p->taps_u + 64 + 30) * 4 <= p->taps_bytes && p->taps_at + HK_TURNED_CHANNELS * p->taps_bytes <= t->shared_bytes, "%s: taps", text);
+  CHECK(p->slots * 64 >= HK_TRANSPOSED_LENGTH + p->taps_u - 1 && p->slots * HK_TRANSPOSED_REGION <= p->taps_at, "%s: %d slots", text, p->slots);
+  CHECK((HK_TOEPLITZ_FRONT + p->taps_u + 64 + 30) * 4 <= p->taps_bytes && p->taps_at + HK_TRANSPOSED_CHANNELS * p->taps_bytes <= t->shared_bytes, "%s: taps", text);
 }
 
 static void check_toeplitz(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
@@ -137,7 +137,7 @@ static void check_octet(const hk_geom *g, const hk_cu_dw_tiling *t, const char *
   CHECK(p->patch_length <= 256 && ((p->tile_length - 1) * stride + 2) * p->slabs * 16 + 16 * p->slabs <= p->plane_bytes, "%s: row of %d bytes", text, p->plane_bytes);
   CHECK(p->slots * p->plane_bytes <= p->stage_at && 2 * p->tile_length * p->slabs * 16 <= p->stage_bytes && p->stage_at + 2 * p->stage_bytes <= p->table_at &&
             p->table_at + 8 * p->slots <= t->shared_bytes && p->table_at % 8 == 0, "%s: parts overlap", text);
-  CHECK(p->plane_bytes % (p->mix_mask ? 1024 : 128) == 0 && p->stage_bytes % (p->mix_mask ? 1024 : 128) == 0, "%s: alignment", text);
+  CHECK(p->plane_bytes % (p->swizzle_mask ? 1024 : 128) == 0 && p->stage_bytes % (p->swizzle_mask ? 1024 : 128) == 0, "%s: alignment", text);
 }
 
 static void check_problem(const hk_problem *p, const char *text, const hk_epilogue *epilogue, hk_cu_dw_rules rules) {
@@ -159,7 +159,7 @@ static void check_problem(const hk_problem *p, const char *text, const hk_epilog
     if (kind == HK_DW_BAND) check_band(&g, &t, text);
     if (kind == HK_DW_BUNDLE) check_bundle(&g, &t, text);
     if (kind == HK_DW_OCTET) check_octet(&g, &t, text);
-    if (kind == HK_DW_TOEPLITZ) (strstr(t.kernel, "turned") ? check_turned : check_toeplitz)(&g, &t, text);
+    if (kind == HK_DW_TOEPLITZ) (strstr(t.kernel, "transposed") ? check_transposed : check_toeplitz)(&g, &t, text);
     const bool same = hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, rules, t.knobs, &again, why);
     CHECK(same && !memcmp(&again.params, &t.params, sizeof t.params), "%s: %s: its own knobs: %s", text, t.kernel, same ? "another tiling" : why);
   }

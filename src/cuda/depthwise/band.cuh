@@ -34,7 +34,7 @@ HK_DEV band_place band_find(const hk_cu_dw *P) {
 HK_DEV int band_piece(band_tile t, int channel, int p) { return (channel * t.pieces + (t.pieces == 8 ? (p + channel + channel / 8 * 4) & 7 : p)) * 16; }
 
 /* Rows first, first + WARPS.. of x before `end`, [channels 0..7, 8..15][column] of 16 bytes each, zeros outside, on their way. */
-HK_DEV void band_bring(const hk_cu_dw *P, band_tile t, band_place at, int first, int end, char *raw) {
+HK_DEV void band_copy(const hk_cu_dw *P, band_tile t, band_place at, int first, int end, char *raw) {
   const hk_cu_geom *g = &P->g;
   const int lane = threadIdx.x % 32, late = lane % 2, row0 = at.row - (int)g->lo[1], k = at.k + late * 8, col = at.column - (int)g->lo[2] + lane / 2;
   const int height = k < P->channels ? (int)g->in[1] : 0, width = (int)g->in[2];
@@ -51,7 +51,7 @@ HK_DEV void band_bring(const hk_cu_dw *P, band_tile t, band_place at, int first,
 }
 
 /* The same rows in their places: from [8 channels][column] to [channel][column]. */
-HK_DEV void band_turn(band_tile t, int first, int end, char *raw) {
+HK_DEV void band_transpose(band_tile t, int first, int end, char *raw) {
   const int lane = threadIdx.x % 32, pairs = (t.pieces + 1) / 2;
   const hk_cu_u32 from = dw_shared(raw) + (lane / 8 % 2 * t.pieces * 8 + lane / 16 * 8 + (lane % 8 ^ lane / 8 % 2 * 4)) * 16;
   const int past = t.pieces % 2 && lane / 16 ? 128 : 0; /* behind an odd last piece lies another warp's row */
@@ -63,7 +63,7 @@ HK_DEV void band_turn(band_tile t, int first, int end, char *raw) {
   for (int row = first * band_pitch(t); row < end * band_pitch(t); row += WARPS * band_pitch(t)) {
     hk_cu_u32 v[4][4]; /* lane: channel lane/4, columns lane%4 * 2; of channels 0.. and 8.., then 8 columns on */
 #pragma unroll
-    for (int a = 0; a < pairs; ++a) load_x4_turned(from + row + a * 256 - (a + 1 == pairs ? past : 0), v[a]);
+    for (int a = 0; a < pairs; ++a) load_x4_transposed(from + row + a * 256 - (a + 1 == pairs ? past : 0), v[a]);
     __syncwarp();
 #pragma unroll
     for (int p = 0; p < t.pieces; ++p) {
@@ -77,17 +77,17 @@ HK_DEV void band_turn(band_tile t, int first, int end, char *raw) {
 HK_DEV void band_stage(const hk_cu_dw *P, band_tile t, band_place at, char *raw) {
   const int warp = threadIdx.x / 32, half = (P->slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS, pieces = HK_BAND_CHANNELS * t.size * HK_BAND_WORDS / 2;
   const char *weights = (const char *)P->packed + (hk_cu_i64)at.k * P->taps_bytes;
-  band_bring(P, t, at, warp, half, raw);
+  band_copy(P, t, at, warp, half, raw);
   asm volatile("cp.async.commit_group;" ::: "memory");
-  band_bring(P, t, at, half + warp, P->slots, raw);
+  band_copy(P, t, at, half + warp, P->slots, raw);
 #pragma unroll
   for (int i = 0; i < pieces; i += HK_BAND_THREADS)
     if (i + (int)threadIdx.x < pieces) dw_copy16(dw_shared(raw) + P->taps_at + (i + threadIdx.x) * 16, weights + (i + threadIdx.x) * 16, 16);
   asm volatile("cp.async.commit_group;" ::: "memory");
   asm volatile("cp.async.wait_group 1;" ::: "memory");
-  band_turn(t, warp, half, raw);
+  band_transpose(t, warp, half, raw);
   dw_copy_wait();
-  band_turn(t, half + warp, P->slots, raw);
+  band_transpose(t, half + warp, P->slots, raw);
 }
 
 /* x: shared address of the lane's row of the left operand in the first input row. */
@@ -156,7 +156,7 @@ HK_DEV void band_channel(const hk_cu_dw *P, band_tile t, band_place at, int chan
 }
 
 /* Results to y: a thread takes two neighbouring columns of 8 channels and goes down. Whether there may be a NaN among them. */
-HK_DEV int band_leave(const hk_cu_dw *P, band_tile t, band_place at, const char *raw) {
+HK_DEV int band_store(const hk_cu_dw *P, band_tile t, band_place at, const char *raw) {
   const hk_cu_geom *g = &P->g;
   const int pairs = (t.pieces - 1) * 4, side = HK_BAND_THREADS / 2 / pairs, late = threadIdx.x % 2, k = at.k + late * 8;
   int row = threadIdx.x / 2 / pairs;
@@ -186,7 +186,7 @@ HK_DEV int band_leave(const hk_cu_dw *P, band_tile t, band_place at, const char 
 }
 
 /* One output whose sum is NaN, anew. */
-static __device__ __noinline__ void band_again(const hk_cu_dw *P, int n, int row, int column, int k) {
+static __device__ __noinline__ void band_recompute(const hk_cu_dw *P, int n, int row, int column, int k) {
   const hk_cu_geom *g = &P->g;
   const int p[3] = {0, row, column};
   float v = dw_plain(P, TYPE, n, 0, row, column, k);
@@ -195,8 +195,8 @@ static __device__ __noinline__ void band_again(const hk_cu_dw *P, int n, int row
   store_f32(P->e.y, pixel_offset(&g->y, n, p) + dw_channel(g, &g->y, k), g->y_type, v);
 }
 
-/* The tile once more: results that are NaN anew. Apart from band_leave, which calls inside it would cost instructions. */
-static __device__ __noinline__ void band_repair(const hk_cu_dw *P) {
+/* The tile once more: results that are NaN anew. Apart from band_store, which calls inside it would cost instructions. */
+static __device__ __noinline__ void band_recompute_nan(const hk_cu_dw *P) {
   const hk_cu_geom *g = &P->g;
   const band_place at = band_find(P);
   const int k = at.k + threadIdx.x % HK_BAND_CHANNELS, count = P->tile_rows * P->tile_length;
@@ -205,7 +205,7 @@ static __device__ __noinline__ void band_repair(const hk_cu_dw *P) {
     const int down = i / P->tile_length, p[3] = {0, at.row + down, at.column + i - down * P->tile_length};
     if (p[1] >= (int)g->out[1] || p[2] >= (int)g->out[2]) continue;
     const float v = dw_half(TYPE, ((const volatile hk_cu_u16 *)P->e.y)[pixel_offset(&g->y, at.n, p) + k]);
-    if (v != v) band_again(P, at.n, p[1], p[2], k);
+    if (v != v) band_recompute(P, at.n, p[1], p[2], k);
   }
 }
 
@@ -217,7 +217,7 @@ HK_DEV void band_body(const hk_cu_dw *P, band_tile t, char *raw) {
   for (int channel = threadIdx.x / 32; channel < HK_BAND_CHANNELS && at.k + channel < P->channels; channel += WARPS)
     band_channel(P, t, at, channel, raw);
   __syncthreads();
-  if (__syncthreads_or(band_leave(P, t, at, raw))) band_repair(P);
+  if (__syncthreads_or(band_store(P, t, at, raw))) band_recompute_nan(P);
 }
 
 #define KERNEL(name, size, pieces, plain, blocks)                                                                    \

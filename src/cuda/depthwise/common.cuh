@@ -9,8 +9,8 @@
 /* What every kernel begins with: the next launch may take processors that fall idle, this one waits for all before it. Nothing that other
  * kernels write or read is touched earlier. */
 HK_DEV void dw_begin(void) {
-  pass_start();
-  pass_wait();
+  pdl_trigger();
+  pdl_wait();
 }
 
 HK_DEV int dw_type_bytes(int type) { return type == HK_CU_F32 ? 4 : 2; }

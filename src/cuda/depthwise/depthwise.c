@@ -27,7 +27,7 @@ hk_status hk_cu_dw_build(hk_cu_dw_state *s, const hk_geom *g, const hk_epi *e) {
   if (!st && s->tiling.packed_bytes) st = hk_cu_kernel_find("dw_pack", "hk_dw_pack", 0, &s->pack);
   hk_cu_dw *p = &s->tiling.params;
   /* Blocks that begin early take the processors that have room. Were there room for many more, some would end up with several and others with none. */
-  if (!st) st = hk_cu_kernel_fills(s->kernel, s->tiling.blocks, s->tiling.threads, s->tiling.shared_bytes, &s->chained);
+  if (!st) st = hk_cu_kernel_fills(s->kernel, s->tiling.blocks, s->tiling.threads, s->tiling.shared_bytes, &s->pdl);
   if (!st && s->tiling.mapped) st = map_encode(g, &g->x, g->in, p->slabs, p->patch_length, 1, &p->xmap);
   if (!st && s->tiling.mapped) st = map_encode(g, &g->y, g->out, p->slabs, p->tile_length, 2, &p->ymap);
   return st;
@@ -56,5 +56,5 @@ hk_status hk_cu_dw_run(const hk_cu_dw_state *s, const hk_cu_call *call, const vo
     if (!st) st = hk_cu_check(hk_cu()->map_replace(&p.ymap, call->y), "placing a tensor map");
     if (st) return st;
   }
-  return (s->chained ? hk_cu_kernel_chain : hk_cu_kernel_run)(s->kernel, s->tiling.blocks, s->tiling.threads, 1, s->tiling.shared_bytes, call->stream, &p);
+  return (s->pdl ? hk_cu_kernel_run_pdl : hk_cu_kernel_run)(s->kernel, s->tiling.blocks, s->tiling.threads, 1, s->tiling.shared_bytes, call->stream, &p);
 }

@@ -44,7 +44,7 @@ typedef struct hk_cu_dw_tiling {
 typedef struct hk_cu_dw_rules { bool unaligned, split; } hk_cu_dw_rules;
 bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
-bool hk_cu_dw_tile_turned(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_transposed(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool roll, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 
@@ -68,7 +68,7 @@ bool hk_cu_dw_pairs(const hk_strides *s, int v);
  * is the raw filters. */
 typedef struct hk_cu_dw_state {
   hk_cu_dw_tiling tiling;
-  bool chained;             /* launched while the kernel before it ends */
+  bool pdl;             /* launched while the kernel before it ends */
   hk_cu_kernel kernel, pack;
 } hk_cu_dw_state;
 hk_status hk_cu_dw_build(hk_cu_dw_state *s, const hk_geom *g, const hk_epi *e);

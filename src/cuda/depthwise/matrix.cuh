@@ -9,7 +9,7 @@ HK_DEV void load_x4(hk_cu_u32 at, hk_cu_u32 *r) {
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
 }
 /* The same transposed: a lane gets pairs of a column. */
-HK_DEV void load_x4_turned(hk_cu_u32 at, hk_cu_u32 *r) {
+HK_DEV void load_x4_transposed(hk_cu_u32 at, hk_cu_u32 *r) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
 }

@@ -93,7 +93,7 @@ typedef struct hk_cu_dw {
 
   /* octet: a block is `slabs` eights of channels, `teams` warps each, by tile_rows x tile_length outputs. A ring of `slots` input rows of
    * patch_length pixels, plane_bytes each; then two buffers of stage_bytes for two rows of y each; then the ring's barriers, at table_at. */
-  int mix_shift, mix_mask;           /* the copy engine's swizzle: piece s of pixel i lies at s ^ (i >> mix_shift & mix_mask) */
+  int swizzle_shift, swizzle_mask;           /* the copy engine's swizzle: piece s of pixel i lies at s ^ (i >> swizzle_shift & swizzle_mask) */
   hk_cu_tmap xmap, ymap;             /* {channels, columns, rows, images} */
 } hk_cu_dw;
 #endif

@@ -59,7 +59,7 @@ HK_DEV void toeplitz_finish(const hk_cu_dw *P, dw_line l, int q, const int b, fl
 }
 
 /* Output q of row `line`, whose sum is NaN, anew. */
-static __device__ __noinline__ void toeplitz_again(const hk_cu_dw *P, int line, int q) {
+static __device__ __noinline__ void toeplitz_recompute(const hk_cu_dw *P, int line, int q) {
   const hk_cu_geom *g = &P->g;
   toeplitz_row row;
   toeplitz_find(P, line, &row);

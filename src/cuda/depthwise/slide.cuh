@@ -68,9 +68,9 @@ HK_DEV void slide_copy(const char *from, hk_cu_u32 to, int in) {
 }
 
 /* The same for 3x3 with stride 1, into slot `turn`, that of the row just added; columns outside x become zeros. One group of copies a row. */
-HK_DEV void slide_fetch(slide_tile t, slide_place *at, const int turn) {
+HK_DEV void slide_fetch(slide_tile t, slide_place *at, const int slot) {
   const int pitch = HK_SLIDE_THREADS_3 * PAIR_BYTES;
-  const hk_cu_u32 to = at->slots + turn * slide_columns(t) * pitch;
+  const hk_cu_u32 to = at->slots + slot * slide_columns(t) * pitch;
   if ((unsigned)at->ahead < (unsigned)at->end1) {
     if (at->whole) {
 #pragma unroll
@@ -169,20 +169,20 @@ HK_DEV int slide_next(const hk_cu_dw *P, slide_tile t, slide_place *at, uint2 *r
 }
 
 /* The same for 3x3 with stride 1: the oldest of the J rows under way, in slot `turn`. */
-HK_DEV int slide_next_fetched(const hk_cu_dw *P, slide_tile t, slide_place *at, const int turn, float (*v)[2]) {
+HK_DEV int slide_next_fetched(const hk_cu_dw *P, slide_tile t, slide_place *at, const int slot, float (*v)[2]) {
   const int in = (unsigned)at->i1++ < (unsigned)P->g.in[1], pitch = HK_SLIDE_THREADS_3 * PAIR_BYTES;
   asm volatile("cp.async.wait_group 2;" ::: "memory");
 #pragma unroll
   for (int c = 0; c < slide_columns(t); ++c) {
     uint2 u = make_uint2(0, 0);
-    const hk_cu_u32 from = at->slots + (turn * slide_columns(t) + c) * pitch;
+    const hk_cu_u32 from = at->slots + (slot * slide_columns(t) + c) * pitch;
     if (TYPE == HK_CU_F32) asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(u.x), "=r"(u.y) : "r"(from) : "memory");
     else asm volatile("ld.shared.u32 %0, [%1];" : "=r"(u.x) : "r"(from) : "memory");
     slide_unpack(u, v[c]);
   }
 #pragma unroll
   for (int c = 0; c < slide_columns(t); ++c) asm volatile("" : "+f"(v[c][0]), "+f"(v[c][1]));
-  slide_fetch(t, at, turn);
+  slide_fetch(t, at, slot);
   return in;
 }
 

@@ -121,7 +121,7 @@ HK_DEV void split_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, char *
         if ((unsigned)(q + o + i) < (unsigned)length) {
           const float one = ((const float *)(stage + split_piece(c)))[i];
           if (one == one) y[o + i] = one;
-          else toeplitz_again(P, line, q + o + i);
+          else toeplitz_recompute(P, line, q + o + i);
         }
     }
   }

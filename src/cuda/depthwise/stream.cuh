@@ -43,7 +43,7 @@ HK_DEV stream_row stream_find(const hk_cu_dw *P, int line, hk_cu_u32 taps) {
 HK_DEV int stream_steps(const hk_cu_dw *P, int skew, const int b) { return (b + P->taps_u - 1 + skew + 15) / 16; }
 
 /* Pieces before `low` and from `high` on, which do not lie in x whole; a lane an element of the one where x may begin. col: of the first piece. */
-HK_DEV void stream_bring_ends(stream_row row, int col, int low, int high, int pieces, int pitch, const int b, char *to) {
+HK_DEV void stream_copy_ends(stream_row row, int col, int low, int high, int pieces, int pitch, const int b, char *to) {
   const int lane = threadIdx.x % 32, planes = b / 8;
 #pragma unroll 1
   for (int c = lane; c < low - 1 && c < pieces; c += 32) dw_copy16(dw_shared(to) + c % planes * pitch + c / planes * 16, row.x, 0);
@@ -58,7 +58,7 @@ HK_DEV void stream_bring_ends(stream_row row, int col, int low, int high, int pi
 }
 
 /* x of the tile from output index0 on, on its way to `to`; returns the skew. */
-HK_DEV int stream_bring(const hk_cu_dw *P, stream_row row, int index0, const int b, char *to) {
+HK_DEV int stream_copy(const hk_cu_dw *P, stream_row row, int index0, const int b, char *to) {
   const int lane = threadIdx.x % 32, planes = b / 8, pitch = P->plane_pitch;
   const hk_cu_u16 *start = row.x + (index0 - (int)P->g.lo[2]);
   const int skew = (int)((hk_cu_u64)start & 15) / 2, pieces = 15 * planes + 2 * stream_steps(P, skew, b);
@@ -72,7 +72,7 @@ HK_DEV int stream_bring(const hk_cu_dw *P, stream_row row, int index0, const int
     for (int r = 0; r < 4; ++r)
       if (c + 32 * r >= low && c + 32 * r < high) dw_copy16(there + r * (32 / planes * 16), from + 256 * r, 16);
   }
-  if (low > 0 || high < pieces) stream_bring_ends(row, col, low, high, pieces, pitch, b, to);
+  if (low > 0 || high < pieces) stream_copy_ends(row, col, low, high, pieces, pitch, b, to);
   return skew;
 }
 
@@ -121,7 +121,7 @@ HK_DEV void stream_store(hk_cu_u16 *y, uint4 u) {
 }
 
 /* The turned sums to y: whole pieces by 16 bytes, the two that are not by eight lanes each. Whether there may be a NaN among the lane's. */
-HK_DEV int stream_leave(const hk_cu_dw *P, const stream_tile *now, const char *stage, const int b) {
+HK_DEV int stream_store_tile(const hk_cu_dw *P, const stream_tile *now, const char *stage, const int b) {
   const int lane = threadIdx.x % 32, length = (int)P->g.out[2], left = length - now->index0, rounds = (2 * b + 31) / 32;
   uint4 u[4];
   hk_cu_u32 sum = 0;
@@ -149,7 +149,7 @@ HK_DEV int stream_leave(const hk_cu_dw *P, const stream_tile *now, const char *s
 }
 
 /* Tiles place.. of this warp once more: results that are NaN anew. Apart from the walk, which a call inside it would cost its registers. */
-static __device__ __noinline__ void stream_again(const hk_cu_dw *P, int place, int end, int tile) {
+static __device__ __noinline__ void stream_recompute_nan(const hk_cu_dw *P, int place, int end, int tile) {
 #pragma unroll 1
   for (; place < end; ++place) {
     const int line = place / (unsigned)P->lane_blocks;
@@ -160,7 +160,7 @@ static __device__ __noinline__ void stream_again(const hk_cu_dw *P, int place, i
     for (int q = index0 + threadIdx.x % 32; q < index0 + tile; q += 32) {
       if ((unsigned)q >= (unsigned)P->g.out[2]) continue;
       const float v = dw_half(TYPE, ((const volatile hk_cu_u16 *)P->e.y)[at.y + q]);
-      if (v != v) toeplitz_again(P, line, q);
+      if (v != v) toeplitz_recompute(P, line, q);
     }
   }
 }
@@ -169,24 +169,24 @@ HK_DEV void toeplitz_stream(const hk_cu_dw *P, char *raw, const int b) {
   const unsigned warp = threadIdx.x / 32, warps = gridDim.x * (HK_STREAM_THREADS / 32), id = blockIdx.x * (HK_STREAM_THREADS / 32) + warp;
   const unsigned share = P->places / warps, spare = P->places - share * warps;
   const int first = (int)(id * share + (id < spare ? id : spare));
-  int left = (int)(share + (id < spare)), line = first / (unsigned)P->lane_blocks, turn = first - line * P->lane_blocks, side = 0, nan = 0;
+  int left = (int)(share + (id < spare)), line = first / (unsigned)P->lane_blocks, tile = first - line * P->lane_blocks, side = 0, nan = 0;
   if (!left) return;
   char *own = raw + warp * P->buffer_bytes;
   const hk_cu_u32 taps = dw_shared(own) + P->taps_at;
   stream_row row = stream_find(P, line, taps + line % 2 * P->taps_bytes);
-  stream_tile next = {row.y, line, turn * 16 * b - row.skew, 0};
-  next.skew = stream_bring(P, row, next.index0, b, own);
+  stream_tile next = {row.y, line, tile * 16 * b - row.skew, 0};
+  next.skew = stream_copy(P, row, next.index0, b, own);
   asm volatile("cp.async.commit_group;" ::: "memory");
 #pragma unroll 1
   for (; left > 0; --left, side ^= 1) {
     const stream_tile now = next;
     if (left > 1) {
-      if (++turn == P->lane_blocks) {
-        turn = 0, ++line;
+      if (++tile == P->lane_blocks) {
+        tile = 0, ++line;
         row = stream_find(P, line, taps + line % 2 * P->taps_bytes);
       }
-      next.y = row.y, next.line = line, next.index0 = turn * 16 * b - row.skew;
-      next.skew = stream_bring(P, row, next.index0, b, own + (side ^ 1) * P->line_bytes);
+      next.y = row.y, next.line = line, next.index0 = tile * 16 * b - row.skew;
+      next.skew = stream_copy(P, row, next.index0, b, own + (side ^ 1) * P->line_bytes);
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
     asm volatile("cp.async.wait_group 1;" ::: "memory");
@@ -199,10 +199,10 @@ HK_DEV void toeplitz_stream(const hk_cu_dw *P, char *raw, const int b) {
       for (int j = 0; j < 4; ++j) acc[i][j] = 0.0f;
     stream_multiply(P, dw_shared(x), taps + now.line % 2 * P->taps_bytes, now.skew, b, acc);
     __syncwarp();
-    toeplitz_turn(dw_shared(x), b, acc);
+    toeplitz_put(dw_shared(x), b, acc);
     __syncwarp();
-    nan |= stream_leave(P, &now, x, b);
+    nan |= stream_store_tile(P, &now, x, b);
     __syncwarp();
   }
-  if (__any_sync(0xffffffffu, nan)) stream_again(P, first, first + (int)(share + (id < spare)), 16 * b);
+  if (__any_sync(0xffffffffu, nan)) stream_recompute_nan(P, first, first + (int)(share + (id < spare)), 16 * b);
 }

@@ -249,7 +249,7 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
     case HK_DW_FIRST: return tile_first(g, knobs, t, why);
     case HK_DW_TOEPLITZ:
       if (rules.split && g->x_type == HK_F32) return hk_cu_dw_tile_split(g, unaligned, knobs, t, why);
-      if ((!knobs.run || knobs.run == 64) && hk_cu_dw_tile_turned(g, e, unaligned, t, why)) return true;
+      if ((!knobs.run || knobs.run == 64) && hk_cu_dw_tile_transposed(g, e, unaligned, t, why)) return true;
       return hk_cu_dw_tile_toeplitz(g, unaligned, knobs, t, why);
     case HK_DW_SLIDE: return hk_cu_dw_tile_slide(g, e, unaligned, knobs, t, why);
     case HK_DW_PLANE: return hk_cu_dw_tile_plane(g, e, unaligned, knobs, t, why);

@@ -112,7 +112,7 @@ HK_DEV void toeplitz_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const
 HK_DEV int toeplitz_piece(int c, const int b) { return (c ^ (c >> 3 & (b / 8 - 1))) * 16; }
 
 /* Sums to shared memory, piece c at toeplitz_piece(c). */
-HK_DEV void toeplitz_turn(hk_cu_u32 at, const int b, float (*acc)[4]) {
+HK_DEV void toeplitz_put(hk_cu_u32 at, const int b, float (*acc)[4]) {
   const int lane = threadIdx.x % 32, blocks = b / 8;
 #pragma unroll
   for (int v = 0; v < blocks; v += 2) {
@@ -133,7 +133,7 @@ HK_DEV void toeplitz_turn(hk_cu_u32 at, const int b, float (*acc)[4]) {
 HK_DEV void toeplitz_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, char *stage, const int b, float (*acc)[4]) {
   const hk_cu_geom *g = &P->g;
   const int lane = threadIdx.x % 32;
-  toeplitz_turn(dw_shared(stage), b, acc);
+  toeplitz_put(dw_shared(stage), b, acc);
   __syncwarp();
   hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + to + q;
   const int length = (int)g->out[2];
@@ -169,7 +169,7 @@ HK_DEV void toeplitz_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, cha
         const hk_cu_u16 bits = ((const hk_cu_u16 *)from)[i];
         const float v = dw_half(TYPE, bits);
         if (v == v) y[o + i] = bits;
-        else toeplitz_again(P, line, q + o + i);
+        else toeplitz_recompute(P, line, q + o + i);
       }
   }
 }

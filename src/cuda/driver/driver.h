@@ -103,6 +103,6 @@ hk_status hk_cu_kernel_fills(hk_cu_kernel kernel, int64_t blocks, int threads, i
 hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
                            void *params);
 /* The same, started while the launch before it in the stream still runs: the kernel waits for that one's results itself. */
-hk_status hk_cu_kernel_chain(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
+hk_status hk_cu_kernel_run_pdl(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
                              void *params);
 #endif

@@ -97,11 +97,11 @@ hk_status hk_cu_kernel_fills(hk_cu_kernel kernel, int64_t blocks, int threads, i
 }
 
 static hk_status launch(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream, void *params,
-                        bool chained) {
+                        bool pdl) {
   enum { CLUSTER_DIMENSION = 4, PROGRAMMATIC_SERIALIZATION = 6 };
   hk_cu_attribute a[2] = {{.id = CLUSTER_DIMENSION, .value = {.cluster = {(unsigned)cluster, 1, 1}}}};
   unsigned count = cluster > 1;
-  if (chained) a[count++] = (hk_cu_attribute){.id = PROGRAMMATIC_SERIALIZATION, .value = {.allowed = 1}};
+  if (pdl) a[count++] = (hk_cu_attribute){.id = PROGRAMMATIC_SERIALIZATION, .value = {.allowed = 1}};
   const hk_cu_config c = {.grid = {(unsigned)blocks, 1, 1}, .block = {(unsigned)threads, 1, 1},
                           .shared_bytes = (unsigned)shared_bytes, .stream = stream, .attributes = a, .attribute_count = count};
   void *args[] = {params};
@@ -113,7 +113,7 @@ hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int
   return launch(kernel, blocks, threads, cluster, shared_bytes, stream, params, false);
 }
 
-hk_status hk_cu_kernel_chain(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
+hk_status hk_cu_kernel_run_pdl(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
                              void *params) {
   return launch(kernel, blocks, threads, cluster, shared_bytes, stream, params, true);
 }

@@ -114,7 +114,7 @@ HK_DEV void mma_residual(const hk_cu_dw *P, mma_place at, int p1, int q, int k, 
 }
 
 /* The pixels whose sums hold a NaN, channel by channel. */
-HK_DEV void mma_store_again(const hk_cu_dw *P, mma_place at, int row, int index, const int width, const int count, hk_cu_u32 stage,
+HK_DEV void mma_store_recomputed(const hk_cu_dw *P, mma_place at, int row, int index, const int width, const int count, hk_cu_u32 stage,
                             int rank) {
   const hk_cu_geom *g = &P->g;
   const int slab = rank % (unsigned)P->slabs, k0 = (at.kb0 + slab) * 8;
@@ -173,7 +173,7 @@ HK_DEV void mma_store(const hk_cu_dw *P, mma_place at, int row, int index, const
         if (i < valid) store_f32(P->e.y, yo + dw_channel(g, &g->y, k + i), g->y_type, v[i]);
     }
   }
-  if (bad) mma_store_again(P, at, row, index, width, count, stage, rank);
+  if (bad) mma_store_recomputed(P, at, row, index, width, count, stage, rank);
 }
 
 HK_DEV void mma_meet(const hk_cu_dw *P, int team) {

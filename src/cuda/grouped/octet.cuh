@@ -27,7 +27,7 @@ HK_DEV void mma_k8(float *d, hk_cu_u32 a0, hk_cu_u32 a1, hk_cu_u32 b0) {
 }
 
 /* Input row i of the strip into its slot. */
-HK_DEV void octet_bring(const hk_cu_dw *P, octet_tile t, octet_place at, hk_cu_u32 ring, int i) {
+HK_DEV void octet_load(const hk_cu_dw *P, octet_tile t, octet_place at, hk_cu_u32 ring, int i) {
   const int slot = i % (unsigned)P->slots;
   const hk_cu_u32 bar = ring + P->table_at + slot * 8;
   const int column = at.q0 * t.stride - (int)P->g.lo[2], row = at.p0 * t.stride - (int)P->g.lo[1] + i;
@@ -37,7 +37,7 @@ HK_DEV void octet_bring(const hk_cu_dw *P, octet_tile t, octet_place at, hk_cu_u
 }
 
 /* Two rows of results out of a buffer; what lies outside y is not written. */
-HK_DEV void octet_leave(const hk_cu_dw *P, octet_place at, hk_cu_u32 from, int row) {
+HK_DEV void octet_store(const hk_cu_dw *P, octet_place at, hk_cu_u32 from, int row) {
   asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&P->ymap), "r"(from), "r"(at.c0),
                "r"(at.q0), "r"(row), "r"(at.n) : "memory");
   copy_out_commit();
@@ -46,7 +46,7 @@ HK_DEV void octet_leave(const hk_cu_dw *P, octet_place at, hk_cu_u32 from, int r
 /* Where in its row of the ring a lane's line of matrix i = 3*row + shift of the first 8 columns lies. */
 HK_DEV int octet_offset(const hk_cu_dw *P, octet_tile t, int slab, int shift) {
   const int pixel = shift + threadIdx.x % 8 * t.stride;
-  return (pixel * P->slabs + (slab ^ (pixel >> P->mix_shift & P->mix_mask))) * 16;
+  return (pixel * P->slabs + (slab ^ (pixel >> P->swizzle_shift & P->swizzle_mask))) * 16;
 }
 
 /* a: matrices [row][shift] of 8 columns; w: a word a tap. */
@@ -112,7 +112,7 @@ HK_DEV int octet_step(const hk_cu_dw *P, octet_tile t, octet_place at, int team,
 }
 
 /* One output whose sum is NaN, anew. */
-static __device__ __noinline__ void octet_again(const hk_cu_dw *P, int n, int row, int column, int k) {
+static __device__ __noinline__ void octet_recompute(const hk_cu_dw *P, int n, int row, int column, int k) {
   const hk_cu_geom *g = &P->g;
   const int p[3] = {0, row, column};
   float v = dw_plain(P, TYPE, n, 0, row, column, k);
@@ -121,7 +121,7 @@ static __device__ __noinline__ void octet_again(const hk_cu_dw *P, int n, int ro
 }
 
 /* The warp's eight channels once more, steps whose bit (modulo 32) is set: results that are NaN anew. */
-static __device__ __noinline__ void octet_repair(const hk_cu_dw *P, octet_place at, unsigned steps) {
+static __device__ __noinline__ void octet_recompute_nan(const hk_cu_dw *P, octet_place at, unsigned steps) {
   const hk_cu_geom *g = &P->g;
   const int count = 2 * P->tile_length * 8;
 #pragma unroll 1
@@ -131,7 +131,7 @@ static __device__ __noinline__ void octet_repair(const hk_cu_dw *P, octet_place 
       const int k = at.k + i % 8, down = i / 8 / P->tile_length, p[3] = {0, at.p0 + 2 * s + down, at.q0 + i / 8 - down * P->tile_length};
       if (p[1] >= (int)g->out[1] || p[2] >= (int)g->out[2] || k >= P->channels) continue;
       const float v = dw_half(TYPE, ((const volatile hk_cu_u16 *)P->e.y)[pixel_offset(&g->y, at.n, p) + k]);
-      if (v != v) octet_again(P, at.n, p[1], p[2], k);
+      if (v != v) octet_recompute(P, at.n, p[1], p[2], k);
     }
 }
 
@@ -157,7 +157,7 @@ HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
     for (int i = 0; i < P->slots; ++i) bar_init(bars + i * 8, 1);
     bar_init_fence();
     fence_async();
-    for (int i = 0; i < sent; ++i) octet_bring(P, t, at, ring, i);
+    for (int i = 0; i < sent; ++i) octet_load(P, t, at, ring, i);
   }
   hk_cu_u32 w[9];
 #pragma unroll
@@ -169,7 +169,7 @@ HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
     row[l] = m / 3, offset[l] = octet_offset(P, t, slab, m % 3);
   }
   const int pixel = lane / 8 % 2 * P->tile_length + lane / 16 * 8 + lane % 8;
-  const hk_cu_u32 to = ring + P->stage_at + (pixel * P->slabs + (slab ^ (pixel >> P->mix_shift & P->mix_mask))) * 16;
+  const hk_cu_u32 to = ring + P->stage_at + (pixel * P->slabs + (slab ^ (pixel >> P->swizzle_shift & P->swizzle_mask))) * 16;
   __syncthreads();
   int first = 0, next = 0, parity = 0, seen = 0; /* slot of the step's first row; of the row to wait for */
   unsigned bad = 0;
@@ -193,8 +193,8 @@ HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
     if (threadIdx.x == 0) copy_out_wait(0); /* the other buffer is free for the next step */
     __syncthreads();
     if (threadIdx.x == 0) {
-      octet_leave(P, at, ring + P->stage_at + side, at.p0 + 2 * s);
-      for (int i = 0; i < 2 * t.stride && sent < rows; ++i, ++sent) octet_bring(P, t, at, ring, sent);
+      octet_store(P, at, ring + P->stage_at + side, at.p0 + 2 * s);
+      for (int i = 0; i < 2 * t.stride && sent < rows; ++i, ++sent) octet_load(P, t, at, ring, sent);
     }
   }
   if (threadIdx.x == 0) copy_out_wait(0);
@@ -202,7 +202,7 @@ HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
   if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   __syncthreads();
   bad = __reduce_or_sync(0xffffffffu, bad);
-  if (bad) octet_repair(P, at, bad);
+  if (bad) octet_recompute_nan(P, at, bad);
 }
 
 #define KERNEL(name, stride, plain)                                                                             \

@@ -3,4 +3,4 @@
 
 #include "cuda/grouped/stem.cuh"
 INSTANCE(KERNEL, TYPED(hk_stem), 0)
-INSTANCE(KERNEL, NAMED(hk_stem, turned), 1)
+INSTANCE(KERNEL, NAMED(hk_stem, transposed), 1)

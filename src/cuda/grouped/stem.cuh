@@ -174,20 +174,20 @@ HK_DEV void stem_store(const hk_cu_dw *P, stem_place at, int p1, int q, int k, c
 
 /* Two tiles of 16 outputs by 64 channels. x: words of each tile's first row tap at this lane's output; pairs: where this lane's pairs lie.
  * acc[tile][8 channels][..] or, turned, acc[tile][16 channels * 2 + 8 outputs][..]. */
-HK_DEV void stem_multiply(const hk_cu_dw *P, const hk_cu_u32 *const *x, const int *pairs, const uint4 *table, const int turned,
+HK_DEV void stem_multiply(const hk_cu_dw *P, const hk_cu_u32 *const *x, const int *pairs, const uint4 *table, const int transposed,
                           float (*acc)[8][4]) {
-  const int pitch = (int)P->g.stride[2] * P->pixel / 2 * (turned ? 2 : 8); /* words from this lane's output to its other one */
+  const int pitch = (int)P->g.stride[2] * P->pixel / 2 * (transposed ? 2 : 8); /* words from this lane's output to its other one */
 #pragma unroll 2
   for (int s = 0; s < P->k_steps; ++s, pairs += 8, table += 4 * 32) {
     const int at0 = pairs[0], at1 = pairs[4];
     hk_cu_u32 a[2][4];
 #pragma unroll
     for (int m = 0; m < 2; ++m)
-      a[m][0] = x[m][at0], a[m][turned ? 2 : 1] = x[m][at0 + pitch], a[m][turned ? 1 : 2] = x[m][at1], a[m][3] = x[m][at1 + pitch];
+      a[m][0] = x[m][at0], a[m][transposed ? 2 : 1] = x[m][at0 + pitch], a[m][transposed ? 1 : 2] = x[m][at1], a[m][3] = x[m][at1 + pitch];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const uint4 b = table[j * 32];
-      if (turned) {
+      if (transposed) {
         const hk_cu_u32 f[4] = {b.x, b.y, b.z, b.w};
 #pragma unroll
         for (int m = 0; m < 2; ++m) {
@@ -215,7 +215,7 @@ HK_DEV void stem_store_tile(const hk_cu_dw *P, stem_place at, int p1, int q, con
     stem_store(P, at, p1, q + lane / 4 + h / 2 * 8, at.k0 + h % 2 * 32 + lane % 4 * 8, v);
   }
 }
-HK_DEV void stem_store_turned(const hk_cu_dw *P, stem_place at, int p1, int q, const float (*acc)[4]) {
+HK_DEV void stem_store_transposed(const hk_cu_dw *P, stem_place at, int p1, int q, const float (*acc)[4]) {
   const int lane = threadIdx.x % 32, n = lane / 4;
 #pragma unroll
   for (int j = 0; j < 8; ++j) { /* block j of 8 channels as packed, see dw_pack.cu */
@@ -224,7 +224,7 @@ HK_DEV void stem_store_turned(const hk_cu_dw *P, stem_place at, int p1, int q, c
   }
 }
 
-HK_DEV void stem_body(const hk_cu_dw *P, char *raw, const int turned) {
+HK_DEV void stem_body(const hk_cu_dw *P, char *raw, const int transposed) {
   const hk_cu_geom *g = &P->g;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   unsigned rest = blockIdx.x;
@@ -257,25 +257,25 @@ HK_DEV void stem_body(const hk_cu_dw *P, char *raw, const int turned) {
       const int tile = t + m < tiles ? t + m : t;
       rl[m] = tile / (unsigned)across, cl[m] = (tile - rl[m] * across) * 16;
       x[m] = (const hk_cu_u32 *)(raw + rl[m] * (int)g->stride[1] * P->patch_pitch) +
-             (cl[m] + (turned ? lane / 8 * 4 + lane / 4 % 2 : lane / 4)) * ((int)g->stride[2] * P->pixel / 2) + skew;
+             (cl[m] + (transposed ? lane / 8 * 4 + lane / 4 % 2 : lane / 4)) * ((int)g->stride[2] * P->pixel / 2) + skew;
 #pragma unroll
       for (int j = 0; j < 8; ++j)
 #pragma unroll
         for (int i = 0; i < 4; ++i) acc[m][j][i] = 0.0f;
     }
-    stem_multiply(P, x, pairs + lane % 4, table + lane, turned, acc);
+    stem_multiply(P, x, pairs + lane % 4, table + lane, transposed, acc);
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
       if (t + m >= tiles) continue;
-      if (turned) stem_store_turned(P, at, at.row0 + rl[m], at.col0 + cl[m], acc[m]);
+      if (transposed) stem_store_transposed(P, at, at.row0 + rl[m], at.col0 + cl[m], acc[m]);
       else stem_store_tile(P, at, at.row0 + rl[m], at.col0 + cl[m], acc[m]);
     }
   }
 }
 
-#define KERNEL(name, turned)                                                                      \
+#define KERNEL(name, transposed)                                                                      \
   extern "C" __global__ void __launch_bounds__(256, 2) name(const __grid_constant__ hk_cu_dw P) { \
     extern __shared__ uint4 raw[];                                                                \
     dw_begin();                                                                                   \
-    stem_body(&P, (char *)raw, turned);                                                           \
+    stem_body(&P, (char *)raw, transposed);                                                           \
   }

@@ -23,8 +23,8 @@ static int shared_of(const hk_geom *g, hk_cu_dw *p, int slabs, int columns) {
   p->slabs = slabs;
   p->slab_blocks = (int)hk_ceil_div(p->channels, 8 * slabs);
   p->teams = (int)hk_max64(1, hk_min64(HK_OCTET_THREADS / 32 / slabs, (columns + 15) / 16));
-  p->mix_shift = slabs == 4 ? 1 : slabs == 2 ? 2 : 0;
-  p->mix_mask = slabs % 2 ? 0 : slabs - 1;
+  p->swizzle_shift = slabs == 4 ? 1 : slabs == 2 ? 2 : 0;
+  p->swizzle_mask = slabs % 2 ? 0 : slabs - 1;
   p->tile_length = columns;
   p->tiles = (int)hk_ceil_div(g->out[2], columns);
   p->patch_length = (columns - 1) * stride + 3;

@@ -60,17 +60,17 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
     p->x_vector = 2;
   p->row_pieces = (int)hk_ceil_div(p->patch_pixels + 7, 8);
   p->div_patch = hk_cu_dw_divisor(p->x_vector == 1 ? p->patch_pitch / 16 : p->x_vector ? p->row_pieces : p->patch_pixels);
-  const bool turned = g->y.at[2] == 1 && g->y.channel != 1;
-  const int run = turned ? 4 : 8;
-  p->turned = turned;
-  p->y_vector = !unaligned && g->y_type == g->x_type && (turned ? g->out[2] : p->channels) % run == 0 && (turned || g->y.channel == 1) &&
-                g->y.offset % run == 0 && g->y.outer % run == 0 && g->y.at[1] % run == 0 && (turned ? g->y.channel : g->y.at[2]) % run == 0;
+  const bool transposed = g->y.at[2] == 1 && g->y.channel != 1;
+  const int run = transposed ? 4 : 8;
+  p->turned = transposed;
+  p->y_vector = !unaligned && g->y_type == g->x_type && (transposed ? g->out[2] : p->channels) % run == 0 && (transposed || g->y.channel == 1) &&
+                g->y.offset % run == 0 && g->y.outer % run == 0 && g->y.at[1] % run == 0 && (transposed ? g->y.channel : g->y.at[2]) % run == 0;
   (void)e;
   p->pack = HK_DW_PACK_STEM;
   t->packed_bytes = (size_t)p->slab_blocks * (size_t)p->k_steps * 2048;
   t->knobs = (hk_cu_dw_knobs){0, 0, rows};
   t->image = g->x_type == HK_BF16 ? "stem_bf16" : "stem_f16";
-  t->kernel = g->x_type == HK_BF16 ? (turned ? "hk_stem_bf16_turned" : "hk_stem_bf16") : turned ? "hk_stem_f16_turned" : "hk_stem_f16";
+  t->kernel = g->x_type == HK_BF16 ? (transposed ? "hk_stem_bf16_transposed" : "hk_stem_bf16") : transposed ? "hk_stem_f16_transposed" : "hk_stem_f16";
   t->aligned = p->y_vector || p->x_vector;
   t->threads = 32 * warps_of((int)(columns / 16) * rows);
   t->shared_bytes = (int)shape(g, p, rows, columns);

@@ -25,7 +25,7 @@ HK_DEV hk_cu_i64 finish_offset(const hk_cu_divisor *by_out, const hk_cu_view *s,
 }
 
 /* The residual's rows of a coming split tile on their way into the L2, while the tile is multiplied. */
-HK_DEV void finish_soon(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int part) {
+HK_DEV void finish_prefetch(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int part) {
   const hk_cu_geom *g = &P->g;
   const int bytes = g->y_type == HK_CU_F32 ? 4 : 2, width = (int)g->kg - at.k0 < t.bn ? (int)g->kg - at.k0 : t.bn, lines = (t.bn * 4 + 127) / 128;
   for (int i = threadIdx.x % 128; i < 64 * t.mi * lines && P->wide; i += 128) {
@@ -35,9 +35,9 @@ HK_DEV void finish_soon(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int 
 }
 
 /* Scale and bias of this thread's columns (tid, tid + 128), fetched while the tile is multiplied. */
-typedef struct finish_asked {
+typedef struct finish_affine {
   float scale[2], bias[2];
-} finish_asked;
+} finish_affine;
 HK_DEV float finish_scale(const hk_cu_igemm *P, igemm_place at, int k) {
   const hk_cu_epi *e = &P->e;
   return e->scale && k < P->g.kg ? ((const float *)e->scale)[e->scale_one ? 0 : at.group * P->g.kg + k] : 1.0f;
@@ -45,8 +45,8 @@ HK_DEV float finish_scale(const hk_cu_igemm *P, igemm_place at, int k) {
 HK_DEV float finish_bias(const hk_cu_igemm *P, igemm_place at, int k) {
   return P->e.bias && k < P->g.kg ? ((const float *)P->e.bias)[at.group * P->g.kg + k] : 0.0f;
 }
-HK_DEV finish_asked finish_ask(const hk_cu_igemm *P, igemm_tile t, igemm_place at) {
-  finish_asked a;
+HK_DEV finish_affine finish_load_affine(const hk_cu_igemm *P, igemm_tile t, igemm_place at) {
+  finish_affine a;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int k = finish_channel(P, at.k0, threadIdx.x % 128 + i * 128);
@@ -59,7 +59,7 @@ HK_DEV finish_asked finish_ask(const hk_cu_igemm *P, igemm_tile t, igemm_place a
 /* Row offsets of y and the residual for `count` pixels from m0, once a tile, by `threads` threads. */
 HK_DEV void finish_prepare(const hk_cu_igemm *P, int m0, int count, int tid, int threads, hk_cu_i64 *rows) {
   const hk_cu_epi *e = &P->e;
-  const int need = !P->wide || P->tall || (!P->y_linear && !P->turned) || (e->residual && !P->c_linear);
+  const int need = !P->wide || P->tall || (!P->y_linear && !P->transposed) || (e->residual && !P->c_linear);
   for (int r = tid; need && r < count; r += threads)
     if (m0 + r < P->gm) {
       rows[r * 2] = finish_offset(P->by_out, &P->g.y, P->y_linear, m0 + r);
@@ -165,10 +165,10 @@ HK_DEV void finish_one(const hk_cu_igemm *P, igemm_place place, int m, const hk_
 }
 
 /* Sums of columns [c*chunk, +chunk) of the consumer's piece c / columns into shared memory. */
-HK_DEV void finish_put(igemm_tile t, int c, float *staging, const float (*acc)[128]) {
+HK_DEV void finish_put(igemm_tile t, int c, float *sums, const float (*acc)[128]) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, pitch = HK_IGEMM_PITCH(t.chunk);
   const int columns = (t.bn + t.chunk - 1) / t.chunk;
-  float *to = staging + (warp * 16 + lane / 4) * pitch + lane % 4 * 2;
+  float *to = sums + (warp * 16 + lane / 4) * pitch + lane % 4 * 2;
 #pragma unroll
   for (int i = 0; i < t.mi; ++i)
 #pragma unroll
@@ -232,13 +232,13 @@ HK_DEV void finish_items(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
 }
 
 /* Scale and bias of the tile's columns into shared memory. */
-HK_DEV void finish_params(igemm_tile t, finish_asked asked, float *params) {
+HK_DEV void finish_params(igemm_tile t, finish_affine affine, float *params) {
   const int tid = threadIdx.x % 128;
 #pragma unroll
   for (int i = 0; i < 2; ++i)
     if (tid + i * 128 < t.bn) {
-      params[tid + i * 128] = asked.scale[i];
-      params[t.bn + tid + i * 128] = asked.bias[i];
+      params[tid + i * 128] = affine.scale[i];
+      params[t.bn + tid + i * 128] = affine.bias[i];
     }
 }
 
@@ -254,7 +254,7 @@ HK_DEV void finish_early(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
 }
 
 /* y by the copy engine. */
-HK_DEV void finish_slabs(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_rest *rest, float (*acc)[128]) {
+HK_DEV void finish_slabs(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_residuals *rest, float (*acc)[128]) {
   if (P->e.scale || P->e.bias) slab_affine(P, t, at, acc);
 #ifdef HK_USER
   if (P->e.act == HK_CU_USER) user_act(P, t, at, m0, acc);
@@ -264,43 +264,43 @@ HK_DEV void finish_slabs(const hk_cu_igemm *P, int type, igemm_tile t, igemm_pla
 }
 
 HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int wg, int part, hk_cu_u8 *raw,
-                        finish_asked asked, slab_rest *rest, float (*acc)[128]) {
+                        finish_affine affine, slab_residuals *rest, float (*acc)[128]) {
   const int ring = HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages);
   const int tid = threadIdx.x % 128, columns = (t.bn + t.chunk - 1) / t.chunk, pitch = HK_IGEMM_PITCH(t.chunk);
-  hk_cu_u8 *desk = raw + ring + wg * HK_IGEMM_DESK(ring, t.mi, t.nc, t.bn, t.chunk);
+  hk_cu_u8 *staging = raw + ring + wg * HK_IGEMM_STAGING(ring, t.mi, t.nc, t.bn, t.chunk);
   const int m0 = at.m0 + part * 64 * t.mi;
   if (P->slab) {
     finish_slabs(P, type, t, at, m0, rest, acc);
     return;
   }
-  float *staging = (float *)desk, *params = (float *)(desk + HK_IGEMM_STAGING(t.chunk) + 64 * t.mi * 16);
-  hk_cu_i64 *rows = (hk_cu_i64 *)(desk + HK_IGEMM_STAGING(t.chunk));
+  float *sums = (float *)staging, *params = (float *)(staging + HK_IGEMM_SUMS_BYTES(t.chunk) + 64 * t.mi * 16);
+  hk_cu_i64 *rows = (hk_cu_i64 *)(staging + HK_IGEMM_SUMS_BYTES(t.chunk));
   finish_prepare(P, m0, 64 * t.mi, tid, 128, rows);
-  finish_params(t, asked, params);
-  sync_some(wg + 1, 128);
+  finish_params(t, affine, params);
+  named_sync(wg + 1, 128);
   if (P->wide) {
     finish_early(P, t, at, m0, params, acc);
     const int narrow = type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16;
-    if (P->strip || P->turned) sync_some(wg + 1, 128); /* params are read, and lie where the values will */
+    if (P->strip || P->transposed) named_sync(wg + 1, 128); /* params are read, and lie where the values will */
     if (P->strip) {
-      if (HK_IGEMM_STRIPS(ring, t.nc, t.bn)) strip_tile(P, t, m0, at.m0 + launch_of(P)->step, desk, acc, narrow);
-    } else if (P->turned) turn_tile(P, t, at, m0, wg, desk, acc, narrow);
-    else if (P->slim && P->g.y_type == HK_CU_F32) slim_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
-    else if (P->slim) slim_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, narrow);
-    else if (P->g.y_type == HK_CU_F32) tall_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, HK_CU_F32);
-    else tall_tile(P, t, at, m0, wg, (hk_cu_u32 *)staging, rows, acc, narrow);
+      if (HK_IGEMM_STRIPS(ring, t.nc, t.bn)) strip_tile(P, t, m0, at.m0 + launch_of(P)->step, staging, acc, narrow);
+    } else if (P->transposed) transpose_tile(P, t, at, m0, wg, staging, acc, narrow);
+    else if (P->slim && P->g.y_type == HK_CU_F32) slim_tile(P, t, at, m0, wg, (hk_cu_u32 *)sums, rows, acc, HK_CU_F32);
+    else if (P->slim) slim_tile(P, t, at, m0, wg, (hk_cu_u32 *)sums, rows, acc, narrow);
+    else if (P->g.y_type == HK_CU_F32) tall_tile(P, t, at, m0, wg, (hk_cu_u32 *)sums, rows, acc, HK_CU_F32);
+    else tall_tile(P, t, at, m0, wg, (hk_cu_u32 *)sums, rows, acc, narrow);
   } else {
 #pragma unroll 1
     for (int c = 0; c < t.mi * columns; ++c) {
       const int piece = c / columns * 64;
-      finish_put(t, c, staging, acc);
-      sync_some(wg + 1, 128);
-      finish_items(P, t, at, m0 + piece, 64, c % columns * t.chunk, t.chunk, tid, 128, staging, pitch, rows + piece * 2, params);
-      sync_some(wg + 1, 128);
+      finish_put(t, c, sums, acc);
+      named_sync(wg + 1, 128);
+      finish_items(P, t, at, m0 + piece, 64, c % columns * t.chunk, t.chunk, tid, 128, sums, pitch, rows + piece * 2, params);
+      named_sync(wg + 1, 128);
     }
   }
   /* The next tile's rows and params must not overtake a slow warp's last reads. */
-  sync_some(wg + 1, 128);
+  named_sync(wg + 1, 128);
 }
 
 /* A split tile: all blocks put their sums into their own ring, which nobody feeds meanwhile, and each finishes its share of
@@ -311,7 +311,7 @@ HK_DEV void finish_split(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
   const int bm = igemm_bm(t), share = bm / t.split, first = rank * share, pitch = HK_IGEMM_SUM_PITCH(t.bn);
   hk_cu_i64 *rows = (hk_cu_i64 *)(raw + HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages));
   float *params = (float *)(rows + bm * 2), *sums = (float *)raw;
-  sync_some(6, threads);
+  named_sync(6, threads);
   float *to = sums + (wg * 64 * t.mi + warp * 16 + lane / 4) * pitch + lane % 4 * 2;
 #pragma unroll
   for (int i = 0; i < t.mi; ++i)

@@ -103,13 +103,13 @@ HK_DEV void slab_add(const hk_cu_igemm *P, int type, slab_form s, int half, cons
 }
 
 /* A warp's residual: its slots, the barrier that tells when what was asked for has come, and the steps that wait in registers. */
-typedef struct slab_rest {
+typedef struct slab_residuals {
   hk_cu_u32 slots, bar;
   int phase;
   hk_cu_u32 w[48];
-} slab_rest;
+} slab_residuals;
 /* Asks for `count` steps from step n on, into the slots from the first on; `read`: bits of all that lane 0 has read there. */
-HK_DEV void slab_ask(const hk_cu_igemm *P, slab_form s, igemm_place at, int m0, int n, int count, hk_cu_u32 read, const slab_rest *rest) {
+HK_DEV void slab_prefetch(const hk_cu_igemm *P, slab_form s, igemm_place at, int m0, int n, int count, hk_cu_u32 read, const slab_residuals *rest) {
   if (threadIdx.x % 32) return;
   copy_out_wait(0);
   /* No barrier tells the copy engine that a read is over, but its value does. It adds nothing: x_zero is 0, which the compiler does not know. */
@@ -118,29 +118,29 @@ HK_DEV void slab_ask(const hk_cu_igemm *P, slab_form s, igemm_place at, int m0, 
   for (int i = 0; i < count; ++i)
     copy_in(rest->slots + i * s.size, &launch_of(P)->cmap, rest->bar, at.k0 + slab_col(s, n + i), at.group, slab_row(s, m0, n + i));
 }
-HK_DEV void slab_come(slab_rest *rest) {
+HK_DEV void slab_wait(slab_residuals *rest) {
   bar_wait(rest->bar, rest->phase);
   rest->phase ^= 1;
 }
 /* The first and the second asking of a tile, some blocks of the main loop apart; type: of y. */
-HK_DEV void slab_ask_early(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_rest *rest) {
+HK_DEV void slab_prefetch_first(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_residuals *rest) {
   const slab_form s = slab_form_of(t, type);
-  if (s.held) slab_ask(P, s, at, m0, s.slots, s.held < s.slots ? s.held : s.slots, 0, rest);
-  else slab_ask(P, s, at, m0, 0, s.total < s.slots ? s.total : s.slots, 0, rest);
+  if (s.held) slab_prefetch(P, s, at, m0, s.slots, s.held < s.slots ? s.held : s.slots, 0, rest);
+  else slab_prefetch(P, s, at, m0, 0, s.total < s.slots ? s.total : s.slots, 0, rest);
 }
-HK_DEV void slab_ask_late(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_rest *rest) {
+HK_DEV void slab_prefetch_second(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_residuals *rest) {
   const slab_form s = slab_form_of(t, type);
 #pragma unroll
   for (int n = 0; n < s.held; n += s.slots) {
     const int here = s.held - n < s.slots ? s.held - n : s.slots, left = s.held - n - here;
     hk_cu_u32 read = 0;
-    slab_come(rest);
+    slab_wait(rest);
 #pragma unroll
     for (int i = 0; i < here; ++i) slab_get(type, s, rest->slots + i * s.size, rest->w + (n + i) * s.words);
 #pragma unroll
     for (int i = 0; i < here * s.words; ++i) read |= rest->w[n * s.words + i];
     __syncwarp();
-    slab_ask(P, s, at, m0, left ? s.slots + n + here : 0, left && left < s.slots ? left : s.slots, read, rest);
+    slab_prefetch(P, s, at, m0, left ? s.slots + n + here : 0, left && left < s.slots ? left : s.slots, read, rest);
   }
 }
 
@@ -158,7 +158,7 @@ HK_DEV void slab_read(const hk_cu_igemm *P, igemm_tile t, slab_form s, igemm_pla
   }
 }
 /* Such pieces turned into fragments by way of the slot. */
-HK_DEV void slab_turn(int type, slab_form s, hk_cu_u32 slot, hk_cu_u32 *w) {
+HK_DEV void slab_shuffle(int type, slab_form s, hk_cu_u32 slot, hk_cu_u32 *w) {
   const int pieces = s.row_bytes / 16, lane = threadIdx.x % 32;
 #pragma unroll
   for (int it = 0; it * 32 < s.rows * pieces; ++it) {
@@ -173,17 +173,17 @@ HK_DEV void slab_turn(int type, slab_form s, hk_cu_u32 slot, hk_cu_u32 *w) {
 }
 
 /* Step n's residual added to its values. */
-HK_DEV void slab_residual(const hk_cu_igemm *P, int type, igemm_tile t, slab_form s, igemm_place at, int m0, int n, hk_cu_u32 slot, slab_rest *rest,
+HK_DEV void slab_residual(const hk_cu_igemm *P, int type, igemm_tile t, slab_form s, igemm_place at, int m0, int n, hk_cu_u32 slot, slab_residuals *rest,
                           float *v) {
   if (n < s.slots) {
     hk_cu_u32 w[16];
-    if (n == 0) slab_come(rest);
+    if (n == 0) slab_wait(rest);
     slab_get(type, s, slot, w);
     __syncwarp();
     slab_add(P, type, s, n % s.parts, w, v);
   } else {
     hk_cu_u32 *w = rest->w + (n - s.slots) % s.held * s.words;
-    if (n >= s.slots + s.held) slab_turn(type, s, slot, w);
+    if (n >= s.slots + s.held) slab_shuffle(type, s, slot, w);
     slab_add(P, type, s, n % s.parts, w, v);
     if (n + s.held < s.total) slab_read(P, t, s, at, m0, n + s.held, w);
   }
@@ -222,7 +222,7 @@ HK_DEV void slab_affine(const hk_cu_igemm *P, igemm_tile t, igemm_place at, floa
 }
 
 /* type (of y) is a compile-time constant. */
-HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, slab_rest *rest, float (*acc)[128], int type) {
+HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, slab_residuals *rest, float (*acc)[128], int type) {
   const slab_form s = slab_form_of(t, type);
   const int lane = threadIdx.x % 32, residual = P->e.residual;
 #pragma unroll
@@ -235,7 +235,7 @@ HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
       if (lane == 0) copy_out_wait(0);
       __syncwarp();
     } else if (n >= s.slots) {
-      if (lane == 0) copy_out_leave(s.slots - 1);
+      if (lane == 0) copy_out_wait_but(s.slots - 1);
       __syncwarp();
     }
     if (residual) slab_residual(P, type, t, s, at, m0, n, slot, rest, v);

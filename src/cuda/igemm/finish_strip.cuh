@@ -53,9 +53,9 @@ HK_DEV void strip_words(const hk_cu_igemm *P, int pitch, int m, int rows, const 
 }
 
 /* Pixels from `end` on are the next tile's. */
-HK_DEV void strip_tile(const hk_cu_igemm *P, igemm_tile t, int m0, int end, hk_cu_u8 *desk, const float (*acc)[128], int type) {
+HK_DEV void strip_tile(const hk_cu_igemm *P, igemm_tile t, int m0, int end, hk_cu_u8 *staging, const float (*acc)[128], int type) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, pitch = HK_IGEMM_STRIP(t.bn);
-  hk_cu_u8 *strip = desk + warp * 16 * pitch;
+  hk_cu_u8 *strip = staging + warp * 16 * pitch;
 #pragma unroll
   for (int i = 0; i < t.mi; ++i) {
     const int m = m0 + i * 64 + warp * 16, left = (end < P->gm ? end : (int)P->gm) - m, rows = left < 16 ? left : 16;

@@ -1,6 +1,6 @@
 /* The short ways from accumulators to y in f32 or the operands' own type: the epilogue is applied to the fragments as wgmma left
  * them and the finished values cross shared memory once, in y's type. Ways out: slabs by the copy engine
- * (finish_slab.cuh, finish_turn.cuh), runs of whole odd rows (finish_strip.cuh), rows of any channel count, columns of pixels. Everything is unrolled over the accumulators.
+ * (finish_slab.cuh, finish_transpose.cuh), runs of whole odd rows (finish_strip.cuh), rows of any channel count, columns of pixels. Everything is unrolled over the accumulators.
  * finish.cuh is the way for everything else. Included by finish.cuh.
  *
  * A fragment: acc[i][4j..4j+1] of row lane/4, [4j+2..4j+3] of row lane/4 + 8, columns 8j + lane%4*2 and the next. */
@@ -107,7 +107,7 @@ HK_DEV void wide_put(int type, int chunk, int pitch, hk_cu_u32 *at, const float 
 
 #include "cuda/igemm/finish_user.cuh"
 #include "cuda/igemm/finish_slab.cuh"
-#include "cuda/igemm/finish_turn.cuh"
+#include "cuda/igemm/finish_transpose.cuh"
 #include "cuda/igemm/finish_strip.cuh"
 
 /* Channels-last y of any channel count, alignment and pixel strides: a warp stores one row of the chunk at a time, an
@@ -127,7 +127,7 @@ HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
 #pragma unroll
       for (int j = 0; j < t.chunk / 2; ++j) v[j] = u * t.chunk / 2 + j < t.bn / 2 ? acc[i][u * t.chunk / 2 + j] : 0.0f;
       wide_put(type, t.chunk, pitch, mine, v);
-      sync_some(wg + 1, 128);
+      named_sync(wg + 1, 128);
 #pragma unroll 4
       for (int r = line; r < 64; r += 4 * per)
         if (i * 64 + r < left && u * t.chunk < wide) {
@@ -135,7 +135,7 @@ HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
           if (bytes == 4) *(hk_cu_u32 *)to = words[r * pitch + col];
           else *(hk_cu_u16 *)to = ((const hk_cu_u16 *)words)[r * pitch * 2 + col];
         }
-      sync_some(wg + 1, 128);
+      named_sync(wg + 1, 128);
     }
 }
 
@@ -162,7 +162,7 @@ HK_DEV void tall_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
           if (bytes == 4) words[col * pitch + row] = __float_as_uint(v);
           else ((hk_cu_u16 *)words)[col * pitch * 2 + row] = type == HK_CU_F16 ? f16_from_f32(v) : bf16_from_f32(v);
         }
-      sync_some(wg + 1, 128);
+      named_sync(wg + 1, 128);
 #pragma unroll
       for (int j = 0; j < t.chunk / 4; ++j) {
         const int col = warp + j * 4, k = at.k0 + u * t.chunk + col;
@@ -176,7 +176,7 @@ HK_DEV void tall_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
           if (b) *(hk_cu_u16 *)(more + k * step) = from[32];
         }
       }
-      sync_some(wg + 1, 128);
+      named_sync(wg + 1, 128);
     }
   }
 }

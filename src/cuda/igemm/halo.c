@@ -116,8 +116,8 @@ double hk_cu_halo_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_
   const double work = h->p.chunks * (least > moved ? least : moved);
   const double heavy = 24.0 * e->transcendental + 48.0 * (e->e.residual != HK_RESIDUAL_NONE);
   const double finish = r->mi * (1000 + (h->unit == 1 ? 40.0 : 17.0) * r->bn + heavy * r->bn / 2);
-  const bool turns = r->wgs < r->nc;
-  const double tile = turns ? (work > finish / 2 ? work : finish / 2) + finish / waves : work + finish;
+  const bool ping_pong = r->wgs < r->nc;
+  const double tile = ping_pong ? (work > finish / 2 ? work : finish / 2) + finish / waves : work + finish;
   const double bytes = g->bytes / 3.4e12, busy = (waves * tile + 2500) / 1.6e9;
   return 3e-6 + (busy > bytes ? busy + 0.05 * bytes : bytes + 0.05 * busy);
 }
@@ -173,5 +173,5 @@ hk_status hk_cu_halo_run(const hk_cu_halo_state *s, const hk_cu_call *call, cons
   e->y = call->y, e->c = call->c, e->scale = call->scale, e->bias = call->bias, e->slopes = slopes;
   const hk_status status = hk_cu_check(hk_cu()->map_replace(&h.p.m.xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
   const hk_cu_planes_row *r = s->row;
-  return status ? status : hk_cu_kernel_chain(s->kernel, s->blocks, 128 * (r->nc + 1), 1, HK_HALO_SMEM(r->bm, r->bn, r->nc, h.stages, h.slots, h.apart, h.rows, h.hold), call->stream, &h);
+  return status ? status : hk_cu_kernel_run_pdl(s->kernel, s->blocks, 128 * (r->nc + 1), 1, HK_HALO_SMEM(r->bm, r->bn, r->nc, h.stages, h.slots, h.apart, h.rows, h.hold), call->stream, &h);
 }

@@ -23,15 +23,15 @@ HK_DEV void halo_step(int type, int bn, float *d, hk_cu_u64 a, hk_cu_u64 b, int 
   else wgmma_f16_216(d, a, b, keep);
 }
 /* Where everything lies: addresses of the ring, the movers' slots, the consumers' slots, the blocks; barriers. */
-typedef struct halo_room {
-  hk_cu_u32 ring, slots, desk, blocks, table, full, empty, moved, ready, used; /* moved: one a slot; ready, used: one a block */
-} halo_room;
-HK_DEV halo_room halo_rooms(const hk_cu_halo *P, planes_tile t, hk_cu_u32 smem) {
-  halo_room r;
+typedef struct halo_layout {
+  hk_cu_u32 ring, slots, staging, blocks, table, full, empty, moved, ready, used; /* moved: one a slot; ready, used: one a block */
+} halo_layout;
+HK_DEV halo_layout halo_layout_of(const hk_cu_halo *P, planes_tile t, hk_cu_u32 smem) {
+  halo_layout r;
   r.ring = smem;
   r.slots = r.ring + t.stages * HK_HALO_STAGE(t.bm);
-  r.desk = r.slots + HK_HALO_SLOTS(P->slots);
-  r.blocks = r.desk + HK_HALO_DESK(t.bn, t.nc);
+  r.staging = r.slots + HK_HALO_SLOTS(P->slots);
+  r.blocks = r.staging + HK_HALO_STAGING(t.bn, t.nc);
   r.table = r.blocks + 2 * HK_HALO_BLOCK(P->hold);
   r.full = r.table + HK_HALO_TABLE(P->apart, P->rows);
   r.empty = r.full + 8 * t.stages;
@@ -42,10 +42,10 @@ HK_DEV halo_room halo_rooms(const hk_cu_halo *P, planes_tile t, hk_cu_u32 smem) 
 }
 
 /* One thread feeds the ring of filters for all tiles of its block. */
-HK_DEV void halo_produce(const hk_cu_halo *P, planes_tile t, halo_room r) {
+HK_DEV void halo_produce(const hk_cu_halo *P, planes_tile t, halo_layout r) {
   const int total = P->p.m.tiles_m * P->p.m.tiles_n, bytes = HK_HALO_STAGE(t.bm), blocks = P->p.m.k_blocks;
   int stage = 0, phase = 0;
-  pass_wait();
+  pdl_wait();
   for (int index = blockIdx.x; index < total; index += gridDim.x) {
     const hk_cu_u8 *filters = (const hk_cu_u8 *)P->p.m.filters + (hk_cu_i64)planes_locate(&P->p, t, index).at.tile_n * blocks * bytes;
     for (int kb = 0; kb < blocks; ++kb, filters += bytes) {
@@ -82,7 +82,7 @@ typedef struct halo_walk {
   halo_part s;
   int chunk, box, slot;
 } halo_walk;
-HK_DEV void halo_ask(const hk_cu_halo *P, planes_tile t, halo_room r, int warp, halo_walk *w) {
+HK_DEV void halo_prefetch(const hk_cu_halo *P, planes_tile t, halo_layout r, int warp, halo_walk *w) {
   const int total = P->p.m.tiles_m * P->p.m.tiles_n;
   while (w->s.index < total && w->box >= w->s.boxes) {
     w->box = warp;
@@ -103,13 +103,13 @@ HK_DEV void halo_ask(const hk_cu_halo *P, planes_tile t, halo_room r, int warp, 
   if (++w->slot == P->slots) w->slot = 0;
 }
 
-HK_DEV void matrix_get_turned(hk_cu_u32 at, hk_cu_u32 *v) {
+HK_DEV void matrix_get_transposed(hk_cu_u32 at, hk_cu_u32 *v) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(at) : "memory");
 }
 
 /* A tile's table: for every phase and box, and each eighth of its pixels, the rows of pixels 0, 8.. 56 from there on, as row * 8 + row % 8, so that octet o of
  * a row is piece (that ^ o) of the block. A pixel that the block has no row for goes to a row that nobody reads. Each mover writes what it reads. */
-HK_DEV void halo_chart(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_u32 table) {
+HK_DEV void halo_table(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_u32 table) {
   const int lane = threadIdx.x % 32;
   for (int box = warp; box < s->boxes; box += HK_CU_HALO_WARPS)
     for (int i = 0; i < P->apart; ++i)
@@ -124,7 +124,7 @@ HK_DEV void halo_chart(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_
 
 /* Box `box` from its slot into the block. Piece p of channel row c lies at p ^ (c % 8). While tensor cores read, an access takes long: so eight are asked for
  * before the first is used. */
-HK_DEV void halo_move(const hk_cu_halo *P, int box, hk_cu_u32 table, hk_cu_u32 slot, hk_cu_u32 block) {
+HK_DEV void halo_transpose(const hk_cu_halo *P, int box, hk_cu_u32 table, hk_cu_u32 slot, hk_cu_u32 block) {
   const int lane = threadIdx.x % 32;
 #pragma unroll 1
   for (int o = lane / 8; o < 8; o += 4) { /* four octets of channels at a time; those of another phase have their pixels elsewhere */
@@ -133,7 +133,7 @@ HK_DEV void halo_move(const hk_cu_halo *P, int box, hk_cu_u32 table, hk_cu_u32 s
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(table + ((box * P->apart + o * P->apart / 8) * 64 + lane % 8 * 8) * 2) : "memory");
 #pragma unroll
-    for (int j = 0; j < 8; ++j) matrix_get_turned(from ^ j * 16, v[j]);
+    for (int j = 0; j < 8; ++j) matrix_get_transposed(from ^ j * 16, v[j]);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       const hk_cu_u32 both = to[j / 2] ^ mask, piece = j % 2 ? both >> 16 : both & 0xffff;
@@ -153,17 +153,17 @@ HK_DEV void halo_clear(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_
 }
 
 /* Mover `warp` of three. */
-HK_DEV void halo_fill(const hk_cu_halo *P, planes_tile t, halo_room r, int warp) {
+HK_DEV void halo_fill(const hk_cu_halo *P, planes_tile t, halo_layout r, int warp) {
   const int total = P->p.m.tiles_m * P->p.m.tiles_n;
   halo_walk ahead = {{0}, 0, warp, 0};
   int slot = 0, parity = 0, buffer = 0, phase = 0, owed = 0; /* owed: slots that nothing was asked for yet */
   if ((int)blockIdx.x >= total) return;
   ahead.s = halo_part_of(P, t, blockIdx.x);
-  pass_wait();
-  for (int i = 0; i < P->slots; ++i) halo_ask(P, t, r, warp, &ahead);
+  pdl_wait();
+  for (int i = 0; i < P->slots; ++i) halo_prefetch(P, t, r, warp, &ahead);
   for (int index = blockIdx.x; index < total; index += gridDim.x) {
     const halo_part s = halo_part_of(P, t, index);
-    halo_chart(P, &s, warp, r.table);
+    halo_table(P, &s, warp, r.table);
     for (int chunk = 0; chunk < P->p.chunks; ++chunk) {
       const hk_cu_u32 block = r.blocks + buffer * HK_HALO_BLOCK(P->hold);
       bar_wait(r.used + buffer * 8, phase ^ 1);
@@ -171,9 +171,9 @@ HK_DEV void halo_fill(const hk_cu_halo *P, planes_tile t, halo_room r, int warp)
       if (chunk < 2 && index != (int)blockIdx.x) halo_clear(P, &s, warp, block);
       for (int box = warp; box < s.boxes; box += HK_CU_HALO_WARPS) {
         const int mine = warp * P->slots + slot;
-        if (owed == P->slots) halo_ask(P, t, r, warp, &ahead), --owed;
+        if (owed == P->slots) halo_prefetch(P, t, r, warp, &ahead), --owed;
         bar_wait(r.moved + mine * 8, parity);
-        halo_move(P, box, r.table, r.slots + mine * 8192, block);
+        halo_transpose(P, box, r.table, r.slots + mine * 8192, block);
         __syncwarp();
         ++owed;
         if (++slot == P->slots) slot = 0, parity ^= 1;
@@ -181,7 +181,7 @@ HK_DEV void halo_fill(const hk_cu_halo *P, planes_tile t, halo_room r, int warp)
       fence_async();
       __syncwarp();
       if (threadIdx.x % 32 == 0) bar_arrive(r.ready + buffer * 8);
-      for (; owed; --owed) halo_ask(P, t, r, warp, &ahead); /* nobody waits for this now */
+      for (; owed; --owed) halo_prefetch(P, t, r, warp, &ahead); /* nobody waits for this now */
       if (++buffer == 2) buffer = 0, phase ^= 1;
     }
   }
@@ -190,18 +190,18 @@ HK_DEV void halo_fill(const hk_cu_halo *P, planes_tile t, halo_room r, int warp)
 #include "cuda/igemm/halo_out.cuh"
 
 /* Where a consumer stands: the ring as in planes.cuh, and the block that it reads. */
-typedef struct halo_turn {
-  igemm_turn ring;
+typedef struct halo_cursor {
+  igemm_cursor ring;
   int buffer, phase, done; /* done: the block whose last product is still being made, or -1 */
-} halo_turn;
-HK_DEV void halo_release(halo_room r, halo_turn *at) {
+} halo_cursor;
+HK_DEV void halo_release(halo_layout r, halo_cursor *at) {
   planes_release(r.empty, &at->ring);
   if (at->done >= 0 && threadIdx.x % 32 == 0) bar_arrive(r.used + at->done * 8);
   at->done = -1;
 }
 
 /* The main loop of one tile: leaves the sums in acc. */
-HK_DEV void halo_multiply(const hk_cu_halo *P, int type, planes_tile t, halo_room r, int first, halo_turn *at, int late, int signal, float (*acc)[128]) {
+HK_DEV void halo_multiply(const hk_cu_halo *P, int type, planes_tile t, halo_layout r, int first, halo_cursor *at, int late, int signal, float (*acc)[128]) {
   const int blocks = P->p.m.k_blocks, taps = P->p.taps[0];
   int kb = 0, tap = 0;
   PIN(acc);
@@ -220,7 +220,7 @@ HK_DEV void halo_multiply(const hk_cu_halo *P, int type, planes_tile t, halo_roo
     wgmma_commit();
     wgmma_wait(1);
     halo_release(r, at);
-    if (kb == late) arrive_some(signal, 128 * 2);
+    if (kb == late) named_arrive(signal, 128 * 2);
     at->ring.last = at->ring.stage;
     if (++at->ring.stage == t.stages) at->ring.stage = 0, at->ring.phase ^= 1;
     if (++tap == taps) {
@@ -235,7 +235,7 @@ HK_DEV void halo_multiply(const hk_cu_halo *P, int type, planes_tile t, halo_roo
 }
 
 /* Past the blocks and the stages of `tiles` tiles that other consumers own. */
-HK_DEV void halo_skip(const hk_cu_halo *P, planes_tile t, int tiles, halo_turn *at) {
+HK_DEV void halo_skip(const hk_cu_halo *P, planes_tile t, int tiles, halo_cursor *at) {
   const igemm_tile ring = {.stages = t.stages};
   const int to = at->buffer + tiles * P->p.chunks;
   igemm_skip(ring, tiles * P->p.m.k_blocks, &at->ring.stage, &at->ring.phase);
@@ -244,36 +244,36 @@ HK_DEV void halo_skip(const hk_cu_halo *P, planes_tile t, int tiles, halo_turn *
 }
 
 /* As planes_consume. */
-HK_DEV void halo_consume(const hk_cu_halo *P, int type, planes_tile t, halo_room r) {
-  const int wg = (int)threadIdx.x / 128 - 1, turns = t.wgs < t.nc, first = turns ? 0 : wg * 64 * t.mi, staggered = t.nc == 2 && !turns;
+HK_DEV void halo_consume(const hk_cu_halo *P, int type, planes_tile t, halo_layout r) {
+  const int wg = (int)threadIdx.x / 128 - 1, ping_pong = t.wgs < t.nc, first = ping_pong ? 0 : wg * 64 * t.mi, staggered = t.nc == 2 && !ping_pong;
   const int blocks = P->p.m.k_blocks, total = P->p.m.tiles_m * P->p.m.tiles_n;
-  int late = turns ? blocks - 1 : staggered && wg == 0 ? (blocks < t.stages - 1 ? blocks - 1 : t.stages - 2) : -1;
-  const int signal = turns ? 5 - wg : 7;
-  halo_turn at = {{0, 0, -1}, 0, 0, -1};
+  int late = ping_pong ? blocks - 1 : staggered && wg == 0 ? (blocks < t.stages - 1 ? blocks - 1 : t.stages - 2) : -1;
+  const int signal = ping_pong ? 5 - wg : 7;
+  halo_cursor at = {{0, 0, -1}, 0, 0, -1};
   float acc[2][128];
-  pass_wait();
-  if (staggered && wg == 1) sync_some(7, 128 * 2);
-  if (turns) halo_skip(P, t, wg, &at);
-  for (int index = blockIdx.x + (turns ? wg * gridDim.x : 0); index < total; index += (turns ? t.nc : 1) * gridDim.x) {
+  pdl_wait();
+  if (staggered && wg == 1) named_sync(7, 128 * 2);
+  if (ping_pong) halo_skip(P, t, wg, &at);
+  for (int index = blockIdx.x + (ping_pong ? wg * gridDim.x : 0); index < total; index += (ping_pong ? t.nc : 1) * gridDim.x) {
     const planes_place place = planes_locate(&P->p, t, index);
-    planes_pair asked[2];
+    planes_pair affine[2];
 #pragma unroll
-    for (int i = 0; i < t.mi; ++i) asked[i] = planes_ask(&P->p.m, first, place.at, i);
-    if (turns && (wg || index != (int)blockIdx.x)) sync_some(4 + wg, 128 * 2);
+    for (int i = 0; i < t.mi; ++i) affine[i] = planes_load_affine(&P->p.m, first, place.at, i);
+    if (ping_pong && (wg || index != (int)blockIdx.x)) named_sync(4 + wg, 128 * 2);
     halo_multiply(P, type, t, r, first, &at, late, signal, acc);
-    if (!turns) late = -1;
-    halo_finish(P, type, t, first, place, r.desk + (wg * 4 + threadIdx.x / 32 % 4) * 8 * HK_HALO_LINE(t.bn), asked, acc);
-    if (turns) halo_skip(P, t, t.nc - 1, &at);
+    if (!ping_pong) late = -1;
+    halo_finish(P, type, t, first, place, r.staging + (wg * 4 + threadIdx.x / 32 % 4) * 8 * HK_HALO_LINE(t.bn), affine, acc);
+    if (ping_pong) halo_skip(P, t, t.nc - 1, &at);
   }
   /* A block without tiles still has to let its late consumer go. */
-  if (staggered && late >= 0) arrive_some(7, 128 * 2);
+  if (staggered && late >= 0) named_arrive(7, 128 * 2);
 }
 
 HK_DEV void halo_body(const hk_cu_halo *P, int type, planes_tile t) {
   extern __shared__ __align__(1024) hk_cu_u8 raw[];
-  const halo_room r = halo_rooms(P, t, smem_u32(raw));
+  const halo_layout r = halo_layout_of(P, t, smem_u32(raw));
   const int warp = threadIdx.x / 32;
-  pass_start();
+  pdl_trigger();
   if (threadIdx.x == 0) {
     prefetch_map(&P->p.m.xmap);
     for (int i = 0; i < t.stages; ++i) {

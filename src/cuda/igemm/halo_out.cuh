@@ -15,7 +15,7 @@ HK_DEV int halo_count(const hk_cu_halo *P, int q) {
 }
 
 /* Between shared memory and y (out) or the residual (in), `unit` pixels at a time. */
-HK_DEV void halo_carry(const hk_cu_halo *P, int unit, int out, int line, halo_run s, hk_cu_u32 desk) {
+HK_DEV void halo_transfer(const hk_cu_halo *P, int unit, int out, int line, halo_run s, hk_cu_u32 staging) {
   const hk_cu_view *view = out ? &P->p.m.g.y : &P->p.m.g.c;
   hk_cu_u16 *base = (out ? (hk_cu_u16 *)P->p.m.e.y : (hk_cu_u16 *)(size_t)P->p.m.e.c) + s.n * view->outer + s.group * view->group + s.k * view->channel;
   const int live = (int)P->p.m.g.kg - s.k, wide = (int)P->p.m.g.out[2];
@@ -27,7 +27,7 @@ HK_DEV void halo_carry(const hk_cu_halo *P, int unit, int out, int line, halo_ru
     hk_cu_u32 lies[4];
 #pragma unroll
     for (int i = 0; i < unit; ++i) {
-      lies[i] = desk + (h * P->p.width + w - s.q) * 2;
+      lies[i] = staging + (h * P->p.width + w - s.q) * 2;
       if (p + i >= s.from && p + i + 1 < s.to && ++w == wide) w = 0, ++h; /* pixels before and behind stand for the first and the last */
     }
     hk_cu_u16 v[8][4]; /* all are asked for before the first is used */
@@ -54,37 +54,37 @@ HK_DEV void halo_carry(const hk_cu_halo *P, int unit, int out, int line, halo_ru
       }
   }
 }
-HK_DEV void halo_carry_any(const hk_cu_halo *P, int out, int line, halo_run s, hk_cu_u32 desk) {
-  if (P->unit == 4) halo_carry(P, 4, out, line, s, desk);
-  else if (P->unit == 2) halo_carry(P, 2, out, line, s, desk);
-  else halo_carry(P, 1, out, line, s, desk);
+HK_DEV void halo_transfer_any(const hk_cu_halo *P, int out, int line, halo_run s, hk_cu_u32 staging) {
+  if (P->unit == 4) halo_transfer(P, 4, out, line, s, staging);
+  else if (P->unit == 2) halo_transfer(P, 2, out, line, s, staging);
+  else halo_transfer(P, 1, out, line, s, staging);
 }
 
 /* Where lane l of a group of `n` matrices finds its row, from column block j on. */
-HK_DEV hk_cu_u32 halo_at(int line, int n, hk_cu_u32 desk, int j) {
+HK_DEV hk_cu_u32 halo_at(int line, int n, hk_cu_u32 staging, int j) {
   const int lane = threadIdx.x % 32;
-  return desk + lane % 8 * line + (j + lane / 8 % n) * 16;
+  return staging + lane % 8 * line + (j + lane / 8 % n) * 16;
 }
 
 /* v[0..bn/4): a lane's values of eight channels. Into shared memory, or the residual there times beta added to them. */
-HK_DEV void halo_put(int type, int bn, hk_cu_u32 desk, const float *v) {
+HK_DEV void halo_put(int type, int bn, hk_cu_u32 staging, const float *v) {
 #pragma unroll
   for (int j = 0; j < bn / 8; j += 4) {
     const int n = bn / 8 - j < 4 ? bn / 8 - j : 4;
     hk_cu_u32 w[4];
 #pragma unroll
     for (int i = 0; i < n; ++i) w[i] = pack_pair(type, v[(j + i) * 2], v[(j + i) * 2 + 1]);
-    if (n == 3) matrix_put(2, halo_at(HK_HALO_LINE(bn), 2, desk, j), w), matrix_put(1, halo_at(HK_HALO_LINE(bn), 1, desk, j + 2), w + 2);
-    else matrix_put(n, halo_at(HK_HALO_LINE(bn), n, desk, j), w);
+    if (n == 3) matrix_put(2, halo_at(HK_HALO_LINE(bn), 2, staging, j), w), matrix_put(1, halo_at(HK_HALO_LINE(bn), 1, staging, j + 2), w + 2);
+    else matrix_put(n, halo_at(HK_HALO_LINE(bn), n, staging, j), w);
   }
 }
-HK_DEV void halo_add(int type, int bn, float beta, hk_cu_u32 desk, float *v) {
+HK_DEV void halo_add(int type, int bn, float beta, hk_cu_u32 staging, float *v) {
 #pragma unroll
   for (int j = 0; j < bn / 8; j += 4) {
     const int n = bn / 8 - j < 4 ? bn / 8 - j : 4;
     hk_cu_u32 w[4];
-    if (n == 3) matrix_get(2, halo_at(HK_HALO_LINE(bn), 2, desk, j), w), matrix_get(1, halo_at(HK_HALO_LINE(bn), 1, desk, j + 2), w + 2);
-    else matrix_get(n, halo_at(HK_HALO_LINE(bn), n, desk, j), w);
+    if (n == 3) matrix_get(2, halo_at(HK_HALO_LINE(bn), 2, staging, j), w), matrix_get(1, halo_at(HK_HALO_LINE(bn), 1, staging, j + 2), w + 2);
+    else matrix_get(n, halo_at(HK_HALO_LINE(bn), n, staging, j), w);
 #pragma unroll
     for (int i = 0; i < n; ++i) {
       float *p = v + (j + i) * 2;
@@ -95,7 +95,7 @@ HK_DEV void halo_add(int type, int bn, float beta, hk_cu_u32 desk, float *v) {
 }
 
 /* All of a consumer's channels; type is y's; desk: the warp's own. */
-HK_DEV void halo_finish(const hk_cu_halo *P, int type, planes_tile t, int first, planes_place place, hk_cu_u32 desk, const planes_pair *asked,
+HK_DEV void halo_finish(const hk_cu_halo *P, int type, planes_tile t, int first, planes_place place, hk_cu_u32 staging, const planes_pair *affine,
                         float (*acc)[128]) {
   const hk_cu_epi *e = &P->p.m.e;
   const int warp = threadIdx.x / 32 % 4, line = HK_HALO_LINE(t.bn);
@@ -104,7 +104,7 @@ HK_DEV void halo_finish(const hk_cu_halo *P, int type, planes_tile t, int first,
   for (int i = 0; i < t.mi; ++i)
 #pragma unroll 1
     for (int half = 0; half < 2; ++half) {
-      const float scale = half ? asked[i].scale[1] : asked[i].scale[0], bias = half ? asked[i].bias[1] : asked[i].bias[0];
+      const float scale = half ? affine[i].scale[1] : affine[i].scale[0], bias = half ? affine[i].bias[1] : affine[i].bias[0];
       float v[64];
       s.k = place.at.k0 + first + i * 64 + warp * 16 + half * 8;
       if (s.k >= P->p.m.g.kg) break;
@@ -115,21 +115,21 @@ HK_DEV void halo_finish(const hk_cu_halo *P, int type, planes_tile t, int first,
         for (int j = 0; j < t.bn / 4; ++j) v[j] = fmaf(v[j], scale, bias);
       if (e->residual) {
         __syncwarp();
-        halo_carry_any(P, 0, line, s, desk);
+        halo_transfer_any(P, 0, line, s, staging);
         __syncwarp();
       }
-      if (e->residual == 2) halo_add(type, t.bn, e->beta, desk, v);
+      if (e->residual == 2) halo_add(type, t.bn, e->beta, staging, v);
       if (e->act == HK_CU_PRELU) {
         const int k = s.k + (int)threadIdx.x % 32 / 4;
         const float slope = k < P->p.m.g.kg ? ((const float *)e->slopes)[s.group * P->p.m.g.kg + k] : 0.0f;
 #pragma unroll
         for (int j = 0; j < t.bn / 4; ++j) v[j] = v[j] < 0.0f ? slope * v[j] : v[j];
       } else if (e->act) wide_act(e, t.bn / 4, v);
-      if (e->residual == 1) halo_add(type, t.bn, e->beta, desk, v);
+      if (e->residual == 1) halo_add(type, t.bn, e->beta, staging, v);
       __syncwarp();
-      halo_put(type, t.bn, desk, v);
+      halo_put(type, t.bn, staging, v);
       __syncwarp();
-      halo_carry_any(P, 1, line, s, desk);
+      halo_transfer_any(P, 1, line, s, staging);
 #pragma unroll
       for (int j = 0; j < t.bn / 4; ++j) acc[i][j / 2 * 4 + j % 2] = acc[i][j / 2 * 4 + 2 + j % 2]; /* the other half in the same registers */
     }

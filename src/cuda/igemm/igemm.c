@@ -89,22 +89,22 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
     return;
   }
   p->slab = runs && rows_even(g, &g->y) && (!e->e.residual || rows_even(g, &e->c));
-  p->turned = !p->slab && !unaligned && !last && !e->e.residual ? planes_even(g, &g->y) : 0;
-  p->strip = !p->slab && !p->turned && !last && !e->e.residual && hk_cu_row_strips(row) && g->groups == 1 && g->k <= row->bn && g->y.channel == 1 &&
+  p->transposed = !p->slab && !unaligned && !last && !e->e.residual ? planes_even(g, &g->y) : 0;
+  p->strip = !p->slab && !p->transposed && !last && !e->e.residual && hk_cu_row_strips(row) && g->groups == 1 && g->k <= row->bn && g->y.channel == 1 &&
              hk_type_bytes(g->y_type) == 2 && hk_cu_is_linear(g, &g->y) && g->y.at[2] == g->k;
   if (p->strip && g->k >= 8) p->strip = 2; /* by 16-byte pieces, for an aligned y */
-  p->slim = !p->slab && !p->turned && !p->strip && !last && !e->e.residual && g->y.channel == 1;
-  p->tall = p->slab || p->turned || p->strip || p->slim || last || e->e.residual || g->y.at[2] != 1 ? 0
+  p->slim = !p->slab && !p->transposed && !p->strip && !last && !e->e.residual && g->y.channel == 1;
+  p->tall = p->slab || p->transposed || p->strip || p->slim || last || e->e.residual || g->y.at[2] != 1 ? 0
             : rows_pair(g, &g->y, (int)hk_type_bytes(g->y_type)) ? 2 : 1;
   p->late = clamp && e->e.residual == HK_RESIDUAL_BEFORE;
   p->late_lo = act == HK_ACT_RELU ? 0 : p->e.a;
   p->late_hi = act == HK_ACT_RELU ? INFINITY : p->e.b;
-  if (!p->slab && !p->turned && !p->strip && !p->tall && !p->slim) p->wide = 0;
+  if (!p->slab && !p->transposed && !p->strip && !p->tall && !p->slim) p->wide = 0;
   if (g->y_type != HK_F32 && g->y_type != narrow) p->wide = 0;
   if (act == HK_ACT_SOFTSIGN || (act == HK_ACT_GELU && g->y_type == HK_F32)) p->wide = 0;
   if (act && e->e.residual == HK_RESIDUAL_BEFORE && !p->late) p->wide = 0;
   p->slab = p->slab && p->wide;
-  p->turned = p->wide ? p->turned : 0;
+  p->transposed = p->wide ? p->transposed : 0;
   p->strip = p->wide ? p->strip : 0;
 }
 
@@ -196,7 +196,7 @@ hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, co
   if (misaligned(call->x)) return hk_fail(HK_INVALID, "x: %p is not 16-byte aligned; hk_options.unaligned plans for that", call->x);
   if (p->tall == 2 && (uintptr_t)call->y % 4) p->tall = 1;
   if (p->strip == 2 && misaligned(call->y)) p->strip = 1;
-  if ((p->vector || p->turned) && (misaligned(call->y) || (p->e.residual && misaligned(call->c))))
+  if ((p->vector || p->transposed) && (misaligned(call->y) || (p->e.residual && misaligned(call->c))))
     return hk_fail(HK_INVALID, "y or c: not 16-byte aligned; hk_options.unaligned plans for that");
   p->filters = call->f;
   p->e.y = call->y, p->e.c = call->c;
@@ -208,5 +208,5 @@ hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, co
   if (!status && p->slab && call->y) status = hk_cu_check(hk_cu()->map_replace(&p->ymap, call->y), "placing a tensor map");
   if (!status && p->slab && p->e.residual) status = hk_cu_check(hk_cu()->map_replace(&all.cmap, (void *)(uintptr_t)call->c), "placing a tensor map");
   if (status) return status;
-  return hk_cu_kernel_chain(s->kernel, s->blocks, 128 * (s->row->nc + 1), hk_cu_row_cluster(s->row), hk_cu_row_shared(s->row), call->stream, &all);
+  return hk_cu_kernel_run_pdl(s->kernel, s->blocks, 128 * (s->row->nc + 1), hk_cu_row_cluster(s->row), hk_cu_row_shared(s->row), call->stream, &all);
 }

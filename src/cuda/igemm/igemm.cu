@@ -17,9 +17,9 @@
 #endif
 #if PARTS == 2 || TYPE_BYTES == 1
 #define WIDE(...)
-#define TURNS(...)
+#define PING_PONG(...)
 #else
 #define WIDE(mi, nc, ...) KERNEL(nc, mi, nc, __VA_ARGS__)
-#define TURNS(mi, nc, ...) KERNEL(1, mi, nc, __VA_ARGS__)
+#define PING_PONG(mi, nc, ...) KERNEL(1, mi, nc, __VA_ARGS__)
 #endif
 #include "cuda/igemm/kernels.inc"

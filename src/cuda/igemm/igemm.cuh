@@ -85,7 +85,7 @@ HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u3
       tap[0] = left / win2 / win1;
       c += chunk * run;
     }
-    if (index == cluster) pass_wait();
+    if (index == cluster) pdl_wait();
     for (int kb = kb0; kb < kb1 && threadIdx.x == 0; ++kb, fp += b_bytes) {
       const hk_cu_u32 base = smem + stage * stage_bytes, bar = full + stage * 8;
       const int where[3] = {tap[0] * (int)g->dil[0], tap[1] * (int)g->dil[1], tap[2] * (int)g->dil[2]};
@@ -139,9 +139,9 @@ HK_DEV void igemm_skip(igemm_tile t, int blocks, int *stage, int *phase) {
   } while (0)
 
 /* Where a consumer stands in the ring. */
-typedef struct igemm_turn {
+typedef struct igemm_cursor {
   int stage, phase, last; /* last: the stage that is still being read */
-} igemm_turn;
+} igemm_cursor;
 
 /* A matrix whose rows are 64 bytes, swizzled by 64. */
 HK_DEV hk_cu_u64 igemm_half(hk_cu_u32 addr) {
@@ -150,7 +150,7 @@ HK_DEV hk_cu_u64 igemm_half(hk_cu_u32 addr) {
 
 /* k blocks [from, to) of a tile, `steps` of 32 bytes each, one wgmma group in flight while the next is issued. Rows are 64 bytes where they hold no more. */
 HK_DEV void igemm_blocks(int type, igemm_tile t, int steps, int from, int to, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
-                         igemm_turn *at, int lane, int late, int signal, float (*acc)[128]) {
+                         igemm_cursor *at, int lane, int late, int signal, float (*acc)[128]) {
   const int stage_bytes = igemm_bm(t) * 128 + t.bn * 128, half = steps == 2 && HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn);
 #pragma unroll 1
   for (int kb = from; kb < to; ++kb) {
@@ -167,7 +167,7 @@ HK_DEV void igemm_blocks(int type, igemm_tile t, int steps, int from, int to, hk
       wgmma_wait(1);
       igemm_release(t, empty + at->last * 8, lane);
     }
-    if (kb == late) arrive_some(signal, 128 * 2);
+    if (kb == late) named_arrive(signal, 128 * 2);
     at->last = at->stage;
     if (++at->stage == t.stages) at->stage = 0, at->phase ^= 1;
   }
@@ -202,7 +202,7 @@ HK_DEV void igemm_multiply_f8(igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 
     for (int i = 0; i < t.mi; ++i)
 #pragma unroll
       for (int j = 0; j < t.bn / 2; ++j) acc[i][j] += part[i][j];
-    if (kb == late) arrive_some(signal, 128 * 2);
+    if (kb == late) named_arrive(signal, 128 * 2);
     if (++stage == t.stages) stage = 0, phase ^= 1;
   }
   *stage_io = stage;
@@ -249,7 +249,7 @@ HK_DEV void igemm_multiply_split(igemm_tile t, int blocks, const hk_cu_u8 *pixel
     if ((kb & 3) == 3 || kb + 1 == blocks)
 #pragma unroll
       for (int j = 0; j < t.bn / 2; ++j) acc[0][j] += part[0][j];
-    if (kb == late) arrive_some(signal, 128 * 2);
+    if (kb == late) named_arrive(signal, 128 * 2);
     if (++stage == t.stages) stage = 0, phase ^= 1;
   }
   *stage_io = stage;
@@ -259,27 +259,27 @@ HK_DEV void igemm_multiply_split(igemm_tile t, int blocks, const hk_cu_u8 *pixel
 #include "cuda/igemm/finish.cuh"
 
 /* The residual of a tile, in two askings: see finish_slab.cuh. type: the operands'. */
-HK_DEV void igemm_ask(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int second, slab_rest *rest) {
+HK_DEV void igemm_prefetch(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int second, slab_residuals *rest) {
   const int narrow = type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16;
-  if (P->g.y_type == HK_CU_F32 && second) slab_ask_late(P, HK_CU_F32, t, place, m0, rest);
-  else if (P->g.y_type == HK_CU_F32) slab_ask_early(P, HK_CU_F32, t, place, m0, rest);
-  else if (second) slab_ask_late(P, narrow, t, place, m0, rest);
-  else slab_ask_early(P, narrow, t, place, m0, rest);
+  if (P->g.y_type == HK_CU_F32 && second) slab_prefetch_second(P, HK_CU_F32, t, place, m0, rest);
+  else if (P->g.y_type == HK_CU_F32) slab_prefetch_first(P, HK_CU_F32, t, place, m0, rest);
+  else if (second) slab_prefetch_second(P, narrow, t, place, m0, rest);
+  else slab_prefetch_first(P, narrow, t, place, m0, rest);
 }
 
 /* The main loop of one tile: leaves the sums in acc. Blocks from `whole` on hold channels in half of their 128 bytes only. The residual
  * is asked for eight and four blocks before the end, unless that was done while another consumer multiplied. */
 HK_DEV void igemm_multiply(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int blocks, int whole, hk_cu_u32 a0, hk_cu_u32 b0,
-                           hk_cu_u32 full, hk_cu_u32 empty, int *stage_io, int *phase_io, int lane, int late, int signal, slab_rest *rest,
+                           hk_cu_u32 full, hk_cu_u32 empty, int *stage_io, int *phase_io, int lane, int late, int signal, slab_residuals *rest,
                            float (*acc)[128]) {
-  igemm_turn at = {*stage_io, *phase_io, 0};
-  const int ask = t.split == 1 && t.wgs == t.nc && P->slab && P->e.residual;
-  const int first = !ask ? whole : whole > 9 ? whole - 8 : whole > 1, second = !ask ? whole : whole > 5 ? whole - 4 : first;
+  igemm_cursor at = {*stage_io, *phase_io, 0};
+  const int prefetch = t.split == 1 && t.wgs == t.nc && P->slab && P->e.residual;
+  const int first = !prefetch ? whole : whole > 9 ? whole - 8 : whole > 1, second = !prefetch ? whole : whole > 5 ? whole - 4 : first;
   PIN(acc);
   igemm_blocks(type, t, 4, 0, first, a0, b0, full, empty, &at, lane, late, signal, acc);
-  if (ask) igemm_ask(P, type, t, place, m0, 0, rest);
+  if (prefetch) igemm_prefetch(P, type, t, place, m0, 0, rest);
   igemm_blocks(type, t, 4, first, second, a0, b0, full, empty, &at, lane, late, signal, acc);
-  if (ask) igemm_ask(P, type, t, place, m0, 1, rest);
+  if (prefetch) igemm_prefetch(P, type, t, place, m0, 1, rest);
   igemm_blocks(type, t, 4, second, whole, a0, b0, full, empty, &at, lane, late, signal, acc);
   /* a0 skips the rows of the consumers before this one, halves in halves */
   const int skip = HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn) && t.wgs > 1 ? (threadIdx.x / 128 - 1) * t.mi * 64 * 64 : 0;
@@ -295,56 +295,56 @@ HK_DEV void igemm_multiply(const hk_cu_igemm *P, int type, igemm_tile t, igemm_p
  * (t.wgs == 1) own every second tile: one multiplies while the other finishes. */
 HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8 *raw, hk_cu_u32 smem, hk_cu_u32 full,
                           hk_cu_u32 empty, int rank, int clusters, int cluster) {
-  const int wg = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, turns = t.wgs < t.nc, part_of = turns ? 0 : wg;
+  const int wg = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, ping_pong = t.wgs < t.nc, part_of = ping_pong ? 0 : wg;
   const int part = t.split > 1 ? rank : 0;
   const int first = (int)((hk_cu_i64)P->k_blocks * part / t.split), blocks = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split) - first;
   const int whole = P->whole_blocks <= first ? 0 : P->whole_blocks - first < blocks ? P->whole_blocks - first : blocks;
   const int total = ((P->tiles_m + t.cm - 1) / t.cm) * ((P->tiles_n + t.cn - 1) / t.cn);
   const hk_cu_u32 a0 = smem + part_of * t.mi * 64 * 128, b0 = smem + igemm_bm(t) * 128;
   /* Consumer 0 lets consumer 1 start after its (stages-1)-th block of the first tile. */
-  const int staggered = t.nc == 2 && t.split == 1 && !turns;
+  const int staggered = t.nc == 2 && t.split == 1 && !ping_pong;
   int late = staggered && wg == 0 ? (blocks < t.stages - 1 ? blocks - 1 : t.stages - 2) : -1;
   int stage = 0, phase = 0;
   float acc[2][128];
-  if (staggered && wg == 1) sync_some(7, 128 * 2);
-  if (turns) {
+  if (staggered && wg == 1) named_sync(7, 128 * 2);
+  if (ping_pong) {
     /* A consumer may look at the ring only when the other has seen its last block full: a barrier's parity tells two rounds
      * apart, not more. Barrier 4 + w is consumer w's turn. */
     igemm_skip(t, wg * blocks, &stage, &phase);
     late = blocks - 1;
   }
-  const int signal = turns ? 5 - wg : 7;
+  const int signal = ping_pong ? 5 - wg : 7;
   const int ring = HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages), slot = 2 * HK_IGEMM_SLOT_ROWS(ring, t.nc) * 128, warp = threadIdx.x / 32 % 4;
-  slab_rest rest;
-  rest.slots = smem + ring + wg * HK_IGEMM_DESK(ring, t.mi, t.nc, t.bn, t.chunk) + warp * slot;
+  slab_residuals rest;
+  rest.slots = smem + ring + wg * HK_IGEMM_STAGING(ring, t.mi, t.nc, t.bn, t.chunk) + warp * slot;
   rest.bar = full + 16 * t.stages + (wg * 4 + warp) * 8;
   rest.phase = 0;
   /* what earlier kernels of the stream write may be read from the first full stage on, or from here on where a tile starts with reading */
-  const int reads = P->slab && t.split == 1 ? turns || type == HK_CU_F8 || t.parts == 2 || whole < 2 : P->e.scale || P->e.bias || P->e.residual;
-  if (reads) pass_wait();
-  for (int index = cluster + (turns ? wg * clusters : 0); index < total; index += (turns ? t.nc : 1) * clusters) {
+  const int reads = P->slab && t.split == 1 ? ping_pong || type == HK_CU_F8 || t.parts == 2 || whole < 2 : P->e.scale || P->e.bias || P->e.residual;
+  if (reads) pdl_wait();
+  for (int index = cluster + (ping_pong ? wg * clusters : 0); index < total; index += (ping_pong ? t.nc : 1) * clusters) {
     const igemm_place place = igemm_locate(P, t, index, rank);
     const int m0 = place.m0 + part_of * 64 * t.mi;
-    const int ask = t.split == 1 && P->slab && P->e.residual;
-    finish_asked asked;
-    if (t.split == 1 && !P->slab) asked = finish_ask(P, t, place);
-    if (t.split > 1 && P->e.residual && P->c_linear) finish_soon(P, t, place, part_of);
+    const int prefetch = t.split == 1 && P->slab && P->e.residual;
+    finish_affine affine;
+    if (t.split == 1 && !P->slab) affine = finish_load_affine(P, t, place);
+    if (t.split > 1 && P->e.residual && P->c_linear) finish_prefetch(P, t, place, part_of);
     /* here nothing is lost by waiting for the residual when it is not yet this consumer's turn; otherwise one asking must do for now */
-    if (ask && (turns || type == HK_CU_F8 || t.parts == 2)) igemm_ask(P, type, t, place, m0, 0, &rest);
-    if (ask && turns) igemm_ask(P, type, t, place, m0, 1, &rest);
-    if (turns && (wg || index != cluster)) sync_some(4 + wg, 128 * 2);
+    if (prefetch && (ping_pong || type == HK_CU_F8 || t.parts == 2)) igemm_prefetch(P, type, t, place, m0, 0, &rest);
+    if (prefetch && ping_pong) igemm_prefetch(P, type, t, place, m0, 1, &rest);
+    if (ping_pong && (wg || index != cluster)) named_sync(4 + wg, 128 * 2);
     if (type == HK_CU_F8) igemm_multiply_f8(t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, signal, acc);
     else if (t.parts == 2)
       igemm_multiply_split(t, blocks, raw + part_of * 64 * 128, b0, full, empty, &stage, &phase, lane, late, signal, acc);
     else igemm_multiply(P, type, t, place, m0, blocks, whole, a0, b0, full, empty, &stage, &phase, lane, late, signal, &rest, acc);
-    if (!turns) late = -1;
-    if (ask && !turns && (type == HK_CU_F8 || t.parts == 2)) igemm_ask(P, type, t, place, m0, 1, &rest);
+    if (!ping_pong) late = -1;
+    if (prefetch && !ping_pong && (type == HK_CU_F8 || t.parts == 2)) igemm_prefetch(P, type, t, place, m0, 1, &rest);
     if (t.split > 1) finish_split(P, t, place, wg, rank, raw, acc);
-    else finish_tile(P, type, t, place, wg, part_of, raw, asked, &rest, acc);
-    if (turns) igemm_skip(t, (t.nc - 1) * blocks, &stage, &phase);
+    else finish_tile(P, type, t, place, wg, part_of, raw, affine, &rest, acc);
+    if (ping_pong) igemm_skip(t, (t.nc - 1) * blocks, &stage, &phase);
   }
   /* A block without tiles still has to let its late consumer go. */
-  if (staggered && late >= 0) arrive_some(7, 128 * 2);
+  if (staggered && late >= 0) named_arrive(7, 128 * 2);
 }
 
 HK_DEV void igemm_body(const hk_cu_launch *L, int type, igemm_tile t) {
@@ -353,7 +353,7 @@ HK_DEV void igemm_body(const hk_cu_launch *L, int type, igemm_tile t) {
   const hk_cu_u32 smem = smem_u32(raw);
   const hk_cu_u32 bars = smem + HK_IGEMM_BARS(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split);
   const hk_cu_u32 full = bars, empty = bars + 8 * t.stages;
-  pass_start();
+  pdl_trigger();
   const int size = igemm_cluster(t), rank = size > 1 ? cluster_rank() : 0;
   const int cluster = blockIdx.x / size, clusters = gridDim.x / size;
   if (threadIdx.x == 0) {

@@ -45,10 +45,10 @@ bool hk_cu_planes_finishes(const hk_geom *g, const hk_epi *e, char *why) {
 }
 
 /* Rows end where the next begins: which taps read over those ends. */
-static void mend_make(const hk_geom *g, bool one_row, bool volume, hk_cu_planes *p) {
+static void wraps_make(const hk_geom *g, bool one_row, bool volume, hk_cu_planes *p) {
   const int64_t right = g->out[2] - 1 + (g->win[2] - 1) * g->dil[2] - g->lo[2], down = g->out[1] - 1 + (g->win[1] - 1) * g->dil[1] - g->lo[1];
-  if (!one_row && (g->lo[2] > 0 || right >= g->in[2])) p->mend |= HK_CU_MEND_COLUMNS;
-  if (volume && (g->lo[1] > 0 || down >= g->in[1])) p->mend |= HK_CU_MEND_ROWS;
+  if (!one_row && (g->lo[2] > 0 || right >= g->in[2])) p->wraps |= HK_CU_WRAP_COLUMNS;
+  if (volume && (g->lo[1] > 0 || down >= g->in[1])) p->wraps |= HK_CU_WRAP_ROWS;
 }
 
 /* Taps by the remainder of their distance by eight, the largest first. */
@@ -93,7 +93,7 @@ bool hk_cu_planes_make(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_
   p->height = (int)(volume ? g->in[1] : hk_max64(g->in[1], g->out[1]));
   p->flat = (int)(((g->out[0] - 1) * p->height + g->out[1] - 1) * p->width + g->out[2]);
   hk_cu_geom_make(g, e, &p->m.g);
-  mend_make(g, one_row, volume, p);
+  wraps_make(g, one_row, volume, p);
   phases_make(g, p);
   p->whole = !unaligned && g->pixels == p->flat && g->pixels % 8 == 0 && planes_lie(g, &g->y, g->out, g->k) &&
              (!e->e.residual || planes_lie(g, &e->c, g->out, g->k));
@@ -120,8 +120,8 @@ double hk_cu_planes_seconds(const hk_cu_planes_row *r, const hk_geom *g, const h
   const double heavy = 24.0 * e->transcendental + 24.0 * (e->e.residual != HK_RESIDUAL_NONE);
   const int steps = (int)hk_ceil_div(r->bn, 64), full = p->whole ? (r->bn - p->lost) / 64 : 0;
   const double finish = 400 + r->mi * (200.0 * full + 1000.0 * (steps - full)) + heavy * r->mi * r->bn / 2;
-  const bool turns = r->wgs < r->nc;
-  const double tile = turns ? (work > finish / 2 ? work : finish / 2) + finish / waves : work + finish;
+  const bool ping_pong = r->wgs < r->nc;
+  const double tile = ping_pong ? (work > finish / 2 ? work : finish / 2) + finish / waves : work + finish;
   const double least = g->bytes / 3.4e12, busy = waves * tile / 1.5e9;
   return 3e-6 + (busy > least ? busy + 0.05 * least : least + 0.05 * busy);
 }

@@ -13,22 +13,22 @@
 #include "cuda/igemm/igemm.cuh"
 #include "cuda/igemm/planes_params.h"
 
-#define WGMMA_TURNED(n, regs, ia, ib, ip)                                     \
-  WGMMA(turned_bf16, "k16.f32.bf16.bf16", ", 0, 1", n, regs, ia, ib, ip)      \
-  WGMMA(turned_f16, "k16.f32.f16.f16", ", 0, 1", n, regs, ia, ib, ip)
-WGMMA_TURNED(128, 64, 64, 65, 66)
-WGMMA_TURNED(208, 104, 104, 105, 106)
-WGMMA_TURNED(256, 128, 128, 129, 130)
-#define TURNED_PICK(n)                                               \
+#define WGMMA_TRANSPOSED(n, regs, ia, ib, ip)                                     \
+  WGMMA(transposed_bf16, "k16.f32.bf16.bf16", ", 0, 1", n, regs, ia, ib, ip)      \
+  WGMMA(transposed_f16, "k16.f32.f16.f16", ", 0, 1", n, regs, ia, ib, ip)
+WGMMA_TRANSPOSED(128, 64, 64, 65, 66)
+WGMMA_TRANSPOSED(208, 104, 104, 105, 106)
+WGMMA_TRANSPOSED(256, 128, 128, 129, 130)
+#define TRANSPOSED_PICK(n)                                               \
   case n:                                                            \
-    if (type == HK_CU_BF16) wgmma_turned_bf16_##n(d, a, b, keep);    \
-    else wgmma_turned_f16_##n(d, a, b, keep);                        \
+    if (type == HK_CU_BF16) wgmma_transposed_bf16_##n(d, a, b, keep);    \
+    else wgmma_transposed_f16_##n(d, a, b, keep);                        \
     break;
-HK_DEV void wgmma_turned_step(int type, int bn, float *d, hk_cu_u64 a, hk_cu_u64 b, int keep) {
-  switch (bn) { TURNED_PICK(128) TURNED_PICK(208) TURNED_PICK(256) default: break; }
+HK_DEV void wgmma_transposed_step(int type, int bn, float *d, hk_cu_u64 a, hk_cu_u64 b, int keep) {
+  switch (bn) { TRANSPOSED_PICK(128) TRANSPOSED_PICK(208) TRANSPOSED_PICK(256) default: break; }
 }
 /* Boxes of 64 pixels side by side, 8192 bytes apart; in a box rows of one channel, eight of them every 1024 bytes. */
-HK_DEV hk_cu_u64 wgmma_matrix_turned(hk_cu_u32 addr) {
+HK_DEV hk_cu_u64 wgmma_matrix_transposed(hk_cu_u32 addr) {
   return (hk_cu_u64)(addr >> 4 & 0x3fff) | (hk_cu_u64)512 << 16 | (hk_cu_u64)64 << 32 | (hk_cu_u64)1 << 62;
 }
 
@@ -121,33 +121,33 @@ HK_DEV void planes_clear(hk_cu_u8 *pixels, int from, int to, int lane) {
 }
 
 /* Mender `warp` of three: every third k block. Each stage is passed on, whether it needed mending or not. */
-HK_DEV void planes_mend(const hk_cu_planes *P, planes_tile t, hk_cu_u8 *raw, hk_cu_u32 full, hk_cu_u32 mended, int warp) {
-  const int total = P->m.tiles_m * P->m.tiles_n, lane = threadIdx.x % 32, width = P->width, blocks = P->m.k_blocks, rows = P->mend & HK_CU_MEND_ROWS;
-  int stage = 0, phase = 0, turn = warp;
+HK_DEV void planes_zero(const hk_cu_planes *P, planes_tile t, hk_cu_u8 *raw, hk_cu_u32 full, hk_cu_u32 zeroed, int warp) {
+  const int total = P->m.tiles_m * P->m.tiles_n, lane = threadIdx.x % 32, width = P->width, blocks = P->m.k_blocks, rows = P->wraps & HK_CU_WRAP_ROWS;
+  int stage = 0, phase = 0, skip = warp;
   for (int index = blockIdx.x; index < total; index += gridDim.x) {
     const planes_place place = planes_locate(P, t, index);
     planes_walk w = planes_start(P);
     for (int kb = 0; kb < blocks; ++kb) {
-      if (--turn < 0) {
+      if (--skip < 0) {
         const hk_cu_planes_tap tap = P->tap[w.tap];
         const int q = place.at.m0 - P->lag[w.phase], row = div_by(q > 0 ? q : 0, P->by_width);
         int h = row - div_by(row, P->by_height) * P->height, from, to;
         hk_cu_u8 *pixels = raw + stage * HK_PLANES_STAGE(t.bm, t.bn) + t.bm * 128;
-        turn = 2;
-        hk_cu_planes_lost(P, h, tap.across, tap.down, &from, &to);
+        skip = 2;
+        hk_cu_planes_wrapped(P, h, tap.across, tap.down, &from, &to);
         /* the stage's last block is another mender's: only when that is done does the parity of `full` speak of this one */
-        bar_wait(mended + stage * 8, phase ^ 1);
+        bar_wait(zeroed + stage * 8, phase ^ 1);
         bar_wait(full + stage * 8, phase);
         for (int at = row * width - q; at < t.bn && (rows || from < to); at += width) {
           planes_clear(pixels, at + from < 0 ? 0 : at + from, at + to < t.bn ? at + to : t.bn, lane);
           if (rows) {
             if (++h == P->height) h = 0;
-            hk_cu_planes_lost(P, h, tap.across, tap.down, &from, &to);
+            hk_cu_planes_wrapped(P, h, tap.across, tap.down, &from, &to);
           }
         }
         fence_async();
         __syncwarp();
-        if (lane == 0) bar_arrive(mended + stage * 8);
+        if (lane == 0) bar_arrive(zeroed + stage * 8);
       }
       if (++stage == t.stages) stage = 0, phase ^= 1;
       planes_next(P, &w);
@@ -158,29 +158,29 @@ HK_DEV void planes_mend(const hk_cu_planes *P, planes_tile t, hk_cu_u8 *raw, hk_
 #include "cuda/igemm/planes_out.cuh"
 
 /* Where a consumer stands: the ring, and `last`, the stage that is still being read, or -1. */
-HK_DEV void planes_release(hk_cu_u32 empty, igemm_turn *at) {
+HK_DEV void planes_release(hk_cu_u32 empty, igemm_cursor *at) {
   if (at->last >= 0 && threadIdx.x % 32 == 0) bar_arrive(empty + at->last * 8);
   at->last = -1;
 }
 
 /* k blocks [kb, to) of a tile, at least one (a loop that might not run keeps ptxas from overlapping wgmma), one group in flight while the next is issued. */
-HK_DEV void planes_blocks(int type, planes_tile t, int kb, int to, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 mended, hk_cu_u32 empty,
-                          igemm_turn *at, int mend, int late, int signal, float (*acc)[128]) {
+HK_DEV void planes_blocks(int type, planes_tile t, int kb, int to, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 zeroed, hk_cu_u32 empty,
+                          igemm_cursor *at, int wraps, int late, int signal, float (*acc)[128]) {
 #pragma unroll 1
   do {
     bar_wait(full + at->stage * 8, at->phase);
-    if (mend) bar_wait(mended + at->stage * 8, at->phase);
+    if (wraps) bar_wait(zeroed + at->stage * 8, at->phase);
     wgmma_fence();
     const int stage = at->stage * HK_PLANES_STAGE(t.bm, t.bn);
-    const hk_cu_u64 a = wgmma_matrix(a0 + stage), b = wgmma_matrix_turned(b0 + stage);
+    const hk_cu_u64 a = wgmma_matrix(a0 + stage), b = wgmma_matrix_transposed(b0 + stage);
 #pragma unroll
     for (int k = 0; k < 4; ++k)
 #pragma unroll
-      for (int i = 0; i < t.mi; ++i) wgmma_turned_step(type, t.bn, acc[i], a + i * 512 + k * 2, b + k * 128, kb | k);
+      for (int i = 0; i < t.mi; ++i) wgmma_transposed_step(type, t.bn, acc[i], a + i * 512 + k * 2, b + k * 128, kb | k);
     wgmma_commit();
     wgmma_wait(1);
     planes_release(empty, at);
-    if (kb == late) arrive_some(signal, 128 * 2);
+    if (kb == late) named_arrive(signal, 128 * 2);
     at->last = at->stage;
     if (++at->stage == t.stages) at->stage = 0, at->phase ^= 1;
   } while (++kb < to);
@@ -188,7 +188,7 @@ HK_DEV void planes_blocks(int type, planes_tile t, int kb, int to, hk_cu_u32 a0,
 
 /* All sums `by` pixels to the left, 0 < by < 8: a lane's pair of columns goes to the lane by / 2 before it, into the next eight columns where that lies in
  * another four lanes; an odd distance also swaps the columns of a pair. What enters at the right end is no output. */
-HK_DEV void planes_move(planes_tile t, int by, float (*acc)[128]) {
+HK_DEV void planes_shift(planes_tile t, int by, float (*acc)[128]) {
   const int lane = threadIdx.x % 32, at = lane % 4, odd = by & 1;
   const int h0 = by / 2, h1 = (by + 1) / 2; /* lanes that a pair's first and second new column come from behind; equal where even */
   const int from0 = (lane & ~3) | ((at + h0) & 3), from1 = (lane & ~3) | ((at + h1) & 3);
@@ -207,62 +207,62 @@ HK_DEV void planes_move(planes_tile t, int by, float (*acc)[128]) {
 }
 
 /* The main loop of one tile: leaves the sums in acc, in step with the output pixels. */
-HK_DEV void planes_multiply(const hk_cu_planes *P, int type, planes_tile t, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 mended, hk_cu_u32 empty,
-                            igemm_turn *at, int late, int signal, float (*acc)[128]) {
+HK_DEV void planes_multiply(const hk_cu_planes *P, int type, planes_tile t, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 zeroed, hk_cu_u32 empty,
+                            igemm_cursor *at, int late, int signal, float (*acc)[128]) {
   int done = 0;
   PIN(acc);
 #pragma unroll 1
   for (int p = 0; p < P->phases; ++p) {
     const int count = P->taps[p] * P->chunks, by = P->lag[p] - P->lag[p + 1];
-    planes_blocks(type, t, done, done + count, a0, b0, full, mended, empty, at, P->mend, late, signal, acc);
+    planes_blocks(type, t, done, done + count, a0, b0, full, zeroed, empty, at, P->wraps, late, signal, acc);
     done += count;
     wgmma_wait(0);
     PIN(acc);
     planes_release(empty, at);
-    if (by) planes_move(t, by, acc);
+    if (by) planes_shift(t, by, acc);
     PIN(acc);
   }
 }
 
 /* As igemm_consume: consumers that share a tile start some blocks apart, those that take turns own every second tile. */
-HK_DEV void planes_consume(const hk_cu_planes *P, int type, planes_tile t, hk_cu_u32 smem, hk_cu_u32 full, hk_cu_u32 mended, hk_cu_u32 empty) {
-  const int wg = (int)threadIdx.x / 128 - 1, turns = t.wgs < t.nc, first = turns ? 0 : wg * 64 * t.mi, staggered = t.nc == 2 && !turns;
+HK_DEV void planes_consume(const hk_cu_planes *P, int type, planes_tile t, hk_cu_u32 smem, hk_cu_u32 full, hk_cu_u32 zeroed, hk_cu_u32 empty) {
+  const int wg = (int)threadIdx.x / 128 - 1, ping_pong = t.wgs < t.nc, first = ping_pong ? 0 : wg * 64 * t.mi, staggered = t.nc == 2 && !ping_pong;
   const int blocks = P->m.k_blocks, total = P->m.tiles_m * P->m.tiles_n;
-  const hk_cu_u32 a0 = smem + first * 128, b0 = smem + t.bm * 128, desk = smem + t.stages * HK_PLANES_STAGE(t.bm, t.bn) + wg * 16384;
-  int late = turns ? blocks - 1 : staggered && wg == 0 ? (blocks < t.stages - 1 ? blocks - 1 : t.stages - 2) : -1;
-  const int signal = turns ? 5 - wg : 7;
-  igemm_turn at = {0, 0, -1};
+  const hk_cu_u32 a0 = smem + first * 128, b0 = smem + t.bm * 128, staging = smem + t.stages * HK_PLANES_STAGE(t.bm, t.bn) + wg * 16384;
+  int late = ping_pong ? blocks - 1 : staggered && wg == 0 ? (blocks < t.stages - 1 ? blocks - 1 : t.stages - 2) : -1;
+  const int signal = ping_pong ? 5 - wg : 7;
+  igemm_cursor at = {0, 0, -1};
   const igemm_tile ring = {.stages = t.stages};
   float acc[2][128];
-  if (staggered && wg == 1) sync_some(7, 128 * 2);
-  if (turns) igemm_skip(ring, wg * blocks, &at.stage, &at.phase);
-  for (int index = blockIdx.x + (turns ? wg * gridDim.x : 0); index < total; index += (turns ? t.nc : 1) * gridDim.x) {
+  if (staggered && wg == 1) named_sync(7, 128 * 2);
+  if (ping_pong) igemm_skip(ring, wg * blocks, &at.stage, &at.phase);
+  for (int index = blockIdx.x + (ping_pong ? wg * gridDim.x : 0); index < total; index += (ping_pong ? t.nc : 1) * gridDim.x) {
     const planes_place place = planes_locate(P, t, index);
-    planes_pair asked[2];
+    planes_pair affine[2];
 #pragma unroll
-    for (int i = 0; i < t.mi; ++i) asked[i] = planes_ask(&P->m, first, place.at, i);
-    if (P->m.e.residual && P->whole) planes_soon(P, t, first, place);
-    if (turns && (wg || index != (int)blockIdx.x)) sync_some(4 + wg, 128 * 2);
-    planes_multiply(P, type, t, a0, b0, full, mended, empty, &at, late, signal, acc);
-    if (!turns) late = -1;
-    planes_finish(P, type, t, first, place, desk, asked, acc);
-    if (turns) igemm_skip(ring, (t.nc - 1) * blocks, &at.stage, &at.phase);
+    for (int i = 0; i < t.mi; ++i) affine[i] = planes_load_affine(&P->m, first, place.at, i);
+    if (P->m.e.residual && P->whole) planes_prefetch(P, t, first, place);
+    if (ping_pong && (wg || index != (int)blockIdx.x)) named_sync(4 + wg, 128 * 2);
+    planes_multiply(P, type, t, a0, b0, full, zeroed, empty, &at, late, signal, acc);
+    if (!ping_pong) late = -1;
+    planes_finish(P, type, t, first, place, staging, affine, acc);
+    if (ping_pong) igemm_skip(ring, (t.nc - 1) * blocks, &at.stage, &at.phase);
   }
   /* A block without tiles still has to let its late consumer go. */
-  if (staggered && late >= 0) arrive_some(7, 128 * 2);
+  if (staggered && late >= 0) named_arrive(7, 128 * 2);
   if (threadIdx.x % 32 == 0) copy_out_wait(0);
 }
 
 HK_DEV void planes_body(const hk_cu_planes *P, int type, planes_tile t) {
   extern __shared__ __align__(1024) hk_cu_u8 raw[];
-  const hk_cu_u32 smem = smem_u32(raw), full = smem + HK_PLANES_BARS(t.bm, t.nc, t.bn, t.stages), mended = full + 8 * t.stages, empty = mended + 8 * t.stages;
+  const hk_cu_u32 smem = smem_u32(raw), full = smem + HK_PLANES_BARS(t.bm, t.nc, t.bn, t.stages), zeroed = full + 8 * t.stages, empty = zeroed + 8 * t.stages;
   const int warp = threadIdx.x / 32;
   if (threadIdx.x == 0) {
     prefetch_map(&P->m.xmap);
     if (P->whole) prefetch_map(&P->m.ymap);
     for (int i = 0; i < t.stages; ++i) {
       bar_init(full + i * 8, 1);
-      bar_init(mended + i * 8, 1);
+      bar_init(zeroed + i * 8, 1);
       bar_init(empty + i * 8, 4 * t.wgs);
     }
     bar_init_fence();
@@ -271,10 +271,10 @@ HK_DEV void planes_body(const hk_cu_planes *P, int type, planes_tile t) {
   if (threadIdx.x < 128) {
     regs_shrink(40);
     if (threadIdx.x == 0) planes_produce(P, t, smem, full, empty);
-    else if (warp && P->mend) planes_mend(P, t, raw, full, mended, warp - 1);
+    else if (warp && P->wraps) planes_zero(P, t, raw, full, zeroed, warp - 1);
   } else {
     regs_grow(232);
-    planes_consume(P, type, t, smem, full, mended, empty);
+    planes_consume(P, type, t, smem, full, zeroed, empty);
   }
 }
 #endif

@@ -119,7 +119,7 @@ HK_DEV void copy_out_planes(const hk_cu_tmap *map, hk_cu_u32 src, int q, int k, 
 }
 
 /* `width` pixels, a power of two, of the fragments v; count: steps of the tile before this one; type is y's. */
-HK_DEV void planes_leave(const hk_cu_planes *P, int type, int width, planes_step s, int count, hk_cu_u32 slots, const float *slope, float *v) {
+HK_DEV void planes_write(const hk_cu_planes *P, int type, int width, planes_step s, int count, hk_cu_u32 slots, const float *slope, float *v) {
   const int lane = threadIdx.x % 32, residual = P->m.e.residual;
   const hk_cu_u32 slot = slots + (count & 1) * 2048;
   if (lane == 0 && count == 0) copy_out_wait(0); /* a tile's last slot may be its first */
@@ -149,7 +149,7 @@ HK_DEV void planes_leave(const hk_cu_planes *P, int type, int width, planes_step
 typedef struct planes_pair {
   float scale[2], bias[2];
 } planes_pair;
-HK_DEV planes_pair planes_ask(const hk_cu_igemm *M, int first, igemm_place at, int piece) {
+HK_DEV planes_pair planes_load_affine(const hk_cu_igemm *M, int first, igemm_place at, int piece) {
   planes_pair a;
   const int k = at.k0 + first + piece * 64 + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4;
 #pragma unroll
@@ -164,7 +164,7 @@ HK_DEV planes_pair planes_ask(const hk_cu_igemm *M, int first, igemm_place at, i
 HK_DEV void prefetch_run(const void *p, int bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory");
 }
-HK_DEV void planes_soon(const hk_cu_planes *P, planes_tile t, int first, planes_place place) {
+HK_DEV void planes_prefetch(const hk_cu_planes *P, planes_tile t, int first, planes_place place) {
   const hk_cu_view *c = &P->m.g.c;
   for (int r = threadIdx.x % 128; r < 64 * t.mi; r += 128) {
     const int k = place.at.k0 + first + r;
@@ -174,10 +174,10 @@ HK_DEV void planes_soon(const hk_cu_planes *P, planes_tile t, int first, planes_
 }
 
 /* All of a consumer's pieces; type is y's. */
-HK_DEV void planes_finish(const hk_cu_planes *P, int type, planes_tile t, int first, planes_place place, hk_cu_u32 desk, const planes_pair *asked,
+HK_DEV void planes_finish(const hk_cu_planes *P, int type, planes_tile t, int first, planes_place place, hk_cu_u32 staging, const planes_pair *affine,
                           float (*acc)[128]) {
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, rest = t.bn % 64;
-  const hk_cu_u32 slots = desk + warp * 4096;
+  const hk_cu_u32 slots = staging + warp * 4096;
   int count = 0;
 #pragma unroll
   for (int i = 0; i < t.mi; ++i) {
@@ -185,16 +185,16 @@ HK_DEV void planes_finish(const hk_cu_planes *P, int type, planes_tile t, int fi
     float slope[2] = {0.0f, 0.0f};
     if (P->m.e.scale || P->m.e.bias)
 #pragma unroll
-      for (int j = 0; j < t.bn / 2; ++j) acc[i][j] = fmaf(acc[i][j], asked[i].scale[j / 2 % 2], asked[i].bias[j / 2 % 2]);
+      for (int j = 0; j < t.bn / 2; ++j) acc[i][j] = fmaf(acc[i][j], affine[i].scale[j / 2 % 2], affine[i].bias[j / 2 % 2]);
     if (P->m.e.act == HK_CU_PRELU)
 #pragma unroll
       for (int h = 0; h < 2; ++h)
         if (s.k + lane / 4 + h * 8 < P->m.g.kg) slope[h] = ((const float *)P->m.e.slopes)[s.at.group * P->m.g.kg + s.k + lane / 4 + h * 8];
 #pragma unroll
-    for (int u = 0; u < t.bn / 64; ++u, s.q += 64) planes_leave(P, type, 64, s, count++, slots, slope, acc[i] + u * 32);
+    for (int u = 0; u < t.bn / 64; ++u, s.q += 64) planes_write(P, type, 64, s, count++, slots, slope, acc[i] + u * 32);
     /* what is left, in halves: 56 pixels leave as 32, 16 and 8 */
-    if (rest & 32) planes_leave(P, type, 32, s, count++, slots, slope, acc[i] + (t.bn - rest) / 2), s.q += 32;
-    if (rest & 16) planes_leave(P, type, 16, s, count++, slots, slope, acc[i] + (t.bn - rest % 32) / 2), s.q += 16;
-    if (rest & 8) planes_leave(P, type, 8, s, count++, slots, slope, acc[i] + (t.bn - 8) / 2);
+    if (rest & 32) planes_write(P, type, 32, s, count++, slots, slope, acc[i] + (t.bn - rest) / 2), s.q += 32;
+    if (rest & 16) planes_write(P, type, 16, s, count++, slots, slope, acc[i] + (t.bn - rest % 32) / 2), s.q += 16;
+    if (rest & 8) planes_write(P, type, 8, s, count++, slots, slope, acc[i] + (t.bn - 8) / 2);
   }
 }

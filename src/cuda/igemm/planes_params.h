@@ -19,7 +19,7 @@ typedef struct hk_cu_planes {
   hk_cu_igemm m;                     /* xmap {pixels, channels of a group, groups, images}, ymap the same of y; tiles_m counts tiles of pixels */
   int flat;                          /* q behind an image's last output */
   int width, height;
-  int mend;                          /* HK_CU_MEND_* */
+  int wraps;                          /* HK_CU_WRAP_* */
   int whole;                         /* y (and the residual) have x's pitch and 16-byte planes: y leaves by the copy engine */
   int phases;
   int lag[HK_CU_PHASES], taps[HK_CU_PHASES]; /* lags fall; lag[phases] is 0, where the sums leave; taps of a phase */
@@ -30,7 +30,7 @@ typedef struct hk_cu_planes {
 } hk_cu_planes;
 
 /* Taps reach over the ends of rows into the neighbouring row; over the ends of planes into the neighbouring plane. */
-enum { HK_CU_MEND_COLUMNS = 1, HK_CU_MEND_ROWS = 2 };
+enum { HK_CU_WRAP_COLUMNS = 1, HK_CU_WRAP_ROWS = 2 };
 
 #ifdef __CUDACC__
 #define HK_CU_BOTH static __device__ __forceinline__
@@ -39,14 +39,14 @@ enum { HK_CU_MEND_COLUMNS = 1, HK_CU_MEND_ROWS = 2 };
 #endif
 
 /* Columns [*from, *to) of row h of a plane: those from which a tap that reads `across` and `down` leaves the row or the plane. */
-HK_CU_BOTH void hk_cu_planes_lost(const hk_cu_planes *p, int h, int across, int down, int *from, int *to) {
-  const int width = p->width, lost = (p->mend & HK_CU_MEND_ROWS) && (h + down < 0 || h + down >= (int)p->m.g.in[1]);
+HK_CU_BOTH void hk_cu_planes_wrapped(const hk_cu_planes *p, int h, int across, int down, int *from, int *to) {
+  const int width = p->width, lost = (p->wraps & HK_CU_WRAP_ROWS) && (h + down < 0 || h + down >= (int)p->m.g.in[1]);
   *from = !lost && across > 0 && across < width ? width - across : 0;
   *to = lost || across > 0 || -across >= width ? width : -across;
 }
 
 /* A stage: the filters of bm channels, then boxes of 64 pixels x 64 channels. Behind the ring two slots of 16 x 128 bytes a consumer warp,
- * then the barriers full, mended and empty. */
+ * then the barriers full, zeroed and empty. */
 #define HK_PLANES_BOXES(bn) (((bn) + 63) / 64)
 #define HK_PLANES_STAGE(bm, bn) ((bm) * 128 + HK_PLANES_BOXES(bn) * 8192)
 #define HK_PLANES_BARS(bm, nc, bn, stages) ((stages) * HK_PLANES_STAGE(bm, bn) + (nc) * 16384)

@@ -10,7 +10,7 @@
 
 #define ROW(mi, nc, ...) ENTRY(TYPE, 1, nc, mi, nc, __VA_ARGS__)
 #define WIDE ROW
-#define TURNS(...) ENTRY(TYPE, 1, 1, __VA_ARGS__)
+#define PING_PONG(...) ENTRY(TYPE, 1, 1, __VA_ARGS__)
 #define SPLIT(...)
 #define ENTRY(...) ENTRY_(__VA_ARGS__)
 #define ENTRY_(type, name, parts, wgs, mi, nc, bn, stages, chunk, cm, cn, split, tag) \
@@ -27,8 +27,8 @@ const hk_cu_row hk_cu_rows[] = {
 #undef TYPE
 #undef WIDE
 #define WIDE(...)
-#undef TURNS
-#define TURNS(...)
+#undef PING_PONG
+#define PING_PONG(...)
 #define TYPE HK_F8E4M3, "f8"
 #include "cuda/igemm/kernels.inc"
 #undef TYPE
@@ -41,7 +41,7 @@ const hk_cu_row hk_cu_rows[] = {
 const int hk_cu_row_count = HK_COUNT(hk_cu_rows);
 #undef ROW
 #undef WIDE
-#undef TURNS
+#undef PING_PONG
 #undef SPLIT
 
 #define FITS(parts, wgs, mi, nc, bn, stages, chunk, cm, cn, split, tag)                                     \
@@ -51,7 +51,7 @@ const int hk_cu_row_count = HK_COUNT(hk_cu_rows);
                  "tile " #tag " does not fit");
 #define ROW(mi, nc, ...) FITS(1, nc, mi, nc, __VA_ARGS__)
 #define WIDE ROW
-#define TURNS(...) FITS(1, 1, __VA_ARGS__)
+#define PING_PONG(...) FITS(1, 1, __VA_ARGS__)
 #define SPLIT(mi, nc, ...) FITS(2, nc, mi, nc, __VA_ARGS__)
 #include "cuda/igemm/kernels.inc"
 
@@ -101,9 +101,9 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, 
   const double work = (double)hk_ceil_div(k_blocks(r, g), r->split) * block;
   /* consumers that take turns hide all but the last epilogue, or are bound by epilogues, two at a time; one that has a tile to itself starts at once, and shows
    * less of it: 6.2 us by turns at 128x64, 7.1 without, on 3136 pixels of 960 channels, 320 filters */
-  const bool turns = r->wgs < r->nc;
-  const double each = turns ? (work > finish / 2 ? work : finish / 2) : work + finish;
-  const double tile = each + (turns ? 0.7 * finish / waves : 0);
+  const bool ping_pong = r->wgs < r->nc;
+  const double each = ping_pong ? (work > finish / 2 ? work : finish / 2) : work + finish;
+  const double tile = each + (ping_pong ? 0.7 * finish / waves : 0);
   /* memory-bound launches reached 3.4 TB/s of the least bytes, and a fifth less for the second and third tile that the channels of a pixel are
    * cut into; the lesser term breaks ties */
   const double least = g->bytes / 3.4e12 * (1 + 0.2 * (double)hk_min64(hk_ceil_div(g->k, bn) - 1, 2));

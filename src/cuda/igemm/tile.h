@@ -31,20 +31,20 @@ typedef struct hk_cu_images {
  * rows in distinct banks, then row offsets, then scale and bias. A split tile has no desk: its sums are exchanged
  * through the ring, all bm rows at once; behind it lie row offsets, scale and bias. */
 #define HK_IGEMM_PITCH(chunk) ((chunk) + 8)
-#define HK_IGEMM_STAGING(chunk) (64 * HK_IGEMM_PITCH(chunk) * 4)
+#define HK_IGEMM_SUMS_BYTES(chunk) (64 * HK_IGEMM_PITCH(chunk) * 4)
 #define HK_IGEMM_SLOT_ROWS(ring, nc) ((ring) + (nc) * 16384 + 256 <= HK_IGEMM_SMEM_MAX ? 16 : 8)
-#define HK_IGEMM_GENERAL(mi, bn, chunk) (HK_IGEMM_STAGING(chunk) + 64 * (mi) * 16 + (bn) * 8)
+#define HK_IGEMM_GENERAL(mi, bn, chunk) (HK_IGEMM_SUMS_BYTES(chunk) + 64 * (mi) * 16 + (bn) * 8)
 /* Rows of a strip (finish_strip.cuh) in 16-bit values: an odd number of 16-byte pieces apart, so that a matrix's rows hit distinct banks. */
 #define HK_IGEMM_STRIP(bn) ((bn) * 2 + ((bn) % 16 ? 0 : 16))
 #define HK_IGEMM_STRIPS(ring, nc, bn) ((ring) + (nc) * 64 * HK_IGEMM_STRIP(bn) + 1024 <= HK_IGEMM_SMEM_MAX ? 64 * HK_IGEMM_STRIP(bn) : 0)
 #define HK_IGEMM_LARGER(a, b) ((a) > (b) ? (a) : (b))
-#define HK_IGEMM_DESK(ring, mi, nc, bn, chunk) \
+#define HK_IGEMM_STAGING(ring, mi, nc, bn, chunk) \
   ((HK_IGEMM_LARGER(HK_IGEMM_LARGER(HK_IGEMM_SLOT_ROWS(ring, nc) * 1024, HK_IGEMM_GENERAL(mi, bn, chunk)), \
                     HK_IGEMM_STRIPS(ring, nc, bn)) + 1023) / 1024 * 1024)
 #define HK_IGEMM_SUM_PITCH(bn) ((bn) + ((8 - (bn)) & 31))
 #define HK_IGEMM_SUMS(mi, nc, bn) (HK_IGEMM_BM(mi, nc) * HK_IGEMM_SUM_PITCH(bn) * 4)
 #define HK_IGEMM_BARS_(ring, mi, nc, bn, chunk, split) \
-  ((ring) + ((split) > 1 ? HK_IGEMM_BM(mi, nc) * 16 + (bn) * 8 : (nc) * HK_IGEMM_DESK(ring, mi, nc, bn, chunk)))
+  ((ring) + ((split) > 1 ? HK_IGEMM_BM(mi, nc) * 16 + (bn) * 8 : (nc) * HK_IGEMM_STAGING(ring, mi, nc, bn, chunk)))
 #define HK_IGEMM_BARS(mi, wgs, nc, bn, parts, stages, chunk, split) \
   HK_IGEMM_BARS_(HK_IGEMM_RING(mi, wgs, bn, parts, stages), mi, nc, bn, chunk, split)
 #define HK_IGEMM_SMEM(mi, wgs, nc, bn, parts, stages, chunk, split) (HK_IGEMM_BARS(mi, wgs, nc, bn, parts, stages, chunk, split) + 256)

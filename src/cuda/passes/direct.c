@@ -52,7 +52,7 @@ hk_status hk_cu_mend_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi
   params_make(s, g, e);
   s->params.k_inner = channel_step(g) == 1; /* outputs are counted as they lie */
   s->blocks = hk_min64(hk_ceil_div(s->params.outputs * (int64_t)hk_type_bytes(g->y_type), 256 * 16), 132 * 8);
-  return hk_cu_kernel_find("direct", "hk_mend", 0, &s->kernel);
+  return hk_cu_kernel_find("direct", "hk_recompute_nan", 0, &s->kernel);
 }
 
 void hk_cu_direct_free(hk_cu_direct_state *s) {

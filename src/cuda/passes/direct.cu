@@ -1,4 +1,4 @@
-/* The general kernels: hk_direct_f32, hk_direct_f64, hk_direct_s32, by accumulator type, hk_direct_staged, and hk_mend. See direct.tmpl.cuh. s32 sums are
+/* The general kernels: hk_direct_f32, hk_direct_f64, hk_direct_s32, by accumulator type, hk_direct_staged, and hk_recompute_nan. See direct.tmpl.cuh. s32 sums are
  * finished in f64, which holds them exactly. */
 #include "cuda/passes/staged.cuh"
 
@@ -13,7 +13,7 @@
 #include "cuda/passes/direct.tmpl.cuh"
 
 /* 16 bytes hold a NaN of y's type. */
-HK_DEV int mend_any(uint4 v, int type) {
+HK_DEV int nan_any(uint4 v, int type) {
   const hk_cu_u32 w[4] = {v.x, v.y, v.z, v.w}, inf = type == HK_CU_F32 ? 0x7f800000u : type == HK_CU_BF16 ? 0x7f80u : 0x7c00u;
   int any = 0;
 #pragma unroll
@@ -24,12 +24,12 @@ HK_DEV int mend_any(uint4 v, int type) {
 
 /* After a product with zeros between groups, where an Inf of one group became the NaN of another: every NaN of a dense y, 16-byte aligned, of
  * f32 or 16 bits, is computed again. */
-extern "C" __global__ void __launch_bounds__(256) hk_mend(const __grid_constant__ hk_cu_direct P) {
+extern "C" __global__ void __launch_bounds__(256) hk_recompute_nan(const __grid_constant__ hk_cu_direct P) {
   const int type = P.g.y_type, per = type == HK_CU_F32 ? 4 : 8;
   const hk_cu_i64 pieces = (P.outputs + per - 1) / per, step = (hk_cu_i64)gridDim.x * blockDim.x;
   for (hk_cu_i64 q = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x; q < pieces; q += step) {
     const hk_cu_i64 first = q * per, end = first + per < P.outputs ? first + per : P.outputs;
-    if (first + per <= P.outputs && !mend_any(((const uint4 *)P.e.y)[q], type)) continue;
+    if (first + per <= P.outputs && !nan_any(((const uint4 *)P.e.y)[q], type)) continue;
 #pragma unroll 1
     for (hk_cu_i64 i = first; i < end; ++i) {
       const float v = load_f32(P.e.y, i, type);

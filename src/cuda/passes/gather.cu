@@ -21,7 +21,7 @@ HK_DEV hk_cu_i64 gather_from(const hk_cu_gather *P, const int *p, int v) {
   extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_gather P) {              \
     enum { PER = 16 / sizeof(T) };                                                                              \
     const hk_cu_i64 i = (hk_cu_i64)blockIdx.x * 256 + threadIdx.x;                                              \
-    pass_start();                                                                                               \
+    pdl_trigger();                                                                                               \
     if (i >= P.pieces) return;                                                                                  \
     int rest = div_by((int)i, P.by_run), p[3];                                                                  \
     const int v0 = ((int)i - rest * (int)P.by_run.d) * PER;                                                     \

@@ -1,7 +1,7 @@
 /* Narrow groups multiplied several at a time: j groups of c channels and k filters become one of j*c channels and j*k filters,
  * whose filters are zero where group and channel differ. The tensor cores then work in full blocks, j times what is needed; 16
  * channels a group waste 3 of 4 products, where a block a group would waste 15 of 16. A zero times an Inf or a NaN of
- * a foreign group is NaN, so every NaN of y is computed again afterwards (hk_mend), which cannot be where a residual may lie where y does. */
+ * a foreign group is NaN, so every NaN of y is computed again afterwards (hk_recompute_nan), which cannot be where a residual may lie where y does. */
 #include "cuda/cuda.h"
 
 enum { MOST = 16 };

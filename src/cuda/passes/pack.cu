@@ -5,7 +5,7 @@
  * zero. One thread an element. */
 #include "cuda/ptx.cuh"
 #include "cuda/igemm/tile.h"
-#include "cuda/passes/relay.cuh"
+#include "cuda/passes/transpose.cuh"
 
 HK_DEV float round_tf32(float v) {
   hk_cu_u32 u;
@@ -62,23 +62,23 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
 
 /* Any x whose channels are not contiguous: a block moves tiles of 64 pixels x 64 channels through shared memory, read along x's last
  * dimension, written along channels. */
-#define RELAY(T, PAIR, NAME)                                                                                         \
-  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_relay P) {                    \
+#define TRANSPOSE(T, PAIR, NAME)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_transpose P) {                    \
     __shared__ __align__(16) T tile[64][66];                                                                         \
     __shared__ hk_cu_i64 at[64];                                                                                     \
     const int tid = threadIdx.x;                                                                                     \
     const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, spots = (hk_cu_u32)(P.pixels + 63) / 64;                    \
-    pass_start();                                                                                                    \
+    pdl_trigger();                                                                                                    \
     for (hk_cu_u32 b = blockIdx.x; b < P.tiles; b += gridDim.x) {                                                    \
       const hk_cu_u32 line = b / runs, image = line / spots, n = image / (hk_cu_u32)P.groups;                        \
       const int c0 = (int)(b - line * runs) * 64, s0 = (int)(line - image * spots) * 64;                             \
       const hk_cu_i64 g = image - n * (hk_cu_u32)P.groups;                                                           \
-      if (tid < 64) at[tid] = relay_from(&P, n, g, s0 + tid);                                                        \
+      if (tid < 64) at[tid] = transpose_from(&P, n, g, s0 + tid);                                                        \
       __syncthreads();                                                                                               \
       T v[16];                                                                                                       \
       _Pragma("unroll") for (int j = 0; j < 16; ++j) {                                                               \
         const int s = tid % 64, c = tid / 64 + j * 4;                                                                \
-        v[j] = at[s] != RELAY_NONE && c0 + c < P.cg ? ((const T *)P.x)[at[s] + (c0 + c) * P.view.channel] : (T)0;    \
+        v[j] = at[s] != TRANSPOSE_NONE && c0 + c < P.cg ? ((const T *)P.x)[at[s] + (c0 + c) * P.view.channel] : (T)0;    \
       }                                                                                                              \
       _Pragma("unroll") for (int j = 0; j < 16; ++j) tile[tid % 64][tid / 64 + j * 4] = v[j];                        \
       __syncthreads();                                                                                               \
@@ -91,37 +91,37 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
       __syncthreads();                                                                                               \
     }                                                                                                                \
   }
-RELAY(hk_cu_u8, hk_cu_u16, hk_relay_1)
-RELAY(hk_cu_u16, hk_cu_u32, hk_relay_2)
-RELAY(hk_cu_u32, hk_cu_u64, hk_relay_4)
+TRANSPOSE(hk_cu_u8, hk_cu_u16, hk_transpose_1)
+TRANSPOSE(hk_cu_u16, hk_cu_u32, hk_transpose_2)
+TRANSPOSE(hk_cu_u32, hk_cu_u64, hk_transpose_4)
 
 /* x of contiguous channels: only padding. A thread writes 16 bytes; the short reads of neighbours fall into the same lines. */
-#define RELAY_LAST(T, NAME)                                                                                          \
-  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_relay P) {                    \
+#define PAD(T, NAME)                                                                                          \
+  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_transpose P) {                    \
     enum { PER = 16 / sizeof(T) };                                                                                   \
-    pass_start();                                                                                                    \
+    pdl_trigger();                                                                                                    \
     for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * 256 + threadIdx.x; i < P.tiles; i += (hk_cu_i64)gridDim.x * 256) {    \
       const int run = div_by((int)i, P.by_pieces), c = ((int)i - run * (int)P.by_pieces.d) * PER;                    \
       const int pixel = div_by(run, P.by_groups), n = div_by(pixel, P.by_pixels);                                    \
-      const hk_cu_i64 from = relay_from(&P, n, run - pixel * (int)P.by_groups.d, pixel - n * (int)P.by_pixels.d);    \
+      const hk_cu_i64 from = transpose_from(&P, n, run - pixel * (int)P.by_groups.d, pixel - n * (int)P.by_pixels.d);    \
       if (sizeof(T) == 2) {                                                                                          \
-        ((uint4 *)P.to)[i] = relay_piece(&P, from, c);                                                               \
+        ((uint4 *)P.to)[i] = transpose_piece(&P, from, c);                                                               \
       } else {                                                                                                       \
         __align__(16) T v[PER];                                                                                      \
         _Pragma("unroll") for (int j = 0; j < PER; ++j)                                                              \
-          v[j] = from != RELAY_NONE && c + j < P.cg ? ((const T *)P.x)[from + c + j] : (T)0;                         \
+          v[j] = from != TRANSPOSE_NONE && c + j < P.cg ? ((const T *)P.x)[from + c + j] : (T)0;                         \
         ((uint4 *)P.to)[i] = *(const uint4 *)v;                                                                      \
       }                                                                                                              \
     }                                                                                                                \
   }
-RELAY_LAST(hk_cu_u8, hk_relay_last_1)
-RELAY_LAST(hk_cu_u16, hk_relay_last_2)
-RELAY_LAST(hk_cu_u32, hk_relay_last_4)
+PAD(hk_cu_u8, hk_pad_1)
+PAD(hk_cu_u16, hk_pad_2)
+PAD(hk_cu_u32, hk_pad_4)
 
 /* The same for 16-bit x of one group without dilation: a block lays out up to 384 pieces of one row of pixels, so that little is left to find out for a
  * piece, and all of a thread's loads are under way before its first store. */
-extern "C" __global__ void __launch_bounds__(128) hk_relay_rows(const __grid_constant__ hk_cu_relay P) {
-  pass_start();
+extern "C" __global__ void __launch_bounds__(128) hk_pad_rows(const __grid_constant__ hk_cu_transpose P) {
+  pdl_trigger();
   const int pieces = P.span[2] * (int)P.by_pieces.d, cuts = (pieces + 383) / 384, size = (pieces + cuts - 1) / cuts;
   const int line = blockIdx.x / cuts, cut = (blockIdx.x - line * cuts) * size, end = cut + size < pieces ? cut + size : pieces, first = cut + threadIdx.x;
   const int up = div_by(line, P.by_span[1]), n = div_by(up, P.by_span[0]);
@@ -129,26 +129,26 @@ extern "C" __global__ void __launch_bounds__(128) hk_relay_rows(const __grid_con
   const hk_cu_u16 *row = (const hk_cu_u16 *)P.x + base;
   const int low = base > 0 ? -1 : 0, high = behind < 0x7fffffff ? (int)behind : 0x7fffffff, pitch = (int)P.view.at[2];
   uint4 *to = (uint4 *)P.to + (hk_cu_i64)line * pieces + first;
-  relay_asked asked[3];
+  transpose_words words[3];
   int at[3];
 #pragma unroll
   for (int j = 0; j < 3; ++j) {
     const int piece = first + j * 128, pixel = div_by(piece, P.by_pieces), c = (piece - pixel * (int)P.by_pieces.d) * 8, in = pixel - P.shift;
     at[j] = in * pitch + c;
-    asked[j] = relay_ask(row, at[j], piece < end && in >= 0 && in < P.in[2] ? (int)P.cg - c : 0, low, high);
+    words[j] = transpose_load(row, at[j], piece < end && in >= 0 && in < P.in[2] ? (int)P.cg - c : 0, low, high);
   }
 #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const uint4 v = relay_answer(row + at[j], &asked[j]);
+    const uint4 v = transpose_align(row + at[j], &words[j]);
     if (first + j * 128 < end) to[j * 128] = v;
   }
 }
 
 /* 16-bit x of one group with small, dense planes of any size: the planes of 64 channels of an image are one run of memory, which a block reads 16 bytes at a
  * time into shared memory and writes out pixel by pixel. */
-extern "C" __global__ void __launch_bounds__(256) hk_relay_flat(const __grid_constant__ hk_cu_relay P) {
+extern "C" __global__ void __launch_bounds__(256) hk_transpose_planes(const __grid_constant__ hk_cu_transpose P) {
   extern __shared__ __align__(16) hk_cu_u16 planes[];
-  pass_start();
+  pdl_trigger();
   const int n = div_by(blockIdx.x, P.by_span[0]), c0 = (int)(blockIdx.x - n * P.by_span[0].d) * 64, pixels = (int)P.pixels;
   const int live = P.cg - c0 < 64 ? (int)P.cg - c0 : 64, width = P.run - c0 < 64 ? (int)P.run - c0 : 64, count = live * pixels;
   const hk_cu_u16 *x = (const hk_cu_u16 *)P.x + P.view.outer * n + c0 * P.view.channel;
@@ -167,18 +167,18 @@ extern "C" __global__ void __launch_bounds__(256) hk_relay_flat(const __grid_con
 }
 
 /* 16-bit x whose pixels are contiguous, in fours or twos: a block turns one tile of 64 pixels x 64 channels. */
-#define RELAY_TURN(PX, NAME)                                                                                         \
-  extern "C" __global__ void __launch_bounds__(512 / PX) NAME(const __grid_constant__ hk_cu_relay P) {               \
+#define TRANSPOSE_PIXELS(PX, NAME)                                                                                         \
+  extern "C" __global__ void __launch_bounds__(512 / PX) NAME(const __grid_constant__ hk_cu_transpose P) {               \
     __shared__ __align__(16) hk_cu_u8 tile[64 * 128];                                                                \
     const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, line = blockIdx.x / runs, spots = (hk_cu_u32)P.spots;       \
     const hk_cu_u32 g = line / spots;                                                                                \
     const int c0 = (int)(blockIdx.x - line * runs) * 64, m0 = (int)(line - g * spots) * 64, m1 = (int)(P.n * P.pixels); \
     uint2 v[8];                                                                                                      \
-    pass_start();                                                                                                    \
-    relay_turn_load(&P, PX, m0, m1, (int)g, c0, threadIdx.x, v);                                                     \
-    relay_turn_lay(PX, threadIdx.x, tile, v);                                                                        \
+    pdl_trigger();                                                                                                    \
+    transpose_tile_load(&P, PX, m0, m1, (int)g, c0, threadIdx.x, v);                                                     \
+    transpose_tile_put(PX, threadIdx.x, tile, v);                                                                        \
     __syncthreads();                                                                                                 \
-    relay_turn_store(&P, PX, m0, m1, (int)g, c0, threadIdx.x, tile);                                                 \
+    transpose_tile_store(&P, PX, m0, m1, (int)g, c0, threadIdx.x, tile);                                                 \
   }
-RELAY_TURN(2, hk_relay_turn_2)
-RELAY_TURN(4, hk_relay_turn_4)
+TRANSPOSE_PIXELS(2, hk_transpose_px2)
+TRANSPOSE_PIXELS(4, hk_transpose_px4)

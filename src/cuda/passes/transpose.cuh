@@ -1,17 +1,17 @@
 /* x laid out channels-last, piece by piece: what the passes of pack.cu are made of. to[n][space][group][run], channels innermost, padded with zeros; the last dimension may start before x does. */
-#ifndef HK_CUDA_RELAY_CUH
-#define HK_CUDA_RELAY_CUH
+#ifndef HK_CUDA_TRANSPOSE_CUH
+#define HK_CUDA_TRANSPOSE_CUH
 #include "cuda/types.cuh"
 
-#define RELAY_NONE (-0x7fffffffffffffffll)
-/* Offset of the first channel of a pixel of the dilated, shifted input; RELAY_NONE where it holds no element. */
-HK_DEV hk_cu_i64 relay_from(const hk_cu_relay *P, hk_cu_i64 n, hk_cu_i64 g, int s) {
+#define TRANSPOSE_NONE (-0x7fffffffffffffffll)
+/* Offset of the first channel of a pixel of the dilated, shifted input; TRANSPOSE_NONE where it holds no element. */
+HK_DEV hk_cu_i64 transpose_from(const hk_cu_transpose *P, hk_cu_i64 n, hk_cu_i64 g, int s) {
   hk_cu_i64 o = P->view.outer * n + P->view.group * g;
-  if (s >= P->pixels) return RELAY_NONE;
+  if (s >= P->pixels) return TRANSPOSE_NONE;
 #pragma unroll
   for (int d = 2; d >= 0; --d) {
     const int up = div_by(s, P->by_span[d]), i = s - up * P->span[d] - (d == 2 ? P->shift : 0), at = P->dil[d] == 1 ? i : i / P->dil[d];
-    if (i < 0 || at >= P->in[d] || at * P->dil[d] != i) return RELAY_NONE;
+    if (i < 0 || at >= P->in[d] || at * P->dil[d] != i) return TRANSPOSE_NONE;
     o += at * P->view.at[d];
     s = up;
   }
@@ -20,9 +20,9 @@ HK_DEV hk_cu_i64 relay_from(const hk_cu_relay *P, hk_cu_i64 n, hk_cu_i64 g, int 
 
 /* Eight 16-bit channels from c on of a pixel whose channels are contiguous from element `from`, at any 2-byte address: three aligned words and
  * two halves. Channels past the last are read where x still has elements behind them, and cleared. */
-HK_DEV uint4 relay_piece(const hk_cu_relay *P, hk_cu_i64 from, int c) {
-  const int live = from == RELAY_NONE ? 0 : (int)P->cg - c;
-  const hk_cu_u16 *x = (const hk_cu_u16 *)P->x + (from == RELAY_NONE ? 0 : from + c);
+HK_DEV uint4 transpose_piece(const hk_cu_transpose *P, hk_cu_i64 from, int c) {
+  const int live = from == TRANSPOSE_NONE ? 0 : (int)P->cg - c;
+  const hk_cu_u16 *x = (const hk_cu_u16 *)P->x + (from == TRANSPOSE_NONE ? 0 : from + c);
   hk_cu_u32 v[4] = {0, 0, 0, 0};
   if (live > 0 && from + c + 8 <= P->end) {
     const int odd = (int)((hk_cu_u64)x >> 1 & 1);
@@ -43,12 +43,12 @@ HK_DEV uint4 relay_piece(const hk_cu_relay *P, hk_cu_i64 from, int c) {
 
 /* The same in two steps, so that several pieces' loads are under way at once: `at` elements from `row` on, which has elements [low, high) in x; `live`
  * of the eight are wanted. */
-typedef struct relay_asked {
+typedef struct transpose_words {
   hk_cu_u32 w[5];
   int odd, live, near; /* near: aligned words around the piece lie in x */
-} relay_asked;
-HK_DEV relay_asked relay_ask(const hk_cu_u16 *row, int at, int live, int low, int high) {
-  relay_asked a;
+} transpose_words;
+HK_DEV transpose_words transpose_load(const hk_cu_u16 *row, int at, int live, int low, int high) {
+  transpose_words a;
   a.live = live;
   a.odd = (int)((hk_cu_u64)(row + at) >> 1 & 1);
   a.near = live > 0 && at - a.odd >= low && at + 8 + a.odd <= high;
@@ -58,7 +58,7 @@ HK_DEV relay_asked relay_ask(const hk_cu_u16 *row, int at, int live, int low, in
   a.w[4] = a.near && a.odd ? w[4] : 0;
   return a;
 }
-HK_DEV uint4 relay_answer(const hk_cu_u16 *x, const relay_asked *a) {
+HK_DEV uint4 transpose_align(const hk_cu_u16 *x, const transpose_words *a) {
   hk_cu_u32 v[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i)
@@ -72,7 +72,7 @@ HK_DEV uint4 relay_answer(const hk_cu_u16 *x, const relay_asked *a) {
 /* 16-bit x of contiguous pixels: a tile of 64 pixels (counted over images) x 64 channels is turned by 64 / px * 8 threads. A thread takes `px`
  * pixels of eight channels, px = 4 or 2, which never straddle images. Piece q (eight channels) of pixel p waits at q ^ (p / px % 8), so that
  * eight threads write or read distinct banks. */
-HK_DEV void relay_turn_load(const hk_cu_relay *P, int px, int m0, int m1, int g, int c0, int tid, uint2 *v) {
+HK_DEV void transpose_tile_load(const hk_cu_transpose *P, int px, int m0, int m1, int g, int c0, int tid, uint2 *v) {
   const int m = m0 + tid % (64 / px) * px, c = c0 + tid / (64 / px) * 8, n = div_by(m, P->by_pixels);
   const hk_cu_u16 *x = (const hk_cu_u16 *)P->x + P->view.outer * n + P->view.group * g + (m - n * (int)P->by_pixels.d) + c * P->view.channel;
 #pragma unroll
@@ -84,7 +84,7 @@ HK_DEV void relay_turn_load(const hk_cu_relay *P, int px, int m0, int m1, int g,
     }
   }
 }
-HK_DEV void relay_turn_lay(int px, int tid, hk_cu_u8 *tile, const uint2 *v) {
+HK_DEV void transpose_tile_put(int px, int tid, hk_cu_u8 *tile, const uint2 *v) {
   const int col = tid % (64 / px), octet = tid / (64 / px);
 #pragma unroll
   for (int k = 0; k < px; ++k) {
@@ -97,7 +97,7 @@ HK_DEV void relay_turn_lay(int px, int tid, hk_cu_u8 *tile, const uint2 *v) {
     *(uint4 *)(tile + (col * px + k) * 128 + (octet ^ (col & 7)) * 16) = w;
   }
 }
-HK_DEV void relay_turn_store(const hk_cu_relay *P, int px, int m0, int m1, int g, int c0, int tid, const hk_cu_u8 *tile) {
+HK_DEV void transpose_tile_store(const hk_cu_transpose *P, int px, int m0, int m1, int g, int c0, int tid, const hk_cu_u8 *tile) {
   const int q = tid % 8, threads = 64 / px * 8;
   hk_cu_u16 *to = (hk_cu_u16 *)P->to + g * P->run + c0 + q * 8;
 #pragma unroll

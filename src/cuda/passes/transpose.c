@@ -67,7 +67,7 @@ bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) 
 /* How a 16-bit x of contiguous pixels is turned: 4 or 2 of them are read at a time as they stand, FLAT: whole small planes, for an x
  * that is 16-byte aligned; 0: value by value. */
 enum { FLAT = 8, FLAT_PIXELS = 384 };
-static int turns(const hk_geom *g) {
+static int pixels_at_once(const hk_geom *g) {
   const int64_t pixels = g->in[0] * g->in[1] * g->in[2], even = g->x.channel | g->x.outer * (g->n > 1) | g->x.group * (g->groups > 1) | pixels;
   if (hk_type_bytes(g->x_type) != 2 || folds(g) || g->x.at[2] != 1 || g->batch_grouped) return 0;
   if ((g->in[1] > 1 && g->x.at[1] != g->in[2]) || (g->in[0] > 1 && g->x.at[0] != g->in[1] * g->in[2])) return 0;
@@ -99,9 +99,9 @@ static int64_t extent(const hk_geom *g) {
 }
 
 hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
-  static const char *const names[2][3] = {{"hk_relay_1", "hk_relay_2", "hk_relay_4"}, {"hk_relay_last_1", "hk_relay_last_2", "hk_relay_last_4"}};
+  static const char *const names[2][3] = {{"hk_transpose_1", "hk_transpose_2", "hk_transpose_4"}, {"hk_pad_1", "hk_pad_2", "hk_pad_4"}};
   const hk_geom to = relaid(g);
-  hk_cu_relay *p = &s->params;
+  hk_cu_transpose *p = &s->params;
   memset(s, 0, sizeof *s);
   p->view = (hk_cu_view){0, g->x.group, g->x.outer, g->x.channel, {g->x.at[0], g->x.at[1], g->x.at[2]}};
   p->n = g->n, p->groups = g->groups, p->cg = g->c, p->run = padded(g);
@@ -117,24 +117,24 @@ hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
   p->tiles = g->n * g->groups * (p->c_inner ? p->pixels * pieces : hk_ceil_div(p->pixels, 64) * hk_ceil_div(p->run, 64));
   s->blocks = p->c_inner ? hk_ceil_div(p->tiles, 256) : hk_min64(p->tiles, 132 * 8);
   s->rows = by_rows(g);
-  if (s->rows) s->blocks = g->n * p->span[0] * p->span[1] * hk_ceil_div(p->span[2] * pieces, 384); /* as hk_relay_rows cuts them */
-  s->turned = p->c_inner ? 0 : turns(g);
-  p->spots = s->turned ? (int)hk_ceil_div(g->n * p->pixels, 64) : 0;
-  hk_status status = hk_cu_kernel_find("pack", s->rows ? "hk_relay_rows" : names[p->c_inner][p->bytes / 2], 0, &s->kernel);
-  if (!status && s->turned)
-    status = hk_cu_kernel_find("pack", s->turned == FLAT ? "hk_relay_flat" : s->turned == 4 ? "hk_relay_turn_4" : "hk_relay_turn_2", 0, &s->turn);
+  if (s->rows) s->blocks = g->n * p->span[0] * p->span[1] * hk_ceil_div(p->span[2] * pieces, 384); /* as hk_pad_rows cuts them */
+  s->wide_pixels = p->c_inner ? 0 : pixels_at_once(g);
+  p->spots = s->wide_pixels ? (int)hk_ceil_div(g->n * p->pixels, 64) : 0;
+  hk_status status = hk_cu_kernel_find("pack", s->rows ? "hk_pad_rows" : names[p->c_inner][p->bytes / 2], 0, &s->kernel);
+  if (!status && s->wide_pixels)
+    status = hk_cu_kernel_find("pack", s->wide_pixels == FLAT ? "hk_transpose_planes" : s->wide_pixels == 4 ? "hk_transpose_px4" : "hk_transpose_px2", 0, &s->wide);
   return status;
 }
 
 hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, void *stream) {
-  hk_cu_relay p = s->params;
+  hk_cu_transpose p = s->params;
   const int64_t runs = hk_ceil_div(p.run, 64);
   p.x = x;
   p.to = to;
-  if (s->turned && (uintptr_t)x % (2 * s->turned) == 0) {
-    if (s->turned != FLAT) return hk_cu_kernel_run(s->turn, p.spots * p.groups * runs, 512 / s->turned, 1, 0, stream, &p);
+  if (s->wide_pixels && (uintptr_t)x % (2 * s->wide_pixels) == 0) {
+    if (s->wide_pixels != FLAT) return hk_cu_kernel_run(s->wide, p.spots * p.groups * runs, 512 / s->wide_pixels, 1, 0, stream, &p);
     p.by_span[0] = hk_cu_divisor_make(runs);
-    return hk_cu_kernel_run(s->turn, p.n * runs, 256, 1, (int)(p.pixels * 128), stream, &p);
+    return hk_cu_kernel_run(s->wide, p.n * runs, 256, 1, (int)(p.pixels * 128), stream, &p);
   }
   return hk_cu_kernel_run(s->kernel, s->blocks, s->rows ? 128 : 256, 1, 0, stream, &p);
 }

@@ -7,25 +7,25 @@
  * c + c/8 * 4, modulo 8, for the same reason.
  * A warp takes one channel at a time, its weights from shared memory as in dw_stream.cuh. Results take the place of the channel's x, which nobody
  * else reads, and leave as 16 bytes of 8 channels.
- * NaN results are recomputed at the end: T's zeros would let a foreign Inf in. Included by dw_turned_bf16.cu and _f16.cu. */
+ * NaN results are recomputed at the end: T's zeros would let a foreign Inf in. Included by dw_transposed_bf16.cu and _f16.cu. */
 #include "cuda/depthwise/toeplitz.cuh"
-#include "cuda/depthwise/turned.h"
+#include "cuda/depthwise/transposed.h"
 
-#define REGION HK_TURNED_REGION
-#define WARPS (HK_TURNED_THREADS / 32)
+#define REGION HK_TRANSPOSED_REGION
+#define WARPS (HK_TRANSPOSED_THREADS / 32)
 
-typedef struct turned_place {
+typedef struct transposed_place {
   int n, p0, p1, k, q; /* first channel, first output */
   int width;           /* columns of x, 0: none of the row lies in it */
   hk_cu_i64 x;         /* elements before column 0 of the first channel */
-} turned_place;
+} transposed_place;
 
-HK_DEV turned_place turned_find(const hk_cu_dw *P) {
+HK_DEV transposed_place transposed_find(const hk_cu_dw *P) {
   const hk_cu_geom *g = &P->g;
   const int a = blockIdx.x / (unsigned)P->channel_blocks, line = a / (unsigned)P->tiles;
   const int b = dw_div(P->div_out1, line), n = dw_div(P->div_out0, b);
-  turned_place at = {n, b - n * (int)g->out[0], line - b * (int)g->out[1], ((int)blockIdx.x - a * P->channel_blocks) * HK_TURNED_CHANNELS,
-                     (a - line * P->tiles) * HK_TURNED_LENGTH, 0, 0};
+  transposed_place at = {n, b - n * (int)g->out[0], line - b * (int)g->out[1], ((int)blockIdx.x - a * P->channel_blocks) * HK_TRANSPOSED_CHANNELS,
+                     (a - line * P->tiles) * HK_TRANSPOSED_LENGTH, 0, 0};
   const int i0 = at.p0 * (int)g->stride[0] - (int)g->lo[0], i1 = at.p1 * (int)g->stride[1] - (int)g->lo[1];
   if ((unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1]) at.width = (int)g->in[2];
   at.x = n * g->x.outer + i0 * g->x.at[0] + i1 * g->x.at[1] + at.k;
@@ -33,10 +33,10 @@ HK_DEV turned_place turned_find(const hk_cu_dw *P) {
 }
 
 /* Where piece p of a channel lies in a region, bytes. */
-HK_DEV int turned_piece(int channel, int p) { return channel * 128 + ((p + channel + channel / 8 * 4) & 7) * 16; }
+HK_DEV int transposed_piece(int channel, int p) { return channel * 128 + ((p + channel + channel / 8 * 4) & 7) * 16; }
 
 /* Regions first, first + WARPS.. before `end`, [channels 0..7, 8..15][pixel] of 16 bytes each, zeros outside, on their way. */
-HK_DEV void turned_bring(const hk_cu_dw *P, turned_place at, int first, int end, char *raw) {
+HK_DEV void transposed_copy(const hk_cu_dw *P, transposed_place at, int first, int end, char *raw) {
   const hk_cu_geom *g = &P->g;
   const int lane = threadIdx.x % 32, late = lane % 2, width = at.k + late * 8 < P->channels ? at.width : 0;
   int col = at.q - (int)g->lo[2] + first * 64 + lane / 2;
@@ -51,18 +51,18 @@ HK_DEV void turned_bring(const hk_cu_dw *P, turned_place at, int first, int end,
 }
 
 /* The same regions in their places: from [8 channels][pixel] to [channel][pixel]. */
-HK_DEV void turned_turn(int first, int end, char *raw) {
+HK_DEV void transposed_in_place(int first, int end, char *raw) {
   const int lane = threadIdx.x % 32;
   const hk_cu_u32 from = dw_shared(raw) + (lane / 8 % 2 * 64 + lane / 16 * 8 + (lane % 8 ^ lane / 8 % 2 * 4)) * 16;
   int to[8]; /* of channels 0..7 */
 #pragma unroll
-  for (int p = 0; p < 8; ++p) to[p] = turned_piece(lane / 4, p) + lane % 4 * 4;
+  for (int p = 0; p < 8; ++p) to[p] = transposed_piece(lane / 4, p) + lane % 4 * 4;
   __syncwarp();
 #pragma unroll 1
   for (int region = first * REGION; region < end * REGION; region += WARPS * REGION) {
     hk_cu_u32 v[4][4]; /* lane: channel lane/4, pixels lane%4 * 2; of channels 0.. and 8.., then 8 pixels on */
 #pragma unroll
-    for (int a = 0; a < 4; ++a) load_x4_turned(from + region + a * 256, v[a]);
+    for (int a = 0; a < 4; ++a) load_x4_transposed(from + region + a * 256, v[a]);
     __syncwarp();
 #pragma unroll
     for (int p = 0; p < 8; ++p) {
@@ -73,29 +73,29 @@ HK_DEV void turned_turn(int first, int end, char *raw) {
 }
 
 /* All of a block's x and weights to shared memory; the first half is turned while the second is on its way. */
-HK_DEV void turned_stage(const hk_cu_dw *P, turned_place at, char *raw) {
+HK_DEV void transposed_stage(const hk_cu_dw *P, transposed_place at, char *raw) {
   const int warp = threadIdx.x / 32, half = (P->slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS, half_end = half < P->slots ? half : P->slots;
-  const int count = P->channels - at.k < HK_TURNED_CHANNELS ? P->channels - at.k : HK_TURNED_CHANNELS;
+  const int count = P->channels - at.k < HK_TRANSPOSED_CHANNELS ? P->channels - at.k : HK_TRANSPOSED_CHANNELS;
   const char *weights = (const char *)P->packed + (hk_cu_i64)at.k * P->taps_bytes;
-  turned_bring(P, at, warp, half_end, raw);
+  transposed_copy(P, at, warp, half_end, raw);
   asm volatile("cp.async.commit_group;" ::: "memory");
-  turned_bring(P, at, half + warp, P->slots, raw);
+  transposed_copy(P, at, half + warp, P->slots, raw);
 #pragma unroll 4
-  for (int i = threadIdx.x * 16; i < count * P->taps_bytes; i += HK_TURNED_THREADS * 16) dw_copy16(dw_shared(raw) + P->taps_at + i, weights + i, 16);
+  for (int i = threadIdx.x * 16; i < count * P->taps_bytes; i += HK_TRANSPOSED_THREADS * 16) dw_copy16(dw_shared(raw) + P->taps_at + i, weights + i, 16);
   asm volatile("cp.async.commit_group;" ::: "memory");
   asm volatile("cp.async.wait_group 1;" ::: "memory");
-  turned_turn(warp, half_end, raw);
+  transposed_in_place(warp, half_end, raw);
   dw_copy_wait();
-  turned_turn(half + warp, P->slots, raw);
+  transposed_in_place(half + warp, P->slots, raw);
 }
 
 /* One channel of the block, in its place. */
-HK_DEV void turned_channel(const hk_cu_dw *P, turned_place at, int channel, char *raw, const int plain) {
+HK_DEV void transposed_channel(const hk_cu_dw *P, transposed_place at, int channel, char *raw, const int plain) {
   const int lane = threadIdx.x % 32, offset = FRONT + lane % 4 * 2 - lane / 4;
   hk_cu_u32 taps = dw_shared(raw) + P->taps_at + channel * P->taps_bytes + (offset & 1) * (P->taps_bytes / 2) + (offset >> 1) * 4;
   hk_cu_u32 x[4]; /* of pieces 0, 2, 4, 6 of the lane's window, or one more */
 #pragma unroll
-  for (int s = 0; s < 4; ++s) x[s] = dw_shared(raw) + lane % 16 * REGION + turned_piece(channel, 2 * s + lane / 16);
+  for (int s = 0; s < 4; ++s) x[s] = dw_shared(raw) + lane % 16 * REGION + transposed_piece(channel, 2 * s + lane / 16);
   float acc[8][4];
   stream_diagonal t;
 #pragma unroll
@@ -121,13 +121,13 @@ HK_DEV void turned_channel(const hk_cu_dw *P, turned_place at, int channel, char
   char *to = raw + lane / 4 * REGION + lane % 4 * 4;
 #pragma unroll
   for (int v = 0; v < 8; ++v) {
-    *(hk_cu_u32 *)(to + turned_piece(channel, v)) = dw_pack_pair(TYPE, acc[v][0], acc[v][1]);
-    *(hk_cu_u32 *)(to + turned_piece(channel, v) + 8 * REGION) = dw_pack_pair(TYPE, acc[v][2], acc[v][3]);
+    *(hk_cu_u32 *)(to + transposed_piece(channel, v)) = dw_pack_pair(TYPE, acc[v][0], acc[v][1]);
+    *(hk_cu_u32 *)(to + transposed_piece(channel, v) + 8 * REGION) = dw_pack_pair(TYPE, acc[v][2], acc[v][3]);
   }
 }
 
 /* Results to y: a thread takes two neighbouring pixels of 8 channels and goes along. Whether there may be a NaN among them. */
-HK_DEV int turned_leave(const hk_cu_dw *P, turned_place at, const char *raw) {
+HK_DEV int transposed_store(const hk_cu_dw *P, transposed_place at, const char *raw) {
   const hk_cu_geom *g = &P->g;
   const int late = threadIdx.x % 2, column = threadIdx.x / 2 % 32 * 2, first = threadIdx.x / 64, k = at.k + late * 8;
   const int p[3] = {at.p0, at.p1, at.q + first * 64 + column};
@@ -136,10 +136,10 @@ HK_DEV int turned_leave(const hk_cu_dw *P, turned_place at, const char *raw) {
   hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + pixel_offset(&g->y, at.n, p) + k;
   const char *from[8];
 #pragma unroll
-  for (int c = 0; c < 8; ++c) from[c] = raw + first * REGION + turned_piece(late * 8 + c, column / 8) + column % 8 * 2;
+  for (int c = 0; c < 8; ++c) from[c] = raw + first * REGION + transposed_piece(late * 8 + c, column / 8) + column % 8 * 2;
   hk_cu_u32 sum = 0;
 #pragma unroll 2
-  for (int i = 0; i < 16; i += HK_TURNED_THREADS / 64, wide -= HK_TURNED_THREADS, y += HK_TURNED_THREADS * g->y.at[2]) {
+  for (int i = 0; i < 16; i += HK_TRANSPOSED_THREADS / 64, wide -= HK_TRANSPOSED_THREADS, y += HK_TRANSPOSED_THREADS * g->y.at[2]) {
     if (wide <= 0) break;
     hk_cu_u32 low[4], high[4];
 #pragma unroll
@@ -156,12 +156,12 @@ HK_DEV int turned_leave(const hk_cu_dw *P, turned_place at, const char *raw) {
 }
 
 /* The block's results once more: those that are NaN anew. */
-static __device__ __noinline__ void turned_repair(const hk_cu_dw *P) {
+static __device__ __noinline__ void transposed_recompute_nan(const hk_cu_dw *P) {
   const hk_cu_geom *g = &P->g;
-  const turned_place at = turned_find(P);
-  const int k = at.k + threadIdx.x % HK_TURNED_CHANNELS, end = at.q + HK_TURNED_LENGTH < (int)g->out[2] ? at.q + HK_TURNED_LENGTH : (int)g->out[2];
+  const transposed_place at = transposed_find(P);
+  const int k = at.k + threadIdx.x % HK_TRANSPOSED_CHANNELS, end = at.q + HK_TRANSPOSED_LENGTH < (int)g->out[2] ? at.q + HK_TRANSPOSED_LENGTH : (int)g->out[2];
 #pragma unroll 1
-  for (int q = at.q + threadIdx.x / HK_TURNED_CHANNELS; q < end && k < P->channels; q += HK_TURNED_THREADS / HK_TURNED_CHANNELS) {
+  for (int q = at.q + threadIdx.x / HK_TRANSPOSED_CHANNELS; q < end && k < P->channels; q += HK_TRANSPOSED_THREADS / HK_TRANSPOSED_CHANNELS) {
     const int p[3] = {at.p0, at.p1, q};
     const hk_cu_i64 to = pixel_offset(&g->y, at.n, p) + k;
     float v = dw_half(TYPE, ((const volatile hk_cu_u16 *)P->e.y)[to]);
@@ -173,18 +173,18 @@ static __device__ __noinline__ void turned_repair(const hk_cu_dw *P) {
   }
 }
 
-HK_DEV void turned_body(const hk_cu_dw *P, char *raw, const int plain) {
-  const turned_place at = turned_find(P);
-  turned_stage(P, at, raw);
+HK_DEV void transposed_body(const hk_cu_dw *P, char *raw, const int plain) {
+  const transposed_place at = transposed_find(P);
+  transposed_stage(P, at, raw);
   __syncthreads();
 #pragma unroll 1
-  for (int channel = threadIdx.x / 32; channel < HK_TURNED_CHANNELS && at.k + channel < P->channels; channel += WARPS)
-    turned_channel(P, at, channel, raw, plain);
+  for (int channel = threadIdx.x / 32; channel < HK_TRANSPOSED_CHANNELS && at.k + channel < P->channels; channel += WARPS)
+    transposed_channel(P, at, channel, raw, plain);
   __syncthreads();
-  if (__syncthreads_or(turned_leave(P, at, raw))) turned_repair(P);
+  if (__syncthreads_or(transposed_store(P, at, raw))) transposed_recompute_nan(P);
 }
 
-/* hk_dw_turned_<type>; with an epilogue: .._epi. */
-#define TURNED(name)                                                               \
-  KERNEL(name, HK_TURNED_THREADS, 3, turned_body(&P, (char *)raw, 1))              \
-  KERNEL(name##_epi, HK_TURNED_THREADS, 2, turned_body(&P, (char *)raw, 0))
+/* hk_dw_transposed_<type>; with an epilogue: .._epi. */
+#define TRANSPOSED(name)                                                               \
+  KERNEL(name, HK_TRANSPOSED_THREADS, 3, transposed_body(&P, (char *)raw, 1))              \
+  KERNEL(name##_epi, HK_TRANSPOSED_THREADS, 2, transposed_body(&P, (char *)raw, 0))

@@ -1,5 +1,5 @@
 /* Long depthwise filters of 16-bit rows, channels-last; see turned.cuh. */
 #include "cuda/instance.cuh"
 
-#include "cuda/depthwise/turned.cuh"
-INSTANCE(TURNED, TYPED(hk_dw_turned))
+#include "cuda/depthwise/transposed.cuh"
+INSTANCE(TRANSPOSED, TYPED(hk_dw_transposed))
