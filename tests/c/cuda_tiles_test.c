@@ -37,107 +37,114 @@ static void check_limits(const hk_geom *g, const hk_cu_dw_tiling *t, const char 
 /* Kernels whose blocks are `teams` groups by `lanes` runs of channels. */
 static void check_groups(const hk_geom *g, const hk_cu_dw_tiling *t, hk_cu_dw_kind kind, const char *text) {
   const hk_cu_dw *p = &t->params;
+  const hk_cu_dw_last *l = &p->last;
   const int64_t images_rows = g->n * g->out[0] * g->out[1];
   if (kind == HK_DW_ROW) {
     const int per = 32 / (int)hk_type_bytes(g->x_type);
-    CHECK((int64_t)p->row_groups * per >= g->out[2] + per / 2 - 1, "%s: %d runs of %d outputs", text, p->row_groups, per);
-    CHECK(p->groups == images_rows * p->channels * p->row_groups && t->blocks * t->threads >= p->groups, "%s: %d runs", text, p->groups);
+    CHECK((int64_t)l->row_groups * per >= g->out[2] + per / 2 - 1, "%s: %d runs of %d outputs", text, l->row_groups, per);
+    CHECK(l->groups == images_rows * p->channels * l->row_groups && t->blocks * t->threads >= l->groups, "%s: %d runs", text,
+          l->groups);
     return;
   }
-  CHECK(p->lanes * p->teams == t->threads && p->lanes > 0, "%s: %d by %d threads", text, p->lanes, p->teams);
-  CHECK(t->blocks >= hk_ceil_div(p->groups, p->teams) * p->channel_blocks, "%s: %lld blocks", text, (long long)t->blocks);
-  if (kind == HK_DW_LAST) {
-    CHECK(p->groups == images_rows * p->row_groups, "%s: %d groups", text, p->groups);
-    CHECK((int64_t)p->row_groups * t->knobs.run >= g->out[2], "%s: %d groups a row", text, p->row_groups);
-    CHECK((int64_t)p->channel_blocks * p->lanes * 8 >= p->channels, "%s: %d blocks of channels", text, p->channel_blocks);
-  } else {
-    CHECK(p->groups == g->n * p->strips * p->row_groups, "%s: %d groups", text, p->groups);
-    CHECK((int64_t)p->strips * p->strip_rows >= g->out[1] && (int64_t)p->row_groups * 7 >= g->out[2], "%s: strips of %d rows", text, p->strip_rows);
-    CHECK((int64_t)p->channel_blocks * p->lanes * 2 >= p->channels, "%s: %d blocks of channels", text, p->channel_blocks);
-  }
+  CHECK(l->lanes * l->teams == t->threads && l->lanes > 0, "%s: %d by %d threads", text, l->lanes, l->teams);
+  CHECK(t->blocks >= hk_ceil_div(l->groups, l->teams) * p->channel_blocks, "%s: %lld blocks", text, (long long)t->blocks);
+  CHECK(l->groups == images_rows * l->row_groups, "%s: %d groups", text, l->groups);
+  CHECK((int64_t)l->row_groups * t->knobs.run >= g->out[2], "%s: %d groups per row", text, l->row_groups);
+  CHECK((int64_t)p->channel_blocks * l->lanes * 8 >= p->channels, "%s: %d channel blocks", text, p->channel_blocks);
+}
+
+static void check_slide(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
+  const hk_cu_dw *p = &t->params;
+  const hk_cu_dw_slide *s = &p->slide;
+  CHECK(s->lanes * s->teams == t->threads && s->lanes > 0, "%s: %d by %d threads", text, s->lanes, s->teams);
+  CHECK(t->blocks >= hk_ceil_div(s->groups, s->teams) * p->channel_blocks, "%s: %lld blocks", text, (long long)t->blocks);
+  CHECK(s->groups == g->n * s->strips * s->row_groups, "%s: %d groups", text, s->groups);
+  CHECK((int64_t)s->strips * s->strip_rows >= g->out[1] && (int64_t)s->row_groups * 7 >= g->out[2], "%s: strips of %d rows",
+        text, s->strip_rows);
+  CHECK((int64_t)p->channel_blocks * s->lanes * 2 >= p->channels, "%s: %d channel blocks", text, p->channel_blocks);
 }
 
 static void check_plane(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
   const int size = (int)hk_type_bytes(g->x_type);
-  const int64_t reach = p->lead - g->lo[2] + ((int64_t)p->row_groups * HK_SLIDE_COLUMNS - 1) * g->stride[2] + g->win[2];
-  CHECK(p->planes * p->lanes == t->threads && t->blocks * p->planes >= p->groups, "%s: %d units of %d threads", text, p->planes, p->lanes);
-  CHECK((int64_t)p->strips * p->strip_rows >= g->out[1] && (int64_t)p->lanes / p->row_groups * p->tile_rows >= p->strip_rows, "%s: rows", text);
-  CHECK((int64_t)p->row_groups * HK_SLIDE_COLUMNS >= g->out[2] && reach * size <= p->patch_pitch, "%s: columns", text);
-  CHECK(p->lead >= g->lo[2] && p->lead * size % p->patch_length == 0 && g->in[2] * size % p->patch_length == 0, "%s: lead %d", text, p->lead);
-  CHECK(p->slots >= (p->strip_rows - 1) * g->stride[1] + g->win[1] && p->slots * p->patch_pitch <= p->line_bytes, "%s: %d slots", text, p->slots);
-  CHECK(p->strip_rows * g->out[2] * size + 16 <= p->sums_pitch && p->planes * p->line_bytes <= p->sums_at, "%s: results", text);
-  CHECK(p->sums_at + p->planes * p->sums_pitch <= p->taps_at && p->taps_at < t->shared_bytes, "%s: parts overlap", text);
+  const int64_t reach = p->plane.lead - g->lo[2] + ((int64_t)p->plane.row_groups * HK_SLIDE_COLUMNS - 1) * g->stride[2] + g->win[2];
+  CHECK(p->plane.planes * p->plane.lanes == t->threads && t->blocks * p->plane.planes >= p->plane.groups, "%s: %d units of %d threads", text, p->plane.planes, p->plane.lanes);
+  CHECK((int64_t)p->plane.strips * p->plane.strip_rows >= g->out[1] && (int64_t)p->plane.lanes / p->plane.row_groups * p->plane.tile_rows >= p->plane.strip_rows, "%s: rows", text);
+  CHECK((int64_t)p->plane.row_groups * HK_SLIDE_COLUMNS >= g->out[2] && reach * size <= p->plane.patch_pitch, "%s: columns", text);
+  CHECK(p->plane.lead >= g->lo[2] && p->plane.lead * size % p->plane.patch_length == 0 && g->in[2] * size % p->plane.patch_length == 0, "%s: lead %d", text, p->plane.lead);
+  CHECK(p->plane.slots >= (p->plane.strip_rows - 1) * g->stride[1] + g->win[1] && p->plane.slots * p->plane.patch_pitch <= p->plane.line_bytes, "%s: %d slots", text, p->plane.slots);
+  CHECK(p->plane.strip_rows * g->out[2] * size + 16 <= p->plane.sums_pitch && p->plane.planes * p->plane.line_bytes <= p->plane.sums_at, "%s: results", text);
+  CHECK(p->plane.sums_at + p->plane.planes * p->plane.sums_pitch <= p->plane.taps_at && p->plane.taps_at < t->shared_bytes, "%s: parts overlap", text);
 }
 
 static void check_transposed(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
-  CHECK((int64_t)p->tiles * HK_TRANSPOSED_LENGTH >= g->out[2] && p->channel_blocks * HK_TRANSPOSED_CHANNELS >= p->channels, "%s: %d tiles", text, p->tiles);
-  CHECK(t->blocks == g->n * g->out[0] * g->out[1] * p->tiles * p->channel_blocks, "%s: %lld blocks", text, (long long)t->blocks);
-  CHECK(p->slots * 64 >= HK_TRANSPOSED_LENGTH + p->taps_u - 1 && p->slots * HK_TRANSPOSED_REGION <= p->taps_at, "%s: %d slots", text, p->slots);
-  CHECK((HK_TOEPLITZ_FRONT + p->taps_u + 64 + 30) * 4 <= p->taps_bytes && p->taps_at + HK_TRANSPOSED_CHANNELS * p->taps_bytes <= t->shared_bytes, "%s: taps", text);
+  CHECK((int64_t)p->transposed.tiles * HK_TRANSPOSED_LENGTH >= g->out[2] && p->channel_blocks * HK_TRANSPOSED_CHANNELS >= p->channels, "%s: %d tiles", text, p->transposed.tiles);
+  CHECK(t->blocks == g->n * g->out[0] * g->out[1] * p->transposed.tiles * p->channel_blocks, "%s: %lld blocks", text, (long long)t->blocks);
+  CHECK(p->transposed.slots * 64 >= HK_TRANSPOSED_LENGTH + p->taps_u - 1 && p->transposed.slots * HK_TRANSPOSED_REGION <= p->transposed.taps_at, "%s: %d slots", text, p->transposed.slots);
+  CHECK((HK_TOEPLITZ_FRONT + p->taps_u + 64 + 30) * 4 <= p->taps_bytes && p->transposed.taps_at + HK_TRANSPOSED_CHANNELS * p->taps_bytes <= t->shared_bytes, "%s: taps", text);
 }
 
 static void check_toeplitz(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
-  const int b = t->knobs.run, tile = p->lanes * 16 * b;
-  const int64_t tiles = hk_ceil_div(p->plane_count, p->planes) * p->lane_blocks;
-  CHECK((int64_t)p->lane_blocks * tile >= g->out[2], "%s: %d tiles of %d", text, p->lane_blocks, tile);
-  CHECK(p->places ? p->places == tiles && t->threads == HK_STREAM_THREADS : t->blocks == tiles && p->planes * p->lanes * 32 == t->threads,
+  const int b = t->knobs.run, tile = p->toeplitz.lanes * 16 * b;
+  const int64_t tiles = hk_ceil_div(p->toeplitz.plane_count, p->toeplitz.planes) * p->toeplitz.lane_blocks;
+  CHECK((int64_t)p->toeplitz.lane_blocks * tile >= g->out[2], "%s: %d tiles of %d", text, p->toeplitz.lane_blocks, tile);
+  CHECK(p->toeplitz.places ? p->toeplitz.places == tiles && t->threads == HK_STREAM_THREADS : t->blocks == tiles && p->toeplitz.planes * p->toeplitz.lanes * 32 == t->threads,
         "%s: %lld blocks", text, (long long)t->blocks);
   if (p->pack == HK_DW_PACK_SPLIT) {
-    CHECK((tile + p->taps_u + 15 + 6) / 4 * 16 <= p->line_bytes, "%s: %d bytes a row", text, p->line_bytes);
+    CHECK((tile + p->taps_u + 15 + 6) / 4 * 16 <= p->toeplitz.line_bytes, "%s: %d bytes a row", text, p->toeplitz.line_bytes);
     CHECK((HK_TOEPLITZ_FRONT + p->taps_u + 38) * 8 <= p->taps_bytes, "%s: %d bytes of taps", text, p->taps_bytes);
-    CHECK(p->sums_at + p->planes * p->lanes * p->sums_pitch <= p->rows_at && p->rows_at < t->shared_bytes, "%s: parts overlap", text);
+    CHECK(p->toeplitz.sums_at + p->toeplitz.planes * p->toeplitz.lanes * p->toeplitz.sums_pitch <= p->toeplitz.rows_at && p->toeplitz.rows_at < t->shared_bytes, "%s: parts overlap", text);
     return;
   }
-  CHECK((tile + p->chunk_u + 31 + 14) / 8 * 16 <= p->line_bytes, "%s: %d bytes a row", text, p->line_bytes);
-  CHECK((HK_TOEPLITZ_FRONT + p->chunk_u + b + 30) * 4 <= p->taps_bytes, "%s: %d bytes of taps", text, p->taps_bytes);
-  if (p->places)
-    CHECK(2 * p->line_bytes <= p->taps_at && p->taps_at + 2 * p->taps_bytes <= p->buffer_bytes && 32 * b <= p->line_bytes &&
-              p->buffer_bytes * (HK_STREAM_THREADS / 32) <= t->shared_bytes, "%s: parts overlap", text);
+  CHECK((tile + p->toeplitz.chunk_u + 31 + 14) / 8 * 16 <= p->toeplitz.line_bytes, "%s: %d bytes a row", text, p->toeplitz.line_bytes);
+  CHECK((HK_TOEPLITZ_FRONT + p->toeplitz.chunk_u + b + 30) * 4 <= p->taps_bytes, "%s: %d bytes of taps", text, p->taps_bytes);
+  if (p->toeplitz.places)
+    CHECK(2 * p->toeplitz.line_bytes <= p->toeplitz.taps_at && p->toeplitz.taps_at + 2 * p->taps_bytes <= p->toeplitz.buffer_bytes && 32 * b <= p->toeplitz.line_bytes &&
+              p->toeplitz.buffer_bytes * (HK_STREAM_THREADS / 32) <= t->shared_bytes, "%s: parts overlap", text);
   else
-    CHECK(p->planes * p->line_bytes <= p->taps_at && p->taps_at + p->planes * p->taps_bytes <= p->sums_at &&
-              p->sums_at + p->planes * p->lanes * p->sums_pitch <= p->rows_at, "%s: parts overlap", text);
-  CHECK(p->pack != HK_DW_PACK_LINES || (p->chunk_u == p->taps_u && t->packed_bytes), "%s: packed in part", text);
+    CHECK(p->toeplitz.planes * p->toeplitz.line_bytes <= p->toeplitz.taps_at && p->toeplitz.taps_at + p->toeplitz.planes * p->taps_bytes <= p->toeplitz.sums_at &&
+              p->toeplitz.sums_at + p->toeplitz.planes * p->toeplitz.lanes * p->toeplitz.sums_pitch <= p->toeplitz.rows_at, "%s: parts overlap", text);
+  CHECK(p->pack != HK_DW_PACK_LINES || (p->toeplitz.chunk_u == p->taps_u && t->packed_bytes), "%s: packed in part", text);
 }
 
 static void check_band(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
-  CHECK((int64_t)p->tiles * p->tile_length >= g->out[2] && (int64_t)p->row_tiles * p->tile_rows >= g->out[1], "%s: %d x %d tiles", text, p->row_tiles, p->tiles);
-  CHECK(t->blocks == (int64_t)p->channel_blocks * p->tiles * p->row_tiles * g->n && p->channel_blocks * 16 >= p->channels, "%s: blocks", text);
-  CHECK(p->tile_rows % (p->row_groups == 8 ? 14 : 28) == 0 && p->slots >= p->tile_rows + g->win[1] - 1, "%s: rows %d", text, p->tile_rows);
-  CHECK((p->row_groups == 5 || p->row_groups == 8) && p->tile_length == (p->row_groups - 1) * 8 && p->slots * p->row_groups * 256 <= p->taps_at, "%s: patch", text);
-  CHECK(p->taps_at + 16 * p->taps_bytes <= t->shared_bytes, "%s: parts overlap", text);
+  CHECK((int64_t)p->band.tiles * p->band.tile_length >= g->out[2] && (int64_t)p->band.row_tiles * p->band.tile_rows >= g->out[1], "%s: %d x %d tiles", text, p->band.row_tiles, p->band.tiles);
+  CHECK(t->blocks == (int64_t)p->channel_blocks * p->band.tiles * p->band.row_tiles * g->n && p->channel_blocks * 16 >= p->channels, "%s: blocks", text);
+  CHECK(p->band.tile_rows % (p->band.row_groups == 8 ? 14 : 28) == 0 && p->band.slots >= p->band.tile_rows + g->win[1] - 1, "%s: rows %d", text, p->band.tile_rows);
+  CHECK((p->band.row_groups == 5 || p->band.row_groups == 8) && p->band.tile_length == (p->band.row_groups - 1) * 8 && p->band.slots * p->band.row_groups * 256 <= p->band.taps_at, "%s: patch", text);
+  CHECK(p->band.taps_at + 16 * p->taps_bytes <= t->shared_bytes, "%s: parts overlap", text);
 }
 
 static void check_bundle(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
-  const int64_t rows = 7 * g->stride[1] + 3, columns = p->tile_length * g->stride[2];
-  CHECK(t->threads == p->slabs * p->tile_length / 16 * 32 && p->tile_length % 16 == 0, "%s: %d threads", text, t->threads);
-  CHECK((int64_t)p->slab_blocks * p->slabs * 16 >= p->channels && p->slabs * 16 % g->k == 0, "%s: %d runs of 16 channels", text, p->slabs);
-  CHECK((int64_t)p->tiles * p->tile_length >= g->out[2] && (int64_t)p->row_tiles * 8 >= g->out[1], "%s: %d x %d tiles", text, p->row_tiles, p->tiles);
-  CHECK(t->blocks == (int64_t)p->slab_blocks * p->tiles * p->row_tiles * g->n, "%s: blocks", text);
-  CHECK(p->in_slabs * 8 >= p->slabs * 16 / g->k * g->c && p->slots >= rows, "%s: %d slabs, %d rows", text, p->in_slabs, p->slots);
-  CHECK((int64_t)p->phases * p->patch_length >= columns + g->stride[2] && p->slots * p->phases * p->patch_length * 16 <= p->plane_bytes, "%s: patch", text);
+  const int64_t rows = 7 * g->stride[1] + 3, columns = p->grouped.tile_length * g->stride[2];
+  CHECK(t->threads == p->grouped.slabs * p->grouped.tile_length / 16 * 32 && p->grouped.tile_length % 16 == 0, "%s: %d threads", text, t->threads);
+  CHECK((int64_t)p->grouped.slab_blocks * p->grouped.slabs * 16 >= p->channels && p->grouped.slabs * 16 % g->k == 0, "%s: %d runs of 16 channels", text, p->grouped.slabs);
+  CHECK((int64_t)p->grouped.tiles * p->grouped.tile_length >= g->out[2] && (int64_t)p->grouped.row_tiles * 8 >= g->out[1], "%s: %d x %d tiles", text, p->grouped.row_tiles, p->grouped.tiles);
+  CHECK(t->blocks == (int64_t)p->grouped.slab_blocks * p->grouped.tiles * p->grouped.row_tiles * g->n, "%s: blocks", text);
+  CHECK(p->grouped.in_slabs * 8 >= p->grouped.slabs * 16 / g->k * g->c && p->grouped.slots >= rows, "%s: %d slabs, %d rows", text, p->grouped.in_slabs, p->grouped.slots);
+  CHECK((int64_t)p->phases * p->grouped.patch_length >= columns + g->stride[2] && p->grouped.slots * p->phases * p->grouped.patch_length * 16 <= p->grouped.plane_bytes, "%s: patch", text);
   /* the last fragment starts at the last row's last tap */
-  CHECK(((rows * p->phases - p->phases) * p->patch_length + p->tile_length - 16 + p->taps_u - 1 + 16) * 16 + (p->in_slabs - 1) * (int64_t)p->plane_bytes <= t->shared_bytes,
+  CHECK(((rows * p->phases - p->phases) * p->grouped.patch_length + p->grouped.tile_length - 16 + p->taps_u - 1 + 16) * 16 + (p->grouped.in_slabs - 1) * (int64_t)p->grouped.plane_bytes <= t->shared_bytes,
         "%s: reads past %d bytes", text, t->shared_bytes);
 }
 
 static void check_octet(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
   const int stride = (int)g->stride[2], in_step = stride + 3;
-  CHECK(t->threads == p->slabs * p->teams * 32 && t->threads <= HK_OCTET_THREADS && p->tile_rows % 2 == 0, "%s: %d threads, %d rows", text, t->threads, p->tile_rows);
-  CHECK((int64_t)p->slab_blocks * p->slabs * 8 >= p->channels && p->tile_length % 8 == 0, "%s: %d slabs, %d columns", text, p->slabs, p->tile_length);
-  CHECK((int64_t)p->tiles * p->tile_length >= g->out[2] && (int64_t)p->row_tiles * p->tile_rows >= g->out[1], "%s: %d x %d tiles", text, p->row_tiles, p->tiles);
-  CHECK(t->blocks == (int64_t)p->slab_blocks * p->tiles * p->row_tiles * g->n, "%s: blocks", text);
+  CHECK(t->threads == p->octet.slabs * p->octet.teams * 32 && t->threads <= HK_OCTET_THREADS && p->octet.tile_rows % 2 == 0, "%s: %d threads, %d rows", text, t->threads, p->octet.tile_rows);
+  CHECK((int64_t)p->octet.slab_blocks * p->octet.slabs * 8 >= p->channels && p->octet.tile_length % 8 == 0, "%s: %d slabs, %d columns", text, p->octet.slabs, p->octet.tile_length);
+  CHECK((int64_t)p->octet.tiles * p->octet.tile_length >= g->out[2] && (int64_t)p->octet.row_tiles * p->octet.tile_rows >= g->out[1], "%s: %d x %d tiles", text, p->octet.row_tiles, p->octet.tiles);
+  CHECK(t->blocks == (int64_t)p->octet.slab_blocks * p->octet.tiles * p->octet.row_tiles * g->n, "%s: blocks", text);
   /* a step's rows and those that replace the ones it ends with; 16-byte pieces of the last column that a matrix reads */
-  CHECK(p->slots >= in_step + 2 * stride, "%s: %d rows in the ring", text, p->slots);
-  CHECK(p->patch_length <= 256 && ((p->tile_length - 1) * stride + 2) * p->slabs * 16 + 16 * p->slabs <= p->plane_bytes, "%s: row of %d bytes", text, p->plane_bytes);
-  CHECK(p->slots * p->plane_bytes <= p->stage_at && 2 * p->tile_length * p->slabs * 16 <= p->stage_bytes && p->stage_at + 2 * p->stage_bytes <= p->table_at &&
-            p->table_at + 8 * p->slots <= t->shared_bytes && p->table_at % 8 == 0, "%s: parts overlap", text);
-  CHECK(p->plane_bytes % (p->swizzle_mask ? 1024 : 128) == 0 && p->stage_bytes % (p->swizzle_mask ? 1024 : 128) == 0, "%s: alignment", text);
+  CHECK(p->octet.slots >= in_step + 2 * stride, "%s: %d rows in the ring", text, p->octet.slots);
+  CHECK(p->octet.patch_length <= 256 && ((p->octet.tile_length - 1) * stride + 2) * p->octet.slabs * 16 + 16 * p->octet.slabs <= p->octet.plane_bytes, "%s: row of %d bytes", text, p->octet.plane_bytes);
+  CHECK(p->octet.slots * p->octet.plane_bytes <= p->octet.stage_at && 2 * p->octet.tile_length * p->octet.slabs * 16 <= p->octet.stage_bytes && p->octet.stage_at + 2 * p->octet.stage_bytes <= p->octet.table_at &&
+            p->octet.table_at + 8 * p->octet.slots <= t->shared_bytes && p->octet.table_at % 8 == 0, "%s: parts overlap", text);
+  CHECK(p->octet.plane_bytes % (p->octet.swizzle_mask ? 1024 : 128) == 0 && p->octet.stage_bytes % (p->octet.swizzle_mask ? 1024 : 128) == 0, "%s: alignment", text);
 }
 
 static void check_problem(const hk_problem *p, const char *text, const hk_epilogue *epilogue, hk_cu_dw_rules rules) {
@@ -154,7 +161,8 @@ static void check_problem(const hk_problem *p, const char *text, const hk_epilog
     }
     taken[kind]++;
     check_limits(&g, &t, text);
-    if (kind == HK_DW_LAST || kind == HK_DW_SLIDE || kind == HK_DW_ROW) check_groups(&g, &t, (hk_cu_dw_kind)kind, text);
+    if (kind == HK_DW_LAST || kind == HK_DW_ROW) check_groups(&g, &t, (hk_cu_dw_kind)kind, text);
+    if (kind == HK_DW_SLIDE) check_slide(&g, &t, text);
     if (kind == HK_DW_PLANE) check_plane(&g, &t, text);
     if (kind == HK_DW_BAND) check_band(&g, &t, text);
     if (kind == HK_DW_BUNDLE) check_bundle(&g, &t, text);

@@ -24,9 +24,9 @@ HK_DEV constexpr int band_pitch(band_tile t) { return t.pieces * HK_BAND_CHANNEL
 typedef struct band_place { int n, k, row, column; } band_place; /* first output, first channel */
 
 HK_DEV band_place band_find(const hk_cu_dw *P) {
-  const int a = blockIdx.x / (unsigned)P->channel_blocks, b = a / (unsigned)P->tiles, c = b / (unsigned)P->row_tiles;
-  band_place at = {c, ((int)blockIdx.x - a * P->channel_blocks) * HK_BAND_CHANNELS, (b - c * P->row_tiles) * P->tile_rows,
-                   (a - b * P->tiles) * P->tile_length};
+  const int a = blockIdx.x / (unsigned)P->channel_blocks, b = a / (unsigned)P->band.tiles, c = b / (unsigned)P->band.row_tiles;
+  band_place at = {c, ((int)blockIdx.x - a * P->channel_blocks) * HK_BAND_CHANNELS, (b - c * P->band.row_tiles) * P->band.tile_rows,
+                   (a - b * P->band.tiles) * P->band.tile_length};
   return at;
 }
 
@@ -75,19 +75,19 @@ HK_DEV void band_transpose(band_tile t, int first, int end, char *raw) {
 
 /* All of a block's x and weights to shared memory. A warp turns the rows that it brought itself, the first half while the second is on its way. */
 HK_DEV void band_stage(const hk_cu_dw *P, band_tile t, band_place at, char *raw) {
-  const int warp = threadIdx.x / 32, half = (P->slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS, pieces = HK_BAND_CHANNELS * t.size * HK_BAND_WORDS / 2;
+  const int warp = threadIdx.x / 32, half = (P->band.slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS, pieces = HK_BAND_CHANNELS * t.size * HK_BAND_WORDS / 2;
   const char *weights = (const char *)P->packed + (hk_cu_i64)at.k * P->taps_bytes;
   band_copy(P, t, at, warp, half, raw);
   asm volatile("cp.async.commit_group;" ::: "memory");
-  band_copy(P, t, at, half + warp, P->slots, raw);
+  band_copy(P, t, at, half + warp, P->band.slots, raw);
 #pragma unroll
   for (int i = 0; i < pieces; i += HK_BAND_THREADS)
-    if (i + (int)threadIdx.x < pieces) dw_copy16(dw_shared(raw) + P->taps_at + (i + threadIdx.x) * 16, weights + (i + threadIdx.x) * 16, 16);
+    if (i + (int)threadIdx.x < pieces) dw_copy16(dw_shared(raw) + P->band.taps_at + (i + threadIdx.x) * 16, weights + (i + threadIdx.x) * 16, 16);
   asm volatile("cp.async.commit_group;" ::: "memory");
   asm volatile("cp.async.wait_group 1;" ::: "memory");
   band_transpose(t, warp, half, raw);
   dw_copy_wait();
-  band_transpose(t, half + warp, P->slots, raw);
+  band_transpose(t, half + warp, P->band.slots, raw);
 }
 
 /* x: shared address of the lane's row of the left operand in the first input row. */
@@ -127,7 +127,7 @@ HK_DEV void band_finish(const hk_cu_dw *P, int n, int k, const int *row, const i
 HK_DEV void band_channel(const hk_cu_dw *P, band_tile t, band_place at, int channel, char *raw) {
   const int lane = threadIdx.x % 32, shift = band_shift(t), mask = (1 << shift) - 1, pitch = band_pitch(t), batch = (16 >> shift) * ROWS;
   const int offset = 8 + lane % 4 * 2 - lane / 4;
-  const hk_cu_u32 *taps = (const hk_cu_u32 *)(raw + P->taps_at) + channel * t.size * 2 * HK_BAND_WORDS + (offset & 1) * HK_BAND_WORDS + (offset >> 1);
+  const hk_cu_u32 *taps = (const hk_cu_u32 *)(raw + P->band.taps_at) + channel * t.size * 2 * HK_BAND_WORDS + (offset & 1) * HK_BAND_WORDS + (offset >> 1);
   hk_cu_u32 w[14];
 #pragma unroll
   for (int r = 0; r < t.size; ++r) w[2 * r] = taps[r * 2 * HK_BAND_WORDS], w[2 * r + 1] = taps[r * 2 * HK_BAND_WORDS + 4];
@@ -136,7 +136,7 @@ HK_DEV void band_channel(const hk_cu_dw *P, band_tile t, band_place at, int chan
   const int column = (lane / 4 & mask) * 8 + lane % 4 * 2, row = (lane / 4 >> shift) * ROWS, lower = (8 >> shift) * ROWS;
   char *to = raw + row * pitch + band_piece(t, channel, lane / 4 & mask) + lane % 4 * 4;
 #pragma unroll 1
-  for (int base = 0; base < P->tile_rows; base += batch, x += batch * pitch, to += batch * pitch) {
+  for (int base = 0; base < P->band.tile_rows; base += batch, x += batch * pitch, to += batch * pitch) {
     float acc[ROWS][4];
     band_multiply(t, x, w, acc);
     if (!t.plain) {
@@ -144,7 +144,7 @@ HK_DEV void band_channel(const hk_cu_dw *P, band_tile t, band_place at, int chan
       band_finish(P, at.n, at.k + channel, rows, columns, acc);
     }
     __syncwarp();
-    if (column < P->tile_length) {
+    if (column < P->band.tile_length) {
 #pragma unroll
       for (int o = 0; o < ROWS; ++o) {
         *(hk_cu_u32 *)(to + o * pitch) = dw_pack_pair(TYPE, acc[o][0], acc[o][1]);
@@ -162,7 +162,7 @@ HK_DEV int band_store(const hk_cu_dw *P, band_tile t, band_place at, const char 
   int row = threadIdx.x / 2 / pairs;
   const int column = (threadIdx.x / 2 - row * pairs) * 2, wide = (int)g->out[2] - at.column - column;
   if (row >= side || k >= P->channels || wide <= 0) return 0;
-  const int rows = (int)g->out[1] - at.row < P->tile_rows ? (int)g->out[1] - at.row : P->tile_rows;
+  const int rows = (int)g->out[1] - at.row < P->band.tile_rows ? (int)g->out[1] - at.row : P->band.tile_rows;
   const hk_cu_i64 right = g->y.at[2], down = side * g->y.at[1];
   hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + at.n * g->y.outer + (at.row + row) * g->y.at[1] + (at.column + column) * right + k;
   const char *from[8];
@@ -199,10 +199,10 @@ static __device__ __noinline__ void band_recompute(const hk_cu_dw *P, int n, int
 static __device__ __noinline__ void band_recompute_nan(const hk_cu_dw *P) {
   const hk_cu_geom *g = &P->g;
   const band_place at = band_find(P);
-  const int k = at.k + threadIdx.x % HK_BAND_CHANNELS, count = P->tile_rows * P->tile_length;
+  const int k = at.k + threadIdx.x % HK_BAND_CHANNELS, count = P->band.tile_rows * P->band.tile_length;
 #pragma unroll 1
   for (int i = threadIdx.x / HK_BAND_CHANNELS; i < count && k < P->channels; i += HK_BAND_THREADS / HK_BAND_CHANNELS) {
-    const int down = i / P->tile_length, p[3] = {0, at.row + down, at.column + i - down * P->tile_length};
+    const int down = i / P->band.tile_length, p[3] = {0, at.row + down, at.column + i - down * P->band.tile_length};
     if (p[1] >= (int)g->out[1] || p[2] >= (int)g->out[2]) continue;
     const float v = dw_half(TYPE, ((const volatile hk_cu_u16 *)P->e.y)[pixel_offset(&g->y, at.n, p) + k]);
     if (v != v) band_recompute(P, at.n, p[1], p[2], k);

@@ -28,8 +28,8 @@ hk_status hk_cu_dw_build(hk_cu_dw_state *s, const hk_geom *g, const hk_epi *e) {
   hk_cu_dw *p = &s->tiling.params;
   /* Blocks that begin early take the processors that have room. Were there room for many more, some would end up with several and others with none. */
   if (!st) st = hk_cu_kernel_fills(s->kernel, s->tiling.blocks, s->tiling.threads, s->tiling.shared_bytes, &s->pdl);
-  if (!st && s->tiling.mapped) st = map_encode(g, &g->x, g->in, p->slabs, p->patch_length, 1, &p->xmap);
-  if (!st && s->tiling.mapped) st = map_encode(g, &g->y, g->out, p->slabs, p->tile_length, 2, &p->ymap);
+  if (!st && s->tiling.mapped) st = map_encode(g, &g->x, g->in, p->octet.slabs, p->octet.patch_length, 1, &p->octet.xmap);
+  if (!st && s->tiling.mapped) st = map_encode(g, &g->y, g->out, p->octet.slabs, p->octet.tile_length, 2, &p->octet.ymap);
   return st;
 }
 
@@ -52,8 +52,8 @@ hk_status hk_cu_dw_run(const hk_cu_dw_state *s, const hk_cu_call *call, const vo
   p.e.y = call->y, p.e.c = call->c, p.e.slopes = slopes, p.e.user = call->user;
   p.e.scale = call->scale, p.e.bias = call->bias;
   if (s->tiling.mapped) {
-    hk_status st = hk_cu_check(hk_cu()->map_replace(&p.xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
-    if (!st) st = hk_cu_check(hk_cu()->map_replace(&p.ymap, call->y), "placing a tensor map");
+    hk_status st = hk_cu_check(hk_cu()->map_replace(&p.octet.xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
+    if (!st) st = hk_cu_check(hk_cu()->map_replace(&p.octet.ymap, call->y), "placing a tensor map");
     if (st) return st;
   }
   return (s->pdl ? hk_cu_kernel_run_pdl : hk_cu_kernel_run)(s->kernel, s->tiling.blocks, s->tiling.threads, 1, s->tiling.shared_bytes, call->stream, &p);

@@ -64,7 +64,7 @@ HK_DEV void first_stage_row(const hk_cu_dw *P, first_tile t, const char *row, in
     }
     return;
   }
-  const int run = P->class_run, total = length * run;
+  const int run = P->first.class_run, total = length * run;
   for (int i = rank; i < total; i += ranks) {
     const int w = run == 1 ? i : i / run, rho = i - w * run;
     const int col = col0 + (int)g->stride[2] * (rho + P->classes * w);
@@ -74,28 +74,28 @@ HK_DEV void first_stage_row(const hk_cu_dw *P, first_tile t, const char *row, in
 
 HK_DEV void first_stage(const hk_cu_dw *P, first_tile t, first_place at, int d, int f, int u0, int u1, float *tile) {
   const hk_cu_geom *g = &P->g;
-  const int rows = P->planes * P->slots, ranks = rows >= (int)blockDim.x / 32 ? 32 : (int)blockDim.x / rows;
+  const int rows = P->first.planes * P->first.slots, ranks = rows >= (int)blockDim.x / 32 ? 32 : (int)blockDim.x / rows;
   const int team = threadIdx.x / ranks, teams = blockDim.x / ranks, rank = threadIdx.x - team * ranks;
-  const int length = P->class_lanes * t.tq + (u1 - u0) - 1;
+  const int length = P->first.class_lanes * t.tq + (u1 - u0) - 1;
   const int col0 = (int)g->stride[2] * (at.class0 + P->classes * (at.index0 + u0)) + f * (int)g->dil[2] - (int)g->lo[2];
   if (team >= teams) return;
   for (int i = team; i < rows; i += teams) {
-    const int pl = i / P->slots, z = i - pl * P->slots;
+    const int pl = i / P->first.slots, z = i - pl * P->first.slots;
     int n, k, p0;
     first_plane(P, at.plane + pl, &n, &k, &p0);
     const int channel = g->kg == 1 ? k : k / (int)g->kg;
     const int i0 = p0 * (int)g->stride[0] + d * (int)g->dil[0] - (int)g->lo[0];
-    const int i1 = at.row0 * (int)g->stride[1] - (int)g->lo[1] + z * P->slot_step;
+    const int i1 = at.row0 * (int)g->stride[1] - (int)g->lo[1] + z * P->first.slot_step;
     const int live = pl < at.live_planes && (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
     const char *row = (const char *)P->x +
                       (n * g->x.outer + channel * g->x.group + i0 * g->x.at[0] + i1 * g->x.at[1]) * dw_type_bytes(t.type);
-    first_stage_row(P, t, row, live, col0, length, rank, ranks, tile + i * P->slot_length);
+    first_stage_row(P, t, row, live, col0, length, rank, ranks, tile + i * P->first.slot_length);
   }
 }
 
 /* Weights of one depth tap and phase, [plane][row tap][chunk_u]. */
 HK_DEV void first_weights(const hk_cu_dw *P, first_place at, int d, int f, int u0, int us, float *weights) {
-  const int rows = P->planes * (int)P->g.win[1];
+  const int rows = P->first.planes * (int)P->g.win[1];
   for (int row = threadIdx.x / 32; row < rows; row += blockDim.x / 32) {
     const int pl = row / (int)P->g.win[1], r = row - pl * (int)P->g.win[1];
     if (pl >= at.live_planes) continue;
@@ -103,7 +103,7 @@ HK_DEV void first_weights(const hk_cu_dw *P, first_place at, int d, int f, int u
     first_plane(P, at.plane + pl, &n, &k, &p0);
     const float *from = (const float *)P->packed + (hk_cu_i64)k * P->taps +
                         ((d * (int)P->g.win[1] + r) * P->phases + f) * P->taps_u + u0;
-    for (int u = threadIdx.x % 32; u < us; u += 32) weights[row * P->weight_pitch + u] = __ldg(from + u);
+    for (int u = threadIdx.x % 32; u < us; u += 32) weights[row * P->first.weight_pitch + u] = __ldg(from + u);
   }
 }
 
@@ -142,13 +142,13 @@ HK_DEV void first_row(first_tile t, const float *tile, int index, int run, int u
 /* Runs of consecutive outputs, one a row and segment, from shared memory to y. */
 HK_DEV void first_store(const hk_cu_dw *P, first_tile t, first_place at, float *tile, int pitch) {
   const hk_cu_geom *g = &P->g;
-  const int segments = P->classes > P->class_run ? t.tq : 1;
-  const int span = segments > 1 ? P->class_run : P->lanes * t.tq;
-  const int lines = P->planes * P->rows * segments, ranks = lines >= (int)blockDim.x / 32 ? 32 : (int)blockDim.x / lines;
+  const int segments = P->classes > P->first.class_run ? t.tq : 1;
+  const int span = segments > 1 ? P->first.class_run : P->first.lanes * t.tq;
+  const int lines = P->first.planes * P->first.rows * segments, ranks = lines >= (int)blockDim.x / 32 ? 32 : (int)blockDim.x / lines;
   const int team = threadIdx.x / ranks, teams = blockDim.x / ranks, rank = threadIdx.x - team * ranks;
   if (team >= teams) return;
   for (int i = team; i < lines; i += teams) {
-    const int seg = i % segments, line = i / segments, rl = line % P->rows, pl = line / P->rows;
+    const int seg = i % segments, line = i / segments, rl = line % P->first.rows, pl = line / P->first.rows;
     const int q0 = at.class0 + P->classes * (at.index0 + seg);
     dw_line l = {0, 0, {0, at.row0 + rl, q0}, (int)g->out[2] - q0};
     if (pl >= at.live_planes || l.p[1] >= g->out[1]) continue;
@@ -162,20 +162,20 @@ HK_DEV void first_store(const hk_cu_dw *P, first_tile t, first_place at, float *
 HK_DEV void first_body(const hk_cu_dw *P, first_tile t, float *tile) {
   const hk_cu_geom *g = &P->g;
   unsigned rest = blockIdx.x;
-  const int lane_block = rest % (unsigned)P->lane_blocks;
-  rest /= (unsigned)P->lane_blocks;
-  const int row_block = rest % (unsigned)P->row_blocks;
+  const int lane_block = rest % (unsigned)P->first.lane_blocks;
+  rest /= (unsigned)P->first.lane_blocks;
+  const int row_block = rest % (unsigned)P->first.row_blocks;
   first_place at;
-  at.plane = rest / (unsigned)P->row_blocks * P->planes;
-  at.live_planes = P->plane_count - at.plane < P->planes ? P->plane_count - at.plane : P->planes;
-  at.row0 = row_block * P->rows;
-  const int class_blocks = (P->classes + P->class_run - 1) / P->class_run;
-  at.class0 = lane_block % class_blocks * P->class_run;
-  at.index0 = lane_block / class_blocks * P->class_lanes * t.tq;
-  float *weights = tile + P->weights_at;
-  const int line = threadIdx.x / (unsigned)P->lanes, lane = threadIdx.x - line * P->lanes;
-  const int pl = line / (unsigned)P->rows, rl = line - pl * P->rows;
-  const int cl = P->class_run == 1 ? lane : lane / P->class_run, index = cl * t.tq * P->class_run + lane - cl * P->class_run;
+  at.plane = rest / (unsigned)P->first.row_blocks * P->first.planes;
+  at.live_planes = P->first.plane_count - at.plane < P->first.planes ? P->first.plane_count - at.plane : P->first.planes;
+  at.row0 = row_block * P->first.rows;
+  const int class_blocks = (P->classes + P->first.class_run - 1) / P->first.class_run;
+  at.class0 = lane_block % class_blocks * P->first.class_run;
+  at.index0 = lane_block / class_blocks * P->first.class_lanes * t.tq;
+  float *weights = tile + P->first.weights_at;
+  const int line = threadIdx.x / (unsigned)P->first.lanes, lane = threadIdx.x - line * P->first.lanes;
+  const int pl = line / (unsigned)P->first.rows, rl = line - pl * P->first.rows;
+  const int cl = P->first.class_run == 1 ? lane : lane / P->first.class_run, index = cl * t.tq * P->first.class_run + lane - cl * P->first.class_run;
   const int works = pl < at.live_planes;
   float acc[16];
 #pragma unroll
@@ -183,8 +183,8 @@ HK_DEV void first_body(const hk_cu_dw *P, first_tile t, float *tile) {
   for (int df = 0; df < (int)g->win[0] * P->phases; ++df) {
     const int d = P->phases == 1 ? df : df / P->phases, f = df - d * P->phases;
     const int us = P->phases == 1 ? P->taps_u : ((int)g->win[2] - f + P->phases - 1) / P->phases;
-    for (int u0 = 0; u0 < us; u0 += P->chunk_u) {
-      const int u1 = u0 + P->chunk_u < us ? u0 + P->chunk_u : us;
+    for (int u0 = 0; u0 < us; u0 += P->first.chunk_u) {
+      const int u1 = u0 + P->first.chunk_u < us ? u0 + P->first.chunk_u : us;
       __syncthreads();
       first_stage(P, t, at, d, f, u0, u1, tile);
       first_weights(P, at, d, f, u0, u1 - u0, weights);
@@ -192,15 +192,15 @@ HK_DEV void first_body(const hk_cu_dw *P, first_tile t, float *tile) {
       if (!works) continue;
 #pragma unroll 1
       for (int r = 0; r < (int)g->win[1]; ++r) {
-        const float *from = tile + (pl * P->slots + rl * P->slot_rows + r * P->slot_taps) * P->slot_length;
-        const float *w = weights + (pl * (int)g->win[1] + r) * P->weight_pitch;
-        if (P->class_run == 1) first_row(t, from, index, 1, u1 - u0, w, acc);
-        else first_row(t, from, index, P->class_run, u1 - u0, w, acc);
+        const float *from = tile + (pl * P->first.slots + rl * P->first.slot_rows + r * P->first.slot_taps) * P->first.slot_length;
+        const float *w = weights + (pl * (int)g->win[1] + r) * P->first.weight_pitch;
+        if (P->first.class_run == 1) first_row(t, from, index, 1, u1 - u0, w, acc);
+        else first_row(t, from, index, P->first.class_run, u1 - u0, w, acc);
       }
     }
   }
   __syncthreads();
-  const int pitch = P->lanes * (t.tq + t.tq / 8) + 10;
+  const int pitch = P->first.lanes * (t.tq + t.tq / 8) + 10;
   /* Output order: class inside index when all classes are here, else index by index in runs of classes. */
   if (works) {
     float *to = tile + line * pitch;
@@ -213,7 +213,7 @@ HK_DEV void first_body(const hk_cu_dw *P, first_tile t, float *tile) {
       for (int i = 0; i < t.tq; ++i) to[dw_line_at(i + skew)] = acc[i];
     } else {
 #pragma unroll
-      for (int i = 0; i < t.tq; ++i) to[dw_line_at(index + i * P->class_run)] = acc[i];
+      for (int i = 0; i < t.tq; ++i) to[dw_line_at(index + i * P->first.class_run)] = acc[i];
     }
   }
   __syncthreads();

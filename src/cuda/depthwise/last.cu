@@ -194,13 +194,13 @@ HK_DEV void last_row(const hk_cu_dw *P, last_tile t, const char *line, int first
 
 HK_DEV void last_body(const hk_cu_dw *P, last_tile t) {
   const hk_cu_geom *g = &P->g;
-  const int sub = threadIdx.x / (unsigned)P->lanes, lane = threadIdx.x - sub * P->lanes;
+  const int sub = threadIdx.x / (unsigned)P->last.lanes, lane = threadIdx.x - sub * P->last.lanes;
   const int sb = blockIdx.x / (unsigned)P->channel_blocks, cb = blockIdx.x - sb * P->channel_blocks;
-  const int k = (cb * P->lanes + lane) * t.v, group = sb * P->teams + sub;
-  if (group >= P->groups || k >= P->channels) return;
+  const int k = (cb * P->last.lanes + lane) * t.v, group = sb * P->last.teams + sub;
+  if (group >= P->last.groups || k >= P->channels) return;
   const int channel = g->kg == 1 ? k : k / (int)g->kg;
-  int rest = dw_div(P->div_row_groups, group);
-  const int in_row = group - rest * P->row_groups, block = dw_div(P->div_classes, in_row);
+  int rest = dw_div(P->last.div_row_groups, group);
+  const int in_row = group - rest * P->last.row_groups, block = dw_div(P->div_classes, in_row);
   const int cls = in_row - block * P->classes, first = block * t.tq;
   const int np0 = dw_div(P->div_out1, rest), p1 = rest - np0 * (int)g->out[1];
   const int n = dw_div(P->div_out0, np0), p0 = np0 - n * (int)g->out[0];
@@ -219,7 +219,7 @@ HK_DEV void last_body(const hk_cu_dw *P, last_tile t) {
     for (int r = 0; r < (int)g->win[1]; ++r) {
       const int i1 = p1 * (int)g->stride[1] + r * (int)g->dil[1] - (int)g->lo[1];
       const int in = (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
-      if (!t.few && P->pairs) {
+      if (!t.few && P->last.pairs) {
         /* stride 2, 3 taps: all columns at once; the host leaves the phases out */
         const int col = 2 * first - (int)g->lo[2];
         const hk_cu_i64 step = g->x.at[2] * dw_type_bytes(t.type);

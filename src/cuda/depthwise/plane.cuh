@@ -41,19 +41,19 @@ HK_DEV void plane_copy(const int bytes, hk_cu_u32 to, const char *from, int in) 
 /* Input rows first.. of the unit, slot_length pieces a row, those outside x zero. */
 HK_DEV void plane_stage(const hk_cu_dw *P, const int bytes, plane_place at, int first, int lane, hk_cu_u32 to) {
   const hk_cu_geom *g = &P->g;
-  const int per = bytes / BYTES, count = P->slots * P->slot_length, width = (int)g->in[2];
+  const int per = bytes / BYTES, count = P->plane.slots * P->plane.slot_length, width = (int)g->in[2];
   const char *plane = (const char *)P->x + at.from * BYTES;
-  for (int i = lane; i < count; i += P->lanes) {
-    const int z = dw_div(P->div_patch, i), c = i - z * P->slot_length, row = first + z, col = c * per - P->lead;
+  for (int i = lane; i < count; i += P->plane.lanes) {
+    const int z = dw_div(P->plane.div_patch, i), c = i - z * P->plane.slot_length, row = first + z, col = c * per - P->plane.lead;
     const int in = (unsigned)row < (unsigned)g->in[1] && (unsigned)col < (unsigned)width;
-    plane_copy(bytes, to + z * P->patch_pitch + c * bytes, in ? plane + (row * width + col) * BYTES : plane, in);
+    plane_copy(bytes, to + z * P->plane.patch_pitch + c * bytes, in ? plane + (row * width + col) * BYTES : plane, in);
   }
 }
 
 /* Tap rows twice over, so that all sets reach theirs from one pointer. */
 HK_DEV void plane_table(const hk_cu_dw *P, plane_tile t, int k, int lane, float *table) {
   const int rows = plane_sets(t) * t.stride;
-  for (int i = lane; i < plane_weights(t); i += P->lanes) {
+  for (int i = lane; i < plane_weights(t); i += P->plane.lanes) {
     const int b = i / t.size, row = b < rows ? b : b - rows;
     table[i] = row < t.size ? __ldg((const float *)P->packed + (hk_cu_i64)k * P->taps + row * t.size + i % t.size) : 0.0f;
   }
@@ -100,7 +100,7 @@ HK_DEV void plane_step(const hk_cu_dw *P, plane_tile t, plane_place at, int m, i
       if ((unsigned)(m - a) < (unsigned)rows) live |= 1u << (ring - a < 0 ? ring - a + sets : ring - a);
   }
 #pragma unroll
-  for (int sub = 0; sub < t.stride; ++sub, in += P->patch_pitch) {
+  for (int sub = 0; sub < t.stride; ++sub, in += P->plane.patch_pitch) {
     float v[COLUMNS_MOST];
 #pragma unroll
     for (int c = 0; c < plane_columns(t); ++c) v[c] = plane_value(in + c * BYTES);
@@ -131,7 +131,7 @@ HK_DEV void plane_step(const hk_cu_dw *P, plane_tile t, plane_place at, int m, i
 HK_DEV void plane_store(const hk_cu_dw *P, plane_place at, int skew, int lane, const char *out) {
   const int per = 16 / BYTES, length = at.rows * (int)P->g.out[2], pieces = (length + skew + per - 1) / per;
   char *y = (char *)P->e.y + at.to * BYTES;
-  for (int c = lane; c < pieces; c += P->lanes) {
+  for (int c = lane; c < pieces; c += P->plane.lanes) {
     const int o = c * per - skew;
     if (o >= 0 && o + per <= length) {
       *(uint4 *)(y + o * BYTES) = *(const uint4 *)(out + c * 16);
@@ -148,11 +148,11 @@ HK_DEV void plane_store(const hk_cu_dw *P, plane_place at, int skew, int lane, c
 HK_DEV plane_place plane_begin(const hk_cu_dw *P, int unit) {
   const hk_cu_geom *g = &P->g;
   plane_place at;
-  const int plane = dw_div(P->div_strips, unit);
-  at.p1 = (unit - plane * P->strips) * P->strip_rows;
+  const int plane = dw_div(P->plane.div_strips, unit);
+  at.p1 = (unit - plane * P->plane.strips) * P->plane.strip_rows;
   at.n = dw_div(P->div_channels, plane);
   at.k = plane - at.n * P->channels;
-  at.rows = (int)g->out[1] - at.p1 < P->strip_rows ? (int)g->out[1] - at.p1 : P->strip_rows;
+  at.rows = (int)g->out[1] - at.p1 < P->plane.strip_rows ? (int)g->out[1] - at.p1 : P->plane.strip_rows;
   at.from = at.n * g->x.outer + (g->kg == 1 ? at.k : at.k / (int)g->kg) * g->x.group;
   at.to = at.n * g->y.outer + dw_channel(g, &g->y, at.k) + (hk_cu_i64)at.p1 * g->out[2];
   return at;
@@ -160,8 +160,8 @@ HK_DEV plane_place plane_begin(const hk_cu_dw *P, int unit) {
 
 /* The rows of one thread. */
 HK_DEV void plane_walk(const hk_cu_dw *P, plane_tile t, plane_place at, int lane, const char *in, const float *table, char *out) {
-  const int sub = lane / P->row_groups, q0 = (lane - sub * P->row_groups) * TQ, r0 = sub * P->tile_rows;
-  const int rows = at.rows - r0 < P->tile_rows ? at.rows - r0 : P->tile_rows;
+  const int sub = lane / P->plane.row_groups, q0 = (lane - sub * P->plane.row_groups) * TQ, r0 = sub * P->plane.tile_rows;
+  const int rows = at.rows - r0 < P->plane.tile_rows ? at.rows - r0 : P->plane.tile_rows;
   if (rows <= 0) return;
   float acc[7][TQ];
 #pragma unroll
@@ -169,7 +169,7 @@ HK_DEV void plane_walk(const hk_cu_dw *P, plane_tile t, plane_place at, int lane
 #pragma unroll
     for (int i = 0; i < TQ; ++i) acc[j][i] = 0.0f;
   const int steps = rows + plane_sets(t) - 1;
-  in += r0 * t.stride * P->patch_pitch + (q0 * t.stride + P->lead - (int)P->g.lo[2]) * BYTES;
+  in += r0 * t.stride * P->plane.patch_pitch + (q0 * t.stride + P->plane.lead - (int)P->g.lo[2]) * BYTES;
   if (t.size == 3) {
     float w[2 * 3 * 2 * 3];
 #pragma unroll
@@ -177,13 +177,13 @@ HK_DEV void plane_walk(const hk_cu_dw *P, plane_tile t, plane_place at, int lane
 #pragma unroll 1
     for (int m = 0; m < steps; m += plane_sets(t)) {
 #pragma unroll
-      for (int ring = 0; ring < plane_sets(t); ++ring, in += t.stride * P->patch_pitch)
+      for (int ring = 0; ring < plane_sets(t); ++ring, in += t.stride * P->plane.patch_pitch)
         if (m + ring < steps) plane_step(P, t, at, m + ring, rows, ring, in, w, r0, q0, out, acc);
     }
   } else {
     int ring = 0;
 #pragma unroll 1
-    for (int m = 0; m < steps; ++m, in += t.stride * P->patch_pitch) {
+    for (int m = 0; m < steps; ++m, in += t.stride * P->plane.patch_pitch) {
       plane_step(P, t, at, m, rows, ring, in, table, r0, q0, out, acc);
       ring = ring + 1 == plane_sets(t) ? 0 : ring + 1;
     }
@@ -191,15 +191,15 @@ HK_DEV void plane_walk(const hk_cu_dw *P, plane_tile t, plane_place at, int lane
 }
 
 HK_DEV void plane_body(const hk_cu_dw *P, plane_tile t, char *raw) {
-  const int local = threadIdx.x / (unsigned)P->lanes, lane = threadIdx.x - local * P->lanes, unit = blockIdx.x * P->planes + local;
-  const int live = local < P->planes && unit < P->groups;
+  const int local = threadIdx.x / (unsigned)P->plane.lanes, lane = threadIdx.x - local * P->plane.lanes, unit = blockIdx.x * P->plane.planes + local;
+  const int live = local < P->plane.planes && unit < P->plane.groups;
   const plane_place at = plane_begin(P, live ? unit : 0);
-  char *in = raw + local * P->line_bytes, *out = raw + P->sums_at + local * P->sums_pitch;
-  float *table = (float *)(raw + P->taps_at) + local * plane_weights(t);
+  char *in = raw + local * P->plane.line_bytes, *out = raw + P->plane.sums_at + local * P->plane.sums_pitch;
+  float *table = (float *)(raw + P->plane.taps_at) + local * plane_weights(t);
   const int first = at.p1 * t.stride - (int)P->g.lo[1];
   const int skew = (int)((hk_cu_u64)((const char *)P->e.y + at.to * BYTES) & 15) / BYTES;
   if (live) {
-    switch (P->patch_length) {
+    switch (P->plane.patch_length) {
       case 16: plane_stage(P, 16, at, first, lane, dw_shared(in)); break;
       case 8: plane_stage(P, 8, at, first, lane, dw_shared(in)); break;
       case 4: plane_stage(P, 4, at, first, lane, dw_shared(in)); break;

@@ -122,8 +122,8 @@ HK_DEV void row_body(const hk_cu_dw *P, row_tile t) {
   const hk_cu_geom *g = &P->g;
   const int per = row_per(t), bytes = 16 / per;
   const hk_cu_i64 thread = (hk_cu_i64)blockIdx.x * THREADS + threadIdx.x;
-  if (thread >= P->groups) return;
-  const int line = dw_div(P->div_row_groups, (int)thread), piece = (int)thread - line * P->row_groups;
+  if (thread >= P->last.groups) return;
+  const int line = dw_div(P->last.div_row_groups, (int)thread), piece = (int)thread - line * P->last.row_groups;
   const int a = dw_div(P->div_out1, line), b = dw_div(P->div_out0, a);
   dw_line l = {dw_div(P->div_channels, b), 0, {a - b * (int)g->out[0], line - a * (int)g->out[1], 0}, 0};
   l.k = b - l.n * P->channels;

@@ -1,6 +1,6 @@
 /* Depthwise 1D convolution with 3 or 4 taps of channels-last 16-bit tensors, stride and dilation 1, on the FMA units.
  *
- * A thread owns 8 channels, 16 bytes, and walks along P->steps outputs of a row: every pixel is read once and AHEAD pixels before its use, turned
+ * A thread owns 8 channels, 16 bytes, and walks along P->last.steps outputs of a row: every pixel is read once and AHEAD pixels before its use, turned
  * into f32 once, and stays in registers for as many outputs as there are taps; the weights do for the whole walk. Columns outside x are
  * zeros. f32 sums, taps in their order. The host refuses all else (dw_tiles_run.c). */
 #include "cuda/depthwise/common.cuh"
@@ -35,12 +35,12 @@ HK_DEV void run_store(const hk_cu_dw *P, run_tile t, int n, int q, int k, char *
 
 HK_DEV void run_body(const hk_cu_dw *P, run_tile t) {
   const hk_cu_geom *g = &P->g;
-  const int team = threadIdx.x / (unsigned)P->lanes, lane = threadIdx.x - team * P->lanes;
-  const int block = blockIdx.x / (unsigned)P->channel_blocks, k = (((int)blockIdx.x - block * P->channel_blocks) * P->lanes + lane) * 8;
-  const int group = block * P->teams + team;
-  if (group >= P->groups || k >= P->channels) return;
-  const int n = dw_div(P->div_row_groups, group), first = (group - n * P->row_groups) * P->steps, rest = (int)g->out[2] - first;
-  const int count = rest < P->steps ? rest : P->steps, column = first - (int)g->lo[2], reach = column + count + t.taps - 1;
+  const int team = threadIdx.x / (unsigned)P->last.lanes, lane = threadIdx.x - team * P->last.lanes;
+  const int block = blockIdx.x / (unsigned)P->channel_blocks, k = (((int)blockIdx.x - block * P->channel_blocks) * P->last.lanes + lane) * 8;
+  const int group = block * P->last.teams + team;
+  if (group >= P->last.groups || k >= P->channels) return;
+  const int n = dw_div(P->last.div_row_groups, group), first = (group - n * P->last.row_groups) * P->last.steps, rest = (int)g->out[2] - first;
+  const int count = rest < P->last.steps ? rest : P->last.steps, column = first - (int)g->lo[2], reach = column + count + t.taps - 1;
   run_place at = {(const char *)P->x + (n * g->x.outer + column * g->x.at[2] + k) * 2, column, reach < (int)g->in[2] ? reach : (int)g->in[2], g->x.at[2] * 2};
   asm volatile("" : "+l"(at.step)); /* else it is made anew for every column */
   if (at.end < 0) at.end = 0;

@@ -246,9 +246,9 @@ HK_DEV void slide_step(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, 
 }
 
 HK_DEV void slide_table(const hk_cu_dw *P, slide_tile t, int k0, float2 *table) {
-  const int rows = slide_sets(t) * t.stride, count = 2 * rows * t.size * P->lanes;
+  const int rows = slide_sets(t) * t.stride, count = 2 * rows * t.size * P->slide.lanes;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {
-    const int tap = i / P->lanes, pair = i - tap * P->lanes, b = tap / t.size, row = b < rows ? b : b - rows;
+    const int tap = i / P->slide.lanes, pair = i - tap * P->slide.lanes, b = tap / t.size, row = b < rows ? b : b - rows;
     const int k = k0 + 2 * pair;
     float2 w = {0.0f, 0.0f};
     if (row < t.size && k < P->channels)
@@ -259,11 +259,11 @@ HK_DEV void slide_table(const hk_cu_dw *P, slide_tile t, int k0, float2 *table) 
 
 HK_DEV int slide_begin(const hk_cu_dw *P, slide_tile t, int group, slide_place *at) {
   const hk_cu_geom *g = &P->g;
-  const int strip = dw_div(P->div_row_groups, group), bytes = dw_type_bytes(TYPE);
-  at->q0 = (group - strip * P->row_groups) * t.tq;
-  at->n = dw_div(P->div_strips, strip);
-  at->p1 = (strip - at->n * P->strips) * P->strip_rows;
-  const int rows = (int)g->out[1] - at->p1 < P->strip_rows ? (int)g->out[1] - at->p1 : P->strip_rows;
+  const int strip = dw_div(P->slide.div_row_groups, group), bytes = dw_type_bytes(TYPE);
+  at->q0 = (group - strip * P->slide.row_groups) * t.tq;
+  at->n = dw_div(P->slide.div_strips, strip);
+  at->p1 = (strip - at->n * P->slide.strips) * P->slide.strip_rows;
+  const int rows = (int)g->out[1] - at->p1 < P->slide.strip_rows ? (int)g->out[1] - at->p1 : P->slide.strip_rows;
   at->col0 = at->q0 * t.stride - (int)g->lo[2];
   at->width = (int)g->in[2];
   at->whole = at->col0 >= 0 && at->col0 + slide_columns(t) <= at->width;
@@ -279,12 +279,12 @@ HK_DEV int slide_begin(const hk_cu_dw *P, slide_tile t, int group, slide_place *
 }
 
 HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
-  const int team = threadIdx.x / (unsigned)P->lanes, pair = threadIdx.x - team * P->lanes;
-  const int block = blockIdx.x / (unsigned)P->channel_blocks, k0 = (blockIdx.x - block * P->channel_blocks) * P->lanes * 2;
-  const int group = block * P->teams + team;
+  const int team = threadIdx.x / (unsigned)P->slide.lanes, pair = threadIdx.x - team * P->slide.lanes;
+  const int block = blockIdx.x / (unsigned)P->channel_blocks, k0 = (blockIdx.x - block * P->channel_blocks) * P->slide.lanes * 2;
+  const int group = block * P->slide.teams + team;
   slide_place at;
   at.k = k0 + 2 * pair;
-  const int live = group < P->groups && at.k < P->channels, fetched = t.size == 3 && t.stride == 1;
+  const int live = group < P->slide.groups && at.k < P->channels, fetched = t.size == 3 && t.stride == 1;
   const int rows = slide_begin(P, t, live ? group : 0, &at);
   /* for all lanes of a warp: else it would read each row both ways */
   at.whole = __all_sync(__activemask(), at.whole || !live);
@@ -292,7 +292,7 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
   /* the first rows are under way while the table is made */
   if (!live) at.end1 = 0;
   if (fetched) {
-    at.slots = dw_shared(table) + (P->weights_at + threadIdx.x) * PAIR_BYTES;
+    at.slots = dw_shared(table) + (P->slide.weights_at + threadIdx.x) * PAIR_BYTES;
 #pragma unroll 1
     for (int i = 0; i < slide_sets(t); ++i) slide_fetch(t, &at, i);
   } else {

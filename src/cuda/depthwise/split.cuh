@@ -29,7 +29,7 @@ HK_DEV int split_stage(const hk_cu_dw *P, const float *row, int first, int lengt
   const float *start = row + col0;
   const int skew = row ? (int)((hk_cu_u64)start & 15) / 4 : 0, pieces = (length + skew + 3) / 4;
   const int low = skew > col0 ? (skew - col0 + 3) / 4 : 0, high = row ? (width + skew - col0) >> 2 : 0;
-  char *at = to + rank % PLANES * P->plane_pitch + rank / PLANES * 16;
+  char *at = to + rank % PLANES * P->toeplitz.plane_pitch + rank / PLANES * 16;
   for (int c = rank; c < pieces; c += ranks, at += ranks / PLANES * 16) {
     const int o = c * 4 - skew;
     if (c >= low && c < high) {
@@ -57,7 +57,7 @@ HK_DEV void split_parts(const hk_cu_u32 *v, hk_cu_u32 *high, hk_cu_u32 *low) {
 HK_DEV void split_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const float *taps, int us, int skew, float (*sum)[4]) {
   const int lane = threadIdx.x % 32, steps = (B + us - 1 + skew + 7) / 8, low_at = P->taps_bytes / 8;
   const hk_cu_u32 *mine = (const hk_cu_u32 *)taps + HK_TOEPLITZ_FRONT + lane % 4 - lane / 4 - skew;
-  const hk_cu_u32 from = x + (window0 + lane % 16) * 16 + lane / 16 * P->plane_pitch;
+  const hk_cu_u32 from = x + (window0 + lane % 16) * 16 + lane / 16 * P->toeplitz.plane_pitch;
   hk_cu_u32 t[BLOCKS][4];
 #pragma unroll
   for (int i = 0; i < BLOCKS; ++i) t[i][0] = t[i][1] = t[i][2] = t[i][3] = 0;
@@ -73,7 +73,7 @@ HK_DEV void split_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const fl
         const int m = m1 + s;
         if (m < steps) {
           hk_cu_u32 a[4], high[4], low[4];
-          load_x4(from + 2 * s * P->plane_pitch + m1 / BLOCKS * 16, a); /* pieces 2m and 2m + 1 */
+          load_x4(from + 2 * s * P->toeplitz.plane_pitch + m1 / BLOCKS * 16, a); /* pieces 2m and 2m + 1 */
           t[s][0] = mine[8 * m], t[s][1] = mine[8 * m + 4], t[s][2] = mine[low_at + 8 * m], t[s][3] = mine[low_at + 8 * m + 4];
           split_parts(a, high, low);
 #pragma unroll
@@ -129,17 +129,17 @@ HK_DEV void split_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, char *
 
 HK_DEV void split_body(const hk_cu_dw *P, char *raw, const int plain) {
   const hk_cu_geom *g = &P->g;
-  const int warp = threadIdx.x / 32, ln = warp / (unsigned)P->lanes, wl = warp - ln * P->lanes;
-  const int tile = P->lanes * 16 * B, place = blockIdx.x / (unsigned)P->lane_blocks;
-  const int line = place * P->planes + ln, live = line < P->plane_count;
-  const int ranks = P->lanes * 32, rank = threadIdx.x - ln * ranks;
-  char *x = raw + ln * P->line_bytes;
-  float *taps = (float *)(raw + P->taps_at + ln * P->taps_bytes);
-  toeplitz_row *own = (toeplitz_row *)(raw + P->rows_at) + ln;
+  const int warp = threadIdx.x / 32, ln = warp / (unsigned)P->toeplitz.lanes, wl = warp - ln * P->toeplitz.lanes;
+  const int tile = P->toeplitz.lanes * 16 * B, place = blockIdx.x / (unsigned)P->toeplitz.lane_blocks;
+  const int line = place * P->toeplitz.planes + ln, live = line < P->toeplitz.plane_count;
+  const int ranks = P->toeplitz.lanes * 32, rank = threadIdx.x - ln * ranks;
+  char *x = raw + ln * P->toeplitz.line_bytes;
+  float *taps = (float *)(raw + P->toeplitz.taps_at + ln * P->taps_bytes);
+  toeplitz_row *own = (toeplitz_row *)(raw + P->toeplitz.rows_at) + ln;
   if (rank == 0) toeplitz_find(P, live ? line : 0, own);
   __syncthreads();
   const toeplitz_row here = *own;
-  const int index0 = (blockIdx.x - place * P->lane_blocks) * tile - here.skew;
+  const int index0 = (blockIdx.x - place * P->toeplitz.lane_blocks) * tile - here.skew;
   float sum[BLOCKS][4];
 #pragma unroll
   for (int v = 0; v < BLOCKS; ++v) sum[v][0] = sum[v][1] = sum[v][2] = sum[v][3] = 0.0f;
@@ -162,7 +162,7 @@ HK_DEV void split_body(const hk_cu_dw *P, char *raw, const int plain) {
   if (!live) return;
   const int q = index0 + wl * 16 * B;
   if (!plain) toeplitz_finish(P, toeplitz_line(own), q, B, sum);
-  split_store(P, here.y, line, q, raw + P->sums_at + warp * P->sums_pitch, sum);
+  split_store(P, here.y, line, q, raw + P->toeplitz.sums_at + warp * P->toeplitz.sums_pitch, sum);
 }
 
 #define KERNEL(name, plain)                                                                       \

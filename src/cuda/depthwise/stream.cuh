@@ -59,7 +59,7 @@ HK_DEV void stream_copy_ends(stream_row row, int col, int low, int high, int pie
 
 /* x of the tile from output index0 on, on its way to `to`; returns the skew. */
 HK_DEV int stream_copy(const hk_cu_dw *P, stream_row row, int index0, const int b, char *to) {
-  const int lane = threadIdx.x % 32, planes = b / 8, pitch = P->plane_pitch;
+  const int lane = threadIdx.x % 32, planes = b / 8, pitch = P->toeplitz.plane_pitch;
   const hk_cu_u16 *start = row.x + (index0 - (int)P->g.lo[2]);
   const int skew = (int)((hk_cu_u64)start & 15) / 2, pieces = 15 * planes + 2 * stream_steps(P, skew, b);
   const int col = index0 - (int)P->g.lo[2] - skew, right = (row.width - col) >> 3;
@@ -98,7 +98,7 @@ HK_DEV void stream_step(hk_cu_u32 x, hk_cu_u32 taps, const int s, const int b, s
 
 /* 16 windows times B outputs. Whole groups of B/16 steps without a branch, after which the rings begin anew. */
 HK_DEV void stream_multiply(const hk_cu_dw *P, hk_cu_u32 x, hk_cu_u32 taps, int skew, const int b, float (*acc)[4]) {
-  const int lane = threadIdx.x % 32, blocks = b / 8, group = (blocks + 1) / 2, pitch = P->plane_pitch;
+  const int lane = threadIdx.x % 32, blocks = b / 8, group = (blocks + 1) / 2, pitch = P->toeplitz.plane_pitch;
   const int offset = FRONT + lane % 4 * 2 - lane / 4 - skew;
   taps += (offset & 1) * (P->taps_bytes / 2) + (offset >> 1) * 4;
   hk_cu_u32 from = x + lane % 16 * 16 + lane / 16 * (blocks > 1 ? pitch : 16);
@@ -152,10 +152,10 @@ HK_DEV int stream_store_tile(const hk_cu_dw *P, const stream_tile *now, const ch
 static __device__ __noinline__ void stream_recompute_nan(const hk_cu_dw *P, int place, int end, int tile) {
 #pragma unroll 1
   for (; place < end; ++place) {
-    const int line = place / (unsigned)P->lane_blocks;
+    const int line = place / (unsigned)P->toeplitz.lane_blocks;
     toeplitz_row at;
     toeplitz_find(P, line, &at);
-    const int index0 = (place - line * P->lane_blocks) * tile - at.skew;
+    const int index0 = (place - line * P->toeplitz.lane_blocks) * tile - at.skew;
 #pragma unroll 1
     for (int q = index0 + threadIdx.x % 32; q < index0 + tile; q += 32) {
       if ((unsigned)q >= (unsigned)P->g.out[2]) continue;
@@ -167,12 +167,12 @@ static __device__ __noinline__ void stream_recompute_nan(const hk_cu_dw *P, int 
 
 HK_DEV void toeplitz_stream(const hk_cu_dw *P, char *raw, const int b) {
   const unsigned warp = threadIdx.x / 32, warps = gridDim.x * (HK_STREAM_THREADS / 32), id = blockIdx.x * (HK_STREAM_THREADS / 32) + warp;
-  const unsigned share = P->places / warps, spare = P->places - share * warps;
+  const unsigned share = P->toeplitz.places / warps, spare = P->toeplitz.places - share * warps;
   const int first = (int)(id * share + (id < spare ? id : spare));
-  int left = (int)(share + (id < spare)), line = first / (unsigned)P->lane_blocks, tile = first - line * P->lane_blocks, side = 0, nan = 0;
+  int left = (int)(share + (id < spare)), line = first / (unsigned)P->toeplitz.lane_blocks, tile = first - line * P->toeplitz.lane_blocks, side = 0, nan = 0;
   if (!left) return;
-  char *own = raw + warp * P->buffer_bytes;
-  const hk_cu_u32 taps = dw_shared(own) + P->taps_at;
+  char *own = raw + warp * P->toeplitz.buffer_bytes;
+  const hk_cu_u32 taps = dw_shared(own) + P->toeplitz.taps_at;
   stream_row row = stream_find(P, line, taps + line % 2 * P->taps_bytes);
   stream_tile next = {row.y, line, tile * 16 * b - row.skew, 0};
   next.skew = stream_copy(P, row, next.index0, b, own);
@@ -181,17 +181,17 @@ HK_DEV void toeplitz_stream(const hk_cu_dw *P, char *raw, const int b) {
   for (; left > 0; --left, side ^= 1) {
     const stream_tile now = next;
     if (left > 1) {
-      if (++tile == P->lane_blocks) {
+      if (++tile == P->toeplitz.lane_blocks) {
         tile = 0, ++line;
         row = stream_find(P, line, taps + line % 2 * P->taps_bytes);
       }
       next.y = row.y, next.line = line, next.index0 = tile * 16 * b - row.skew;
-      next.skew = stream_copy(P, row, next.index0, b, own + (side ^ 1) * P->line_bytes);
+      next.skew = stream_copy(P, row, next.index0, b, own + (side ^ 1) * P->toeplitz.line_bytes);
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     __syncwarp();
-    char *x = own + side * P->line_bytes;
+    char *x = own + side * P->toeplitz.line_bytes;
     float acc[8][4];
 #pragma unroll
     for (int i = 0; i < b / 8; ++i)

@@ -79,7 +79,7 @@ static const last_form last_forms[] = {
 static bool last_takes(const hk_geom *g, const hk_cu_dw *p, const hk_epi *e, bool unaligned, const last_form *f, int run) {
   const int v = f->v;
   if (!f->names[g->x_type][0] || (run && run != f->tq) || (v == 2 && f->epi != e->any)) return false;
-  if (f->few && (p->phases != 1 || p->pairs || p->taps_u < 3 || p->taps_u > 4)) return false;
+  if (f->few && (p->phases != 1 || p->last.pairs || p->taps_u < 3 || p->taps_u > 4)) return false;
   if (f->odd)
     return g->k == 1 && g->groups > 1 && g->y_type == g->x_type && g->x.group == 1 && g->y.group == 1 && (!e->e.residual || e->c.group == 1);
   return v == 1 || (!unaligned && g->k == 1 && g->groups % v == 0 && g->y_type == g->x_type && hk_cu_dw_pairs(&g->x, v) &&
@@ -130,42 +130,42 @@ static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_d
   const int64_t row_groups = (int64_t)p->classes * hk_ceil_div(p->class_length, f->tq);
   const int64_t groups = g->n * g->out[0] * g->out[1] * row_groups;
   if (groups > INT32_MAX / 2) REFUSE("more groups of outputs than 2^30");
-  p->row_groups = (int)row_groups;
-  p->groups = (int)groups;
-  p->div_row_groups = hk_cu_dw_divisor(row_groups);
+  p->last.row_groups = (int)row_groups;
+  p->last.groups = (int)groups;
+  p->last.div_row_groups = hk_cu_dw_divisor(row_groups);
   double idle;
-  p->lanes = last_lanes(p, f, &idle);
-  p->teams = 256 / p->lanes;
-  p->channel_blocks = (int)hk_ceil_div(p->channels, p->lanes * f->v);
+  p->last.lanes = last_lanes(p, f, &idle);
+  p->last.teams = 256 / p->last.lanes;
+  p->channel_blocks = (int)hk_ceil_div(p->channels, p->last.lanes * f->v);
   p->pack = HK_DW_PACK_TAPS;
   t->packed_bytes = (size_t)p->taps * (size_t)p->padded * 4;
   t->image = "dw_last";
   t->kernel = f->names[g->x_type];
   t->knobs.run = f->tq;
   t->aligned = f->v > 1 && !f->odd;
-  t->threads = p->lanes * p->teams;
-  t->blocks = hk_ceil_div(groups, p->teams) * p->channel_blocks;
+  t->threads = p->last.lanes * p->last.teams;
+  t->blocks = hk_ceil_div(groups, p->last.teams) * p->channel_blocks;
   t->seconds = last_seconds(g, p, f);
   return true;
 }
 
 static void first_slots(const hk_geom *g, hk_cu_dw *p, int rows) {
-  p->rows = rows;
-  p->slots = rows == 1 ? (int)g->win[1] : (int)((rows - 1) * g->stride[1] + (g->win[1] - 1) * g->dil[1] + 1);
-  p->slot_rows = rows == 1 ? 0 : (int)g->stride[1];
-  p->slot_taps = rows == 1 ? 1 : (int)g->dil[1];
-  p->slot_step = rows == 1 ? (int)g->dil[1] : 1;
+  p->first.rows = rows;
+  p->first.slots = rows == 1 ? (int)g->win[1] : (int)((rows - 1) * g->stride[1] + (g->win[1] - 1) * g->dil[1] + 1);
+  p->first.slot_rows = rows == 1 ? 0 : (int)g->stride[1];
+  p->first.slot_taps = rows == 1 ? 1 : (int)g->dil[1];
+  p->first.slot_step = rows == 1 ? (int)g->dil[1] : 1;
 }
 
 /* Shared floats for the planes, rows and lanes set in p. */
 static int64_t first_shared(const hk_geom *g, hk_cu_dw *p, int tq) {
-  const int64_t length = ((int64_t)p->class_lanes * tq + p->chunk_u - 1) * p->class_run;
-  p->slot_length = (int)(length + length / tq + 1);
-  const int64_t sums = (int64_t)p->planes * p->rows * (p->lanes * (tq + tq / 8) + 10);
-  const int64_t tile = (hk_max64((int64_t)p->planes * p->slots * p->slot_length, sums) + 3) / 4 * 4;
-  p->weight_pitch = (p->chunk_u + 3) / 4 * 4;
-  p->weights_at = (int)hk_min64(tile, INT32_MAX / 8);
-  return tile + (int64_t)p->planes * g->win[1] * p->weight_pitch;
+  const int64_t length = ((int64_t)p->first.class_lanes * tq + p->first.chunk_u - 1) * p->first.class_run;
+  p->first.slot_length = (int)(length + length / tq + 1);
+  const int64_t sums = (int64_t)p->first.planes * p->first.rows * (p->first.lanes * (tq + tq / 8) + 10);
+  const int64_t tile = (hk_max64((int64_t)p->first.planes * p->first.slots * p->first.slot_length, sums) + 3) / 4 * 4;
+  p->first.weight_pitch = (p->first.chunk_u + 3) / 4 * 4;
+  p->first.weights_at = (int)hk_min64(tile, INT32_MAX / 8);
+  return tile + (int64_t)p->first.planes * g->win[1] * p->first.weight_pitch;
 }
 
 static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
@@ -178,38 +178,38 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
   if (tq != 8 && tq != 16) REFUSE("run = %d must be 8 or 16", tq);
   const int64_t need = hk_ceil_div(length, tq), planes = g->n * p->channels * g->out[0];
   if (planes > INT32_MAX) REFUSE("more planes than 2^31");
-  p->plane_count = (int)planes;
-  p->class_run = (int)hk_min64(p->classes, 256);
-  const int64_t most = hk_max64(1, 256 / p->class_run), tiles = hk_ceil_div(need, most);
-  p->class_lanes = (int)hk_ceil_div(need, tiles);
-  int rows = (int)hk_max64(1, hk_min64(g->out[1], 256 / (p->class_run * p->class_lanes)));
-  p->chunk_u = (int)hk_min64(p->taps_u, 8192);
+  p->first.plane_count = (int)planes;
+  p->first.class_run = (int)hk_min64(p->classes, 256);
+  const int64_t most = hk_max64(1, 256 / p->first.class_run), tiles = hk_ceil_div(need, most);
+  p->first.class_lanes = (int)hk_ceil_div(need, tiles);
+  int rows = (int)hk_max64(1, hk_min64(g->out[1], 256 / (p->first.class_run * p->first.class_lanes)));
+  p->first.chunk_u = (int)hk_min64(p->taps_u, 8192);
   /* four blocks a processor where they fit, else whatever fits */
   for (int64_t limit = 52 * 1024 / 4;;) {
-    p->lanes = p->class_run * p->class_lanes;
+    p->first.lanes = p->first.class_run * p->first.class_lanes;
     first_slots(g, p, rows);
-    p->planes = (int)hk_max64(1, hk_min64(planes, 256 / ((int64_t)p->lanes * rows)));
-    while (p->planes > 1 && first_shared(g, p, tq) > limit) p->planes--;
+    p->first.planes = (int)hk_max64(1, hk_min64(planes, 256 / ((int64_t)p->first.lanes * rows)));
+    while (p->first.planes > 1 && first_shared(g, p, tq) > limit) p->first.planes--;
     if (first_shared(g, p, tq) <= limit) break;
     if (rows > 1) rows = (rows + 1) / 2;
     else if (limit < 200 * 1024 / 4) limit = 200 * 1024 / 4;
-    else if (p->chunk_u > 64) p->chunk_u = (p->chunk_u + 1) / 2;
-    else if (p->class_lanes > 1) p->class_lanes = (p->class_lanes + 1) / 2;
+    else if (p->first.chunk_u > 64) p->first.chunk_u = (p->first.chunk_u + 1) / 2;
+    else if (p->first.class_lanes > 1) p->first.class_lanes = (p->first.class_lanes + 1) / 2;
     else REFUSE("one row of the window does not fit in shared memory");
   }
-  p->row_blocks = (int)hk_ceil_div(g->out[1], p->rows);
-  p->lane_blocks = (int)(hk_ceil_div(p->classes, p->class_run) * hk_ceil_div(need, p->class_lanes));
+  p->first.row_blocks = (int)hk_ceil_div(g->out[1], p->first.rows);
+  p->first.lane_blocks = (int)(hk_ceil_div(p->classes, p->first.class_run) * hk_ceil_div(need, p->first.class_lanes));
   p->pack = HK_DW_PACK_CHANNELS;
   t->packed_bytes = (size_t)p->taps * (size_t)p->channels * 4;
   t->image = "dw_first";
   t->kernel = names[g->x_type][tq == 16];
   t->knobs.run = tq;
-  t->threads = (int)hk_max64(128, hk_ceil_div((int64_t)p->planes * p->rows * p->lanes, 32) * 32);
-  t->blocks = hk_ceil_div(planes, p->planes) * p->row_blocks * p->lane_blocks;
+  t->threads = (int)hk_max64(128, hk_ceil_div((int64_t)p->first.planes * p->first.rows * p->first.lanes, 32) * 32);
+  t->blocks = hk_ceil_div(planes, p->first.planes) * p->first.row_blocks * p->first.lane_blocks;
   t->shared_bytes = (int)first_shared(g, p, tq) * 4;
   const double per_row = (double)p->taps_u * (tq + 2) / 4 + 2 * tq;
-  const double warps = (double)t->blocks * hk_ceil_div((int64_t)p->planes * p->rows * p->lanes, 32);
-  const double stage = (double)t->blocks * p->planes * p->slots * p->slot_length / 32 * 3;
+  const double warps = (double)t->blocks * hk_ceil_div((int64_t)p->first.planes * p->first.rows * p->first.lanes, 32);
+  const double stage = (double)t->blocks * p->first.planes * p->first.slots * p->first.slot_length / 32 * 3;
   const bool contiguous = g->x.at[2] == 1 && g->y.at[2] == 1;
   /* 400 clocks of set-up a warp: bench/results/gpu-depthwise-2026-11-15.md */
   t->seconds = hk_cu_dw_seconds(g, warps * 400 + (warps * per_row * (double)g->win[1] + stage) * (double)g->win[0] * p->phases, contiguous ? 1.15 : 19);
@@ -227,8 +227,8 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
   if (p->phases > g->win[2]) p->phases = (int)g->win[2]; /* later phases hold no tap; one tap a phase needs no window */
   p->classes = g->win[2] == 1 ? 1 : (int)(g->dil[2] / common_step);
   if (p->phases == g->win[2]) p->classes = 1;
-  p->pairs = kind == HK_DW_LAST && g->stride[2] == 2 && g->win[2] == 3 && g->dil[2] == 1;
-  if (p->pairs) p->phases = 1;
+  p->last.pairs = kind == HK_DW_LAST && g->stride[2] == 2 && g->win[2] == 3 && g->dil[2] == 1;
+  if (p->last.pairs) p->phases = 1;
   if (kind == HK_DW_SLIDE || kind == HK_DW_PLANE || kind == HK_DW_BAND || kind == HK_DW_OCTET) p->phases = p->classes = 1;
   p->class_length = (int)hk_ceil_div(g->out[2], p->classes);
   p->taps_u = (int)hk_ceil_div(g->win[2], p->phases);

@@ -17,24 +17,24 @@ static bool whole(const hk_strides *s, const int64_t *size, int64_t reach) {
 /* Fills the shape of tiles of `side` windows side by side (8, of which 7 are used, or 4) and `steps` batches of rows; shared memory in bytes. */
 static int64_t shape(const hk_geom *g, hk_cu_dw *p, int side, int steps) {
   const int size = (int)g->win[2], windows = (int)hk_ceil_div(g->out[2], 8);
-  p->row_groups = side == 8 ? 8 : 5;
-  p->tiles = (int)hk_ceil_div(windows, p->row_groups - 1);
-  p->tile_length = (p->row_groups - 1) * 8;
-  p->tile_rows = 16 / side * HK_BAND_ROWS * steps;
-  p->row_tiles = (int)hk_ceil_div(g->out[1], p->tile_rows);
-  p->slots = p->tile_rows + size - 1;
+  p->band.row_groups = side == 8 ? 8 : 5;
+  p->band.tiles = (int)hk_ceil_div(windows, p->band.row_groups - 1);
+  p->band.tile_length = (p->band.row_groups - 1) * 8;
+  p->band.tile_rows = 16 / side * HK_BAND_ROWS * steps;
+  p->band.row_tiles = (int)hk_ceil_div(g->out[1], p->band.tile_rows);
+  p->band.slots = p->band.tile_rows + size - 1;
   p->taps_bytes = size * 2 * HK_BAND_WORDS * 4;
-  p->taps_at = p->slots * p->row_groups * HK_BAND_CHANNELS * 16;
-  return p->taps_at + (int64_t)HK_BAND_CHANNELS * p->taps_bytes + 128;
+  p->band.taps_at = p->band.slots * p->band.row_groups * HK_BAND_CHANNELS * 16;
+  return p->band.taps_at + (int64_t)HK_BAND_CHANNELS * p->taps_bytes + 128;
 }
 
 /* Clocks of a block on one processor, four of them there: copies, turns and leaving of 8 columns that hold x; reads and products of a batch. Fitted
  * to 5x5 and 7x7 at 14x14, 28x28 and 56x56 on an H200. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p) {
-  const double size = (double)g->win[2], batches = p->tile_rows / (p->row_groups == 8 ? 14.0 : 28.0);
-  const double held = (double)hk_min64(p->row_groups, hk_ceil_div(hk_ceil_div(g->out[2], p->tiles) + g->win[2] - 1, 8));
+  const double size = (double)g->win[2], batches = p->band.tile_rows / (p->band.row_groups == 8 ? 14.0 : 28.0);
+  const double held = (double)hk_min64(p->band.row_groups, hk_ceil_div(hk_ceil_div(g->out[2], p->band.tiles) + g->win[2] - 1, 8));
   const double work = HK_BAND_CHANNELS * (batches * (4.0 * (HK_BAND_ROWS + size - 1) + 2.0 * HK_BAND_ROWS * size + 40) + 50);
-  return 9.8 * (p->slots + p->tile_rows) * held + 0.52 * work;
+  return 9.8 * (p->band.slots + p->band.tile_rows) * held + 0.52 * work;
 }
 
 bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
@@ -62,12 +62,12 @@ bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
       if (shared > SHARED_MOST) break;
       /* fewer than four blocks wait for each other: bench/results/gpu-depthwise-2026-11-15.md */
       const double crowd = shared > 100 * 1024 ? 1.7 : shared > 75 * 1024 ? 1.35 : shared > SHARED_OF_FOUR ? 1.15 : 1;
-      const double clocks = crowd * (double)p->tiles * p->row_tiles * block_clocks(g, p);
+      const double clocks = crowd * (double)p->band.tiles * p->band.row_tiles * block_clocks(g, p);
       if (!best || clocks < least) best = side, steps = more, least = clocks;
     }
   if (!best) REFUSE("no tile of %d rows, %d windows side by side", knobs.rows, knobs.run);
   t->shared_bytes = (int)shape(g, p, best, steps);
-  const int64_t blocks = (int64_t)p->channel_blocks * p->tiles * p->row_tiles * g->n;
+  const int64_t blocks = (int64_t)p->channel_blocks * p->band.tiles * p->band.row_tiles * g->n;
   if (blocks > INT32_MAX) REFUSE("more blocks than 2^31");
   p->pack = HK_DW_PACK_BANDS;
   t->packed_bytes = (size_t)p->channel_blocks * HK_BAND_CHANNELS * (size_t)p->taps_bytes;
@@ -76,7 +76,7 @@ bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   t->aligned = true;
   t->threads = HK_BAND_THREADS;
   t->blocks = blocks;
-  t->knobs = (hk_cu_dw_knobs){best, 0, p->tile_rows};
-  t->seconds = hk_cu_dw_seconds(g, (double)p->channel_blocks * (double)g->n * least, 1.1 * (1 + 0.3 * (double)(p->slots - p->tile_rows) / p->tile_rows));
+  t->knobs = (hk_cu_dw_knobs){best, 0, p->band.tile_rows};
+  t->seconds = hk_cu_dw_seconds(g, (double)p->channel_blocks * (double)g->n * least, 1.1 * (1 + 0.3 * (double)(p->band.slots - p->band.tile_rows) / p->band.tile_rows));
   return true;
 }

@@ -16,17 +16,17 @@ bool hk_cu_dw_tile_row(const hk_geom *g, const hk_epi *e, hk_cu_dw_tiling *t, ch
   /* a row begins up to per - 1 outputs before its first one, at a 16-byte address */
   const int64_t row_groups = hk_ceil_div(g->out[2] + per - 1, 2 * per), lines = g->n * p->channels * g->out[0] * g->out[1];
   if (lines * row_groups > INT32_MAX / 2) REFUSE("more runs of outputs than 2^30");
-  p->row_groups = (int)row_groups;
-  p->groups = (int)(lines * row_groups);
-  p->div_row_groups = hk_cu_dw_divisor(row_groups);
+  p->last.row_groups = (int)row_groups;
+  p->last.groups = (int)(lines * row_groups);
+  p->last.div_row_groups = hk_cu_dw_divisor(row_groups);
   p->pack = HK_DW_PACK_CHANNELS;
   t->packed_bytes = (size_t)p->taps * (size_t)p->channels * 4;
   t->image = "dw_row";
   t->kernel = names[g->x_type][e->any];
   t->threads = 256;
-  t->blocks = hk_ceil_div(p->groups, 256);
+  t->blocks = hk_ceil_div(p->last.groups, 256);
   /* clocks of a warp, fitted to bench/results/gpu-depthwise-2026-11-15.md */
-  const double warps = (double)p->groups / 32, rows = (double)(g->win[0] * g->win[1]);
+  const double warps = (double)p->last.groups / 32, rows = (double)(g->win[0] * g->win[1]);
   const double clocks = per == 8 ? 50 + rows * (62 + 7.8 * p->taps_u) : 40 + rows * (45 + 5.5 * p->taps_u);
   t->seconds = hk_cu_dw_seconds(g, warps * clocks, 1.15);
   return true;

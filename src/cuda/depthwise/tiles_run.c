@@ -24,25 +24,25 @@ bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_
   double least = 0;
   for (int lanes = 64; lanes >= 16; lanes -= 8) {
     const double idle = (double)(hk_ceil_div(eights, lanes) * 128) / (128 / lanes) / (double)eights;
-    if (!p->lanes || idle < 0.97 * least) p->lanes = lanes, least = idle;
+    if (!p->last.lanes || idle < 0.97 * least) p->last.lanes = lanes, least = idle;
   }
-  if (eights <= 16) p->lanes = (int)eights, least = 128.0 / (double)(128 / p->lanes * p->lanes);
-  p->teams = 128 / p->lanes;
-  p->channel_blocks = (int)hk_ceil_div(eights, p->lanes);
-  p->steps = knobs.run;
-  const int64_t row_groups = hk_ceil_div(g->out[2], p->steps), groups = g->n * row_groups;
+  if (eights <= 16) p->last.lanes = (int)eights, least = 128.0 / (double)(128 / p->last.lanes * p->last.lanes);
+  p->last.teams = 128 / p->last.lanes;
+  p->channel_blocks = (int)hk_ceil_div(eights, p->last.lanes);
+  p->last.steps = knobs.run;
+  const int64_t row_groups = hk_ceil_div(g->out[2], p->last.steps), groups = g->n * row_groups;
   if (groups > INT32_MAX / 2) REFUSE("more walks than 2^30");
-  p->row_groups = (int)row_groups, p->groups = (int)groups;
-  p->div_row_groups = hk_cu_dw_divisor(row_groups);
+  p->last.row_groups = (int)row_groups, p->last.groups = (int)groups;
+  p->last.div_row_groups = hk_cu_dw_divisor(row_groups);
   p->pack = HK_DW_PACK_TAPS;
   t->packed_bytes = (size_t)p->taps * (size_t)p->padded * 4;
   t->image = "dw_run";
   t->kernel = names[g->x_type == HK_BF16][taps == 4][e->any];
-  t->knobs = (hk_cu_dw_knobs){p->steps, 0, 0};
+  t->knobs = (hk_cu_dw_knobs){p->last.steps, 0, 0};
   t->aligned = true;
-  t->threads = p->lanes * p->teams;
-  t->blocks = hk_ceil_div(groups, p->teams) * p->channel_blocks;
+  t->threads = p->last.lanes * p->last.teams;
+  t->blocks = hk_ceil_div(groups, p->last.teams) * p->channel_blocks;
   /* 80 instructions a pixel of 8 channels */
-  t->seconds = hk_cu_dw_seconds(g, (double)groups * (p->steps + 5) * (double)eights * least / 32 * 80 / 4 * 1.3, 1.15);
+  t->seconds = hk_cu_dw_seconds(g, (double)groups * (p->last.steps + 5) * (double)eights * least / 32 * 80 / 4 * 1.3, 1.15);
   return true;
 }

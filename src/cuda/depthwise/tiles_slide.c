@@ -57,7 +57,7 @@ static int lanes_of(const slide_kernel *k, int64_t pairs, int64_t columns, int t
 /* Time of `rows` output rows a strip in units of a row: whole waves of blocks, and what a strip reads beyond its rows. */
 static double strip_cost(const hk_geom *g, const hk_cu_dw *p, int resident, int rows) {
   const double blocks = (double)p->channel_blocks *
-                        (double)hk_ceil_div(g->n * hk_ceil_div(g->out[1], rows) * p->row_groups, p->teams);
+                        (double)hk_ceil_div(g->n * hk_ceil_div(g->out[1], rows) * p->slide.row_groups, p->slide.teams);
   const double waves = blocks / (PROCESSORS * resident), whole = (double)(int64_t)(waves + 0.999);
   /* blocks of a second wave start as those of the first end, so part of a wave costs less than a whole one */
   return (0.5 * whole + 0.5 * (waves > 1 ? waves : 1)) * (rows + 0.6 * (double)(g->win[1] - g->stride[1]) + 4);
@@ -77,33 +77,33 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   const int64_t pairs = g->groups / 2, columns = hk_ceil_div(g->out[2], tq);
   int rows = knobs.rows;
   if (rows < 0 || rows > 1 << 20) REFUSE("rows = %d is out of range", rows);
-  p->lanes = lanes_of(k, pairs, columns, threads);
-  p->teams = teams_of(k, columns, p->lanes, threads);
-  p->channel_blocks = (int)hk_ceil_div(pairs, p->lanes);
-  p->row_groups = (int)columns;
+  p->slide.lanes = lanes_of(k, pairs, columns, threads);
+  p->slide.teams = teams_of(k, columns, p->slide.lanes, threads);
+  p->channel_blocks = (int)hk_ceil_div(pairs, p->slide.lanes);
+  p->slide.row_groups = (int)columns;
   for (int strips = 1; !knobs.rows && strips <= 64 && strips <= g->out[1]; strips++) {
     const int each = (int)hk_ceil_div(g->out[1], strips);
     if (!rows || strip_cost(g, p, resident, each) < strip_cost(g, p, resident, rows)) rows = each;
   }
-  p->strip_rows = rows;
-  p->strips = (int)hk_ceil_div(g->out[1], rows);
-  const int64_t groups = g->n * p->strips * columns;
+  p->slide.strip_rows = rows;
+  p->slide.strips = (int)hk_ceil_div(g->out[1], rows);
+  const int64_t groups = g->n * p->slide.strips * columns;
   if (groups > INT32_MAX / 2) REFUSE("more groups of outputs than 2^30");
-  p->groups = (int)groups;
-  p->div_row_groups = hk_cu_dw_divisor(columns);
-  p->div_strips = hk_cu_dw_divisor(p->strips);
+  p->slide.groups = (int)groups;
+  p->slide.div_row_groups = hk_cu_dw_divisor(columns);
+  p->slide.div_strips = hk_cu_dw_divisor(p->slide.strips);
   p->pack = HK_DW_PACK_TAPS;
   t->packed_bytes = (size_t)p->taps * (size_t)p->padded * 4;
   t->image = g->x_type == HK_F32 ? "dw_slide_f32" : g->x_type == HK_F16 ? "dw_slide_f16" : "dw_slide_bf16";
   t->kernel = k->slide[type_index(g->x_type)][e->any];
   t->aligned = true;
-  t->threads = p->lanes * p->teams;
+  t->threads = p->slide.lanes * p->slide.teams;
   const int sets = (k->size + k->stride - 1) / k->stride;
-  const int pair_bytes = 2 * (int)hk_type_bytes(g->x_type), table = ((2 * sets * k->stride * k->size) | 1) * p->lanes * 8;
-  p->weights_at = (table + pair_bytes - 1) / pair_bytes;
+  const int pair_bytes = 2 * (int)hk_type_bytes(g->x_type), table = ((2 * sets * k->stride * k->size) | 1) * p->slide.lanes * 8;
+  p->slide.weights_at = (table + pair_bytes - 1) / pair_bytes;
   t->shared_bytes = table;
-  if (k->size == 3 && k->stride == 1) t->shared_bytes = (p->weights_at + sets * (tq - 1 + k->size) * HK_SLIDE_THREADS_3) * pair_bytes;
-  t->blocks = hk_ceil_div(groups, p->teams) * p->channel_blocks;
+  if (k->size == 3 && k->stride == 1) t->shared_bytes = (p->slide.weights_at + sets * (tq - 1 + k->size) * HK_SLIDE_THREADS_3) * pair_bytes;
+  t->blocks = hk_ceil_div(groups, p->slide.teams) * p->channel_blocks;
   t->knobs = (hk_cu_dw_knobs){0, 0, rows};
   /* instructions of a row of a warp: 2*tq*size^2 FMA, 5 a column read, 100; rows that the strip only reads take part of that */
   const double warps = (double)t->blocks * (double)hk_ceil_div(t->threads, 32);
@@ -123,17 +123,17 @@ static int piece_bytes(const hk_geom *g, bool unaligned) {
 
 /* Shared memory of a unit of `rows` output rows, and where its parts lie. */
 static int64_t plane_unit(const hk_geom *g, hk_cu_dw *p, const slide_kernel *k, int rows) {
-  const int size = (int)hk_type_bytes(g->x_type), per = p->patch_length / size;
-  const int64_t reach = p->lead - g->lo[2] + ((int64_t)p->row_groups * HK_SLIDE_COLUMNS - 1) * k->stride + k->size;
-  p->slots = (rows - 1) * k->stride + k->size;
-  p->slot_length = (int)hk_ceil_div(reach, per);
-  p->patch_pitch = p->slot_length * p->patch_length;
-  const int64_t in = (int64_t)p->slots * p->patch_pitch, out = (int64_t)rows * g->out[2] * size + 16;
+  const int size = (int)hk_type_bytes(g->x_type), per = p->plane.patch_length / size;
+  const int64_t reach = p->plane.lead - g->lo[2] + ((int64_t)p->plane.row_groups * HK_SLIDE_COLUMNS - 1) * k->stride + k->size;
+  p->plane.slots = (rows - 1) * k->stride + k->size;
+  p->plane.slot_length = (int)hk_ceil_div(reach, per);
+  p->plane.patch_pitch = p->plane.slot_length * p->plane.patch_length;
+  const int64_t in = (int64_t)p->plane.slots * p->plane.patch_pitch, out = (int64_t)rows * g->out[2] * size + 16;
   const int sets = (k->size + k->stride - 1) / k->stride, taps = 2 * sets * k->stride * k->size * 4;
   if (in + out > 1 << 24) return 1 << 24;
-  p->line_bytes = (int)(in + 15) / 16 * 16;
-  p->sums_pitch = (int)(out + 15) / 16 * 16;
-  return p->line_bytes + p->sums_pitch + taps;
+  p->plane.line_bytes = (int)(in + 15) / 16 * 16;
+  p->plane.sums_pitch = (int)(out + 15) / 16 * 16;
+  return p->plane.line_bytes + p->plane.sums_pitch + taps;
 }
 
 bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
@@ -144,40 +144,40 @@ bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   if (g->y_type != g->x_type || g->x.at[2] != 1 || g->y.at[2] != 1 || g->x.at[1] != g->in[2] || g->y.at[1] != g->out[2])
     REFUSE("takes planes without gaps, x and y of one type");
   if (g->in[1] * g->in[2] > 1 << 28 || g->out[1] * g->out[2] > 1 << 28) REFUSE("a plane has more than 2^28 elements");
-  p->patch_length = piece_bytes(g, unaligned);
-  const int size = (int)hk_type_bytes(g->x_type), per = p->patch_length / size;
-  p->lead = (int)(hk_ceil_div(hk_max64(g->lo[2], 0), per) * per);
-  p->row_groups = (int)hk_ceil_div(g->out[2], HK_SLIDE_COLUMNS);
-  if (p->row_groups > HK_PLANE_THREADS) REFUSE("rows are longer than %d", HK_PLANE_THREADS * HK_SLIDE_COLUMNS);
+  p->plane.patch_length = piece_bytes(g, unaligned);
+  const int size = (int)hk_type_bytes(g->x_type), per = p->plane.patch_length / size;
+  p->plane.lead = (int)(hk_ceil_div(hk_max64(g->lo[2], 0), per) * per);
+  p->plane.row_groups = (int)hk_ceil_div(g->out[2], HK_SLIDE_COLUMNS);
+  if (p->plane.row_groups > HK_PLANE_THREADS) REFUSE("rows are longer than %d", HK_PLANE_THREADS * HK_SLIDE_COLUMNS);
   const int limit = 224 * 1024 / k->plane_blocks - 2048;
   int rows = (int)g->out[1], each = knobs.rows ? knobs.rows : 7;
-  while (rows > 1 && (plane_unit(g, p, k, rows) > limit || hk_ceil_div(rows, each) * p->row_groups > HK_PLANE_THREADS)) rows = (rows + 1) / 2;
+  while (rows > 1 && (plane_unit(g, p, k, rows) > limit || hk_ceil_div(rows, each) * p->plane.row_groups > HK_PLANE_THREADS)) rows = (rows + 1) / 2;
   if (plane_unit(g, p, k, rows) > limit) REFUSE("rows of %lld do not fit in shared memory", (long long)g->in[2]);
-  p->strip_rows = rows;
-  p->strips = (int)hk_ceil_div(g->out[1], rows);
-  p->tile_rows = (int)hk_ceil_div(rows, hk_ceil_div(rows, each));
-  p->lanes = (int)hk_ceil_div(rows, p->tile_rows) * p->row_groups;
-  const int64_t units = g->n * p->channels * p->strips, unit = plane_unit(g, p, k, rows);
+  p->plane.strip_rows = rows;
+  p->plane.strips = (int)hk_ceil_div(g->out[1], rows);
+  p->plane.tile_rows = (int)hk_ceil_div(rows, hk_ceil_div(rows, each));
+  p->plane.lanes = (int)hk_ceil_div(rows, p->plane.tile_rows) * p->plane.row_groups;
+  const int64_t units = g->n * p->channels * p->plane.strips, unit = plane_unit(g, p, k, rows);
   if (units > INT32_MAX / 2) REFUSE("more strips than 2^30");
-  p->planes = (int)hk_max64(1, hk_min64(HK_PLANE_THREADS / p->lanes, limit / unit));
-  p->groups = (int)units;
-  p->sums_at = p->planes * p->line_bytes;
-  p->taps_at = p->sums_at + p->planes * p->sums_pitch;
-  p->div_patch = hk_cu_dw_divisor(p->slot_length);
-  p->div_strips = hk_cu_dw_divisor(p->strips);
+  p->plane.planes = (int)hk_max64(1, hk_min64(HK_PLANE_THREADS / p->plane.lanes, limit / unit));
+  p->plane.groups = (int)units;
+  p->plane.sums_at = p->plane.planes * p->plane.line_bytes;
+  p->plane.taps_at = p->plane.sums_at + p->plane.planes * p->plane.sums_pitch;
+  p->plane.div_patch = hk_cu_dw_divisor(p->plane.slot_length);
+  p->plane.div_strips = hk_cu_dw_divisor(p->plane.strips);
   p->pack = HK_DW_PACK_CHANNELS;
   t->packed_bytes = (size_t)p->taps * (size_t)p->channels * 4;
   t->image = g->x_type == HK_F32 ? "dw_plane_f32" : g->x_type == HK_F16 ? "dw_plane_f16" : "dw_plane_bf16";
   t->kernel = k->plane[type_index(g->x_type)][e->any];
   t->aligned = !unaligned;
-  t->threads = p->planes * p->lanes;
-  t->shared_bytes = p->planes * (int)unit;
-  t->blocks = hk_ceil_div(units, p->planes);
-  t->knobs = (hk_cu_dw_knobs){0, 0, p->tile_rows};
+  t->threads = p->plane.planes * p->plane.lanes;
+  t->shared_bytes = p->plane.planes * (int)unit;
+  t->blocks = hk_ceil_div(units, p->plane.planes);
+  t->knobs = (hk_cu_dw_knobs){0, 0, p->plane.tile_rows};
   /* instructions of a row of a warp: 7*size^2 FMA, 2 a column read, 80; staging and storing 12 a piece */
   const double warps = (double)t->blocks * (double)hk_ceil_div(t->threads, 32);
   const double row = 7.0 * k->size * k->size + 2.0 * ((HK_SLIDE_COLUMNS - 1) * k->stride + k->size) * k->stride + 80;
-  const double pieces = (double)units * (p->slots * p->slot_length + p->sums_pitch / 16.0) / 32;
-  t->seconds = hk_cu_dw_seconds(g, 1.3 * (warps * (p->tile_rows + 1) * row + 12 * pieces) / 4, 1.2);
+  const double pieces = (double)units * (p->plane.slots * p->plane.slot_length + p->plane.sums_pitch / 16.0) / 32;
+  t->seconds = hk_cu_dw_seconds(g, 1.3 * (warps * (p->plane.tile_rows + 1) * row + 12 * pieces) / 4, 1.2);
   return true;
 }

@@ -13,18 +13,18 @@ static bool fours(const hk_strides *s) {
 }
 
 static int64_t shared(hk_cu_dw *p) {
-  const int64_t pieces = ((int64_t)p->lanes * 16 * B + p->taps_u + 15 + 3 + 3) / 4, pitch = hk_ceil_div(pieces, B / 4);
+  const int64_t pieces = ((int64_t)p->toeplitz.lanes * 16 * B + p->taps_u + 15 + 3 + 3) / 4, pitch = hk_ceil_div(pieces, B / 4);
   /* 16 mod 128 bytes: pieces side by side hit different banks */
   const int64_t plane = ((pitch + 6) / 8 * 8 + 1) * 16, taps = (HK_TOEPLITZ_FRONT + (int64_t)p->taps_u + 40 + 3) / 4 * 4 * 8;
-  const int64_t all = p->planes * (plane * (B / 4) + taps + p->lanes * 64 * B + 64);
+  const int64_t all = p->toeplitz.planes * (plane * (B / 4) + taps + p->toeplitz.lanes * 64 * B + 64);
   if (all > SHARED_MOST) return all;
-  p->plane_pitch = (int)plane;
-  p->line_bytes = (int)plane * (B / 4);
+  p->toeplitz.plane_pitch = (int)plane;
+  p->toeplitz.line_bytes = (int)plane * (B / 4);
   p->taps_bytes = (int)taps;
-  p->taps_at = p->planes * p->line_bytes;
-  p->sums_pitch = 64 * B;
-  p->sums_at = p->taps_at + p->planes * p->taps_bytes;
-  p->rows_at = p->sums_at + p->planes * p->lanes * p->sums_pitch;
+  p->toeplitz.taps_at = p->toeplitz.planes * p->toeplitz.line_bytes;
+  p->toeplitz.sums_pitch = 64 * B;
+  p->toeplitz.sums_at = p->toeplitz.taps_at + p->toeplitz.planes * p->taps_bytes;
+  p->toeplitz.rows_at = p->toeplitz.sums_at + p->toeplitz.planes * p->toeplitz.lanes * p->toeplitz.sums_pitch;
   return all;
 }
 
@@ -35,16 +35,16 @@ bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs,
   if (knobs.run && knobs.run != B) REFUSE("run = %d must be %d", knobs.run, B);
   const int64_t lines = g->n * p->channels * g->out[0] * g->out[1];
   if (lines > INT32_MAX) REFUSE("more rows than 2^31");
-  p->plane_count = (int)lines;
-  p->y_vector = !unaligned && fours(&g->y);
-  t->aligned = p->y_vector;
+  p->toeplitz.plane_count = (int)lines;
+  p->toeplitz.y_vector = !unaligned && fours(&g->y);
+  t->aligned = p->toeplitz.y_vector;
   /* rows of y that do not begin at 16-byte addresses are begun up to 3 outputs early */
-  const int64_t warps = hk_ceil_div(g->out[2] + (p->y_vector ? 0 : 3), 16 * B), tiles = hk_ceil_div(warps, 8);
-  p->lanes = (int)hk_ceil_div(warps, tiles);
-  p->lane_blocks = (int)hk_ceil_div(warps, p->lanes);
-  p->planes = (int)hk_max64(1, hk_min64(8 / p->lanes, lines));
-  while (p->planes > 1 && shared(p) > 72 * 1024) p->planes--;
-  while (p->lanes > 1 && shared(p) > SHARED_MOST) p->lanes--, p->lane_blocks = (int)hk_ceil_div(warps, p->lanes);
+  const int64_t warps = hk_ceil_div(g->out[2] + (p->toeplitz.y_vector ? 0 : 3), 16 * B), tiles = hk_ceil_div(warps, 8);
+  p->toeplitz.lanes = (int)hk_ceil_div(warps, tiles);
+  p->toeplitz.lane_blocks = (int)hk_ceil_div(warps, p->toeplitz.lanes);
+  p->toeplitz.planes = (int)hk_max64(1, hk_min64(8 / p->toeplitz.lanes, lines));
+  while (p->toeplitz.planes > 1 && shared(p) > 72 * 1024) p->toeplitz.planes--;
+  while (p->toeplitz.lanes > 1 && shared(p) > SHARED_MOST) p->toeplitz.lanes--, p->toeplitz.lane_blocks = (int)hk_ceil_div(warps, p->toeplitz.lanes);
   if (shared(p) > SHARED_MOST) REFUSE("%d taps do not fit in shared memory", p->taps_u);
   const size_t packed = (size_t)p->channels * (size_t)(p->taps / p->taps_u) * (size_t)p->taps_bytes;
   if (packed >> 30) REFUSE("packed weights take more than a gigabyte");
@@ -54,12 +54,12 @@ bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs,
   t->knobs = (hk_cu_dw_knobs){B, 0, 0};
   t->image = "dw_split";
   t->kernel = p->plain ? "hk_dw_split" : "hk_dw_split_epi";
-  t->threads = p->planes * p->lanes * 32;
-  t->blocks = hk_ceil_div(lines, p->planes) * p->lane_blocks;
+  t->threads = p->toeplitz.planes * p->toeplitz.lanes * 32;
+  t->blocks = hk_ceil_div(lines, p->toeplitz.planes) * p->toeplitz.lane_blocks;
   if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
   /* clocks of all processors: a multiplication of 16x8x8 every 2.2, 12 a step; a row of taps is staged and waited for */
   const double rows = (double)(p->taps / p->taps_u), steps = (double)hk_ceil_div(B + p->taps_u + 8, 8);
   const double warp = rows * (steps * 12 * 2.2 + 16.0 * B / 32 + (rows > 1 ? 300 : 0)) + 250;
-  t->seconds = hk_cu_dw_seconds(g, (double)t->blocks * p->planes * p->lanes * warp, 1.2);
+  t->seconds = hk_cu_dw_seconds(g, (double)t->blocks * p->toeplitz.planes * p->toeplitz.lanes * warp, 1.2);
   return true;
 }

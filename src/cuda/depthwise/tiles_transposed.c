@@ -10,8 +10,8 @@
 /* Clocks of a block on one processor, three of them there: what comes and leaves, by 64 pixels of 16 channels, where there are any; steps of 16
  * taps. Fitted to 16 to 1024 taps and to rows of 200 on an H200. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p, int steps, int shared) {
-  const double crowd = shared > 112 * 1024 ? 1.33 : shared > 74 * 1024 ? 1.05 : 1, rows = (double)p->tiles * 64;
-  const double come = (double)hk_min64(p->slots, (int64_t)((double)g->in[2] / rows) + 2), leave = (double)g->out[2] / rows;
+  const double crowd = shared > 112 * 1024 ? 1.33 : shared > 74 * 1024 ? 1.05 : 1, rows = (double)p->transposed.tiles * 64;
+  const double come = (double)hk_min64(p->transposed.slots, (int64_t)((double)g->in[2] / rows) + 2), leave = (double)g->out[2] / rows;
   return crowd * (78 * (come + leave) + HK_TRANSPOSED_CHANNELS * (14.6 * steps + 30) + 600);
 }
 
@@ -28,11 +28,11 @@ bool hk_cu_dw_tile_transposed(const hk_geom *g, const hk_epi *e, bool unaligned,
   const int64_t shared = (int64_t)slots * HK_TRANSPOSED_REGION + (int64_t)HK_TRANSPOSED_CHANNELS * taps_bytes, packed = (int64_t)p->channels * taps_bytes;
   if (shared > SHARED_MOST || packed >> 28) REFUSE("%d taps do not fit in shared memory", p->taps_u);
   if (lines * tiles * channel_blocks > INT32_MAX) REFUSE("more blocks than 2^31");
-  p->tiles = (int)tiles;
+  p->transposed.tiles = (int)tiles;
   p->channel_blocks = (int)channel_blocks;
-  p->slots = slots;
+  p->transposed.slots = slots;
   p->taps_bytes = taps_bytes;
-  p->taps_at = slots * HK_TRANSPOSED_REGION;
+  p->transposed.taps_at = slots * HK_TRANSPOSED_REGION;
   p->pack = HK_DW_PACK_LINES;
   t->packed_bytes = (size_t)packed;
   t->image = g->x_type == HK_BF16 ? "dw_transposed_bf16" : "dw_transposed_f16";

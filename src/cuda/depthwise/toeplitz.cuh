@@ -33,7 +33,7 @@ HK_DEV int toeplitz_stage(const hk_cu_dw *P, const hk_cu_u16 *row, int first, in
   const int pieces = (length + skew + 7) / 8;
   /* pieces that lie in x whole; ranks is a multiple of the planes, so a thread stays in its plane */
   const int low = skew > col0 ? (skew - col0 + 7) / 8 : 0, high = row && plain ? (width + skew - col0) >> 3 : 0;
-  char *at = to + (unsigned)rank % planes * P->plane_pitch + (unsigned)rank / planes * 16;
+  char *at = to + (unsigned)rank % planes * P->toeplitz.plane_pitch + (unsigned)rank / planes * 16;
   const hk_cu_u16 *source = start + (rank * 8 - skew);
   if (low <= 0 && high >= pieces) { /* a tile inside the row */
     hk_cu_u32 there = dw_shared(at);
@@ -79,7 +79,7 @@ HK_DEV void toeplitz_weights(const hk_cu_dw *P, const hk_cu_u16 *f, int s0, int 
 HK_DEV void toeplitz_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const hk_cu_u32 *taps, int us, int skew, const int b,
                               float (*acc)[4]) {
   const int lane = threadIdx.x % 32, blocks = b / 8, ring = 2 * blocks, pair = blocks > 1 ? 2 : 1;
-  const int steps = (b + us - 1 + skew + 15) / 16, pitch = P->plane_pitch;
+  const int steps = (b + us - 1 + skew + 15) / 16, pitch = P->toeplitz.plane_pitch;
   const int offset = FRONT + lane % 4 * 2 - lane / 4 - skew;
   const hk_cu_u32 *mine = taps + (offset & 1) * (P->taps_bytes / 8) + (offset >> 1);
   hk_cu_u32 from = x + (window0 + lane % 16) * 16 + lane / 16 * (blocks > 1 ? pitch : 16);
@@ -195,16 +195,16 @@ HK_DEV void toeplitz_store_any(const hk_cu_dw *P, dw_line l, int q, float *stage
 
 HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int plain) {
   const hk_cu_geom *g = &P->g;
-  const int warp = threadIdx.x / 32, ln = warp / (unsigned)P->lanes, wl = warp - ln * P->lanes;
-  const int tile = P->lanes * 16 * b, place = blockIdx.x / (unsigned)P->lane_blocks;
-  const int line = place * P->planes + ln, live = line < P->plane_count;
-  const int ranks = P->lanes * 32, rank = threadIdx.x - ln * ranks;
-  char *x = raw + ln * P->line_bytes;
-  hk_cu_u32 *taps = (hk_cu_u32 *)(raw + P->taps_at + ln * P->taps_bytes);
-  toeplitz_row *own = (toeplitz_row *)(raw + P->rows_at) + ln;
+  const int warp = threadIdx.x / 32, ln = warp / (unsigned)P->toeplitz.lanes, wl = warp - ln * P->toeplitz.lanes;
+  const int tile = P->toeplitz.lanes * 16 * b, place = blockIdx.x / (unsigned)P->toeplitz.lane_blocks;
+  const int line = place * P->toeplitz.planes + ln, live = line < P->toeplitz.plane_count;
+  const int ranks = P->toeplitz.lanes * 32, rank = threadIdx.x - ln * ranks;
+  char *x = raw + ln * P->toeplitz.line_bytes;
+  hk_cu_u32 *taps = (hk_cu_u32 *)(raw + P->toeplitz.taps_at + ln * P->taps_bytes);
+  toeplitz_row *own = (toeplitz_row *)(raw + P->toeplitz.rows_at) + ln;
   if (rank == 0) toeplitz_find(P, live ? line : 0, own);
   __syncthreads();
-  const int index0 = (blockIdx.x - place * P->lane_blocks) * tile - own->skew;
+  const int index0 = (blockIdx.x - place * P->toeplitz.lane_blocks) * tile - own->skew;
   float acc[8][4];
 #pragma unroll
   for (int i = 0; i < b / 8; ++i)
@@ -218,8 +218,8 @@ HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int p
     const int in = live && (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
     const hk_cu_u16 *from = in ? (const hk_cu_u16 *)P->x + own->image + i0 * g->x.at[0] + i1 * g->x.at[1] : 0;
     const int us = P->phases == 1 ? P->taps_u : ((int)g->win[2] - f + P->phases - 1) / P->phases;
-    for (int u0 = 0; u0 < us; u0 += P->chunk_u) {
-      const int count = us - u0 < P->chunk_u ? us - u0 : P->chunk_u;
+    for (int u0 = 0; u0 < us; u0 += P->toeplitz.chunk_u) {
+      const int count = us - u0 < P->toeplitz.chunk_u ? us - u0 : P->toeplitz.chunk_u;
       if (row + u0) __syncthreads();
       /* Pieces past the last window are read by multiplications that other windows need: they must hold numbers. */
       const int skew = toeplitz_stage(P, from, index0 + u0, f, tile + count - 1 + 32, rank, ranks, b, x);
@@ -235,10 +235,10 @@ HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int p
     }
   }
   if (!live) return;
-  char *stage = raw + P->sums_at + warp * P->sums_pitch;
+  char *stage = raw + P->toeplitz.sums_at + warp * P->toeplitz.sums_pitch;
   const int q = index0 + wl * 16 * b;
-  if (P->wide && !plain) toeplitz_finish(P, toeplitz_line(own), q, b, acc);
-  if (P->wide) toeplitz_store(P, own->y, line, q, stage, b, acc);
+  if (P->toeplitz.wide && !plain) toeplitz_finish(P, toeplitz_line(own), q, b, acc);
+  if (P->toeplitz.wide) toeplitz_store(P, own->y, line, q, stage, b, acc);
   else toeplitz_store_any(P, toeplitz_line(own), q, (float *)stage, b, acc);
 }
 

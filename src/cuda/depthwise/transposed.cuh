@@ -22,10 +22,10 @@ typedef struct transposed_place {
 
 HK_DEV transposed_place transposed_find(const hk_cu_dw *P) {
   const hk_cu_geom *g = &P->g;
-  const int a = blockIdx.x / (unsigned)P->channel_blocks, line = a / (unsigned)P->tiles;
+  const int a = blockIdx.x / (unsigned)P->channel_blocks, line = a / (unsigned)P->transposed.tiles;
   const int b = dw_div(P->div_out1, line), n = dw_div(P->div_out0, b);
   transposed_place at = {n, b - n * (int)g->out[0], line - b * (int)g->out[1], ((int)blockIdx.x - a * P->channel_blocks) * HK_TRANSPOSED_CHANNELS,
-                     (a - line * P->tiles) * HK_TRANSPOSED_LENGTH, 0, 0};
+                     (a - line * P->transposed.tiles) * HK_TRANSPOSED_LENGTH, 0, 0};
   const int i0 = at.p0 * (int)g->stride[0] - (int)g->lo[0], i1 = at.p1 * (int)g->stride[1] - (int)g->lo[1];
   if ((unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1]) at.width = (int)g->in[2];
   at.x = n * g->x.outer + i0 * g->x.at[0] + i1 * g->x.at[1] + at.k;
@@ -74,25 +74,25 @@ HK_DEV void transposed_in_place(int first, int end, char *raw) {
 
 /* All of a block's x and weights to shared memory; the first half is turned while the second is on its way. */
 HK_DEV void transposed_stage(const hk_cu_dw *P, transposed_place at, char *raw) {
-  const int warp = threadIdx.x / 32, half = (P->slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS, half_end = half < P->slots ? half : P->slots;
+  const int warp = threadIdx.x / 32, half = (P->transposed.slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS, half_end = half < P->transposed.slots ? half : P->transposed.slots;
   const int count = P->channels - at.k < HK_TRANSPOSED_CHANNELS ? P->channels - at.k : HK_TRANSPOSED_CHANNELS;
   const char *weights = (const char *)P->packed + (hk_cu_i64)at.k * P->taps_bytes;
   transposed_copy(P, at, warp, half_end, raw);
   asm volatile("cp.async.commit_group;" ::: "memory");
-  transposed_copy(P, at, half + warp, P->slots, raw);
+  transposed_copy(P, at, half + warp, P->transposed.slots, raw);
 #pragma unroll 4
-  for (int i = threadIdx.x * 16; i < count * P->taps_bytes; i += HK_TRANSPOSED_THREADS * 16) dw_copy16(dw_shared(raw) + P->taps_at + i, weights + i, 16);
+  for (int i = threadIdx.x * 16; i < count * P->taps_bytes; i += HK_TRANSPOSED_THREADS * 16) dw_copy16(dw_shared(raw) + P->transposed.taps_at + i, weights + i, 16);
   asm volatile("cp.async.commit_group;" ::: "memory");
   asm volatile("cp.async.wait_group 1;" ::: "memory");
   transposed_in_place(warp, half_end, raw);
   dw_copy_wait();
-  transposed_in_place(half + warp, P->slots, raw);
+  transposed_in_place(half + warp, P->transposed.slots, raw);
 }
 
 /* One channel of the block, in its place. */
 HK_DEV void transposed_channel(const hk_cu_dw *P, transposed_place at, int channel, char *raw, const int plain) {
   const int lane = threadIdx.x % 32, offset = FRONT + lane % 4 * 2 - lane / 4;
-  hk_cu_u32 taps = dw_shared(raw) + P->taps_at + channel * P->taps_bytes + (offset & 1) * (P->taps_bytes / 2) + (offset >> 1) * 4;
+  hk_cu_u32 taps = dw_shared(raw) + P->transposed.taps_at + channel * P->taps_bytes + (offset & 1) * (P->taps_bytes / 2) + (offset >> 1) * 4;
   hk_cu_u32 x[4]; /* of pieces 0, 2, 4, 6 of the lane's window, or one more */
 #pragma unroll
   for (int s = 0; s < 4; ++s) x[s] = dw_shared(raw) + lane % 16 * REGION + transposed_piece(channel, 2 * s + lane / 16);

@@ -11,7 +11,7 @@ HK_DEV void bundle_multiply(const hk_cu_dw *P, const uint4 *weights, hk_cu_u32 p
   const int lane = threadIdx.x % 32, steps = (int)P->g.cg / 16;
 #pragma unroll 1
   for (int j = 0; j < steps; ++j) {
-    const hk_cu_u32 from = planes + (2 * j + lane / 16) * P->plane_bytes + lane % 16 * 16;
+    const hk_cu_u32 from = planes + (2 * j + lane / 16) * P->grouped.plane_bytes + lane % 16 * 16;
     uint4 w[9];
 #pragma unroll
     for (int i = 0; i < 9; ++i) w[i] = weights[(j * 9 + i) * 32 + lane];
@@ -20,7 +20,7 @@ HK_DEV void bundle_multiply(const hk_cu_dw *P, const uint4 *weights, hk_cu_u32 p
 #pragma unroll
       for (int s = 0; s < 3; ++s) {
         hk_cu_u32 a[4];
-        load_x4(from + ((z * stride + s % stride) * P->patch_length + s / stride) * 16, a);
+        load_x4(from + ((z * stride + s % stride) * P->grouped.patch_length + s / stride) * 16, a);
 #pragma unroll
         for (int r = 0; r < 3; ++r) {
           if (z < r || (z - r) % stride || (z - r) / stride > 7) continue;
@@ -55,24 +55,24 @@ HK_DEV void bundle_body(const hk_cu_dw *P, char *raw, const int stride) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, slabs = (int)g->cg / 8;
   mma_place at = {0, 0, 0, 0, 0, 0, 0};
   unsigned rest = blockIdx.x;
-  at.kb0 = rest % (unsigned)P->slab_blocks * P->slabs;
-  rest /= (unsigned)P->slab_blocks;
-  at.index0 = rest % (unsigned)P->tiles * P->tile_length;
-  rest /= (unsigned)P->tiles;
-  at.n = rest / (unsigned)P->row_tiles;
-  at.row0 = (rest - at.n * P->row_tiles) * 8;
+  at.kb0 = rest % (unsigned)P->grouped.slab_blocks * P->grouped.slabs;
+  rest /= (unsigned)P->grouped.slab_blocks;
+  at.index0 = rest % (unsigned)P->grouped.tiles * P->grouped.tile_length;
+  rest /= (unsigned)P->grouped.tiles;
+  at.n = rest / (unsigned)P->grouped.row_tiles;
+  at.row0 = (rest - at.n * P->grouped.row_tiles) * 8;
   at.slab0 = at.kb0 * 16 / (int)g->kg * slabs;
   const hk_cu_u32 patch = dw_shared(raw);
   mma_patch(P, at, patch);
   dw_copy_wait();
   __syncthreads();
-  const int unit = at.kb0 + warp % P->slabs, column = at.index0 + warp / P->slabs * 16;
+  const int unit = at.kb0 + warp % P->grouped.slabs, column = at.index0 + warp / P->grouped.slabs * 16;
   if (unit * 16 >= P->channels || column >= g->out[2]) return;
   float acc[8][2][4];
 #pragma unroll
   for (int i = 0; i < 64; ++i) acc[i / 8][i / 4 % 2][i % 4] = 0.0f;
   bundle_multiply(P, (const uint4 *)P->packed + (hk_cu_i64)unit * (g->cg / 16) * 288,
-                  patch + (unit * 16 / (int)g->kg * slabs - at.slab0) * P->plane_bytes + (column - at.index0) * 16, stride, acc);
+                  patch + (unit * 16 / (int)g->kg * slabs - at.slab0) * P->grouped.plane_bytes + (column - at.index0) * 16, stride, acc);
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
     const int row = at.row0 + i / 2, q = column + lane / 4 + i % 2 * 8;

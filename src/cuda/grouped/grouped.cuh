@@ -53,39 +53,39 @@ HK_DEV void mma_copy_slow(hk_cu_u32 to, const hk_cu_u16 *from, int live, int ste
 /* The patch of a block, pixel by pixel. A thread keeps its slab; threads side by side copy neighbouring slabs of a pixel. */
 HK_DEV void mma_patch(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch) {
   const hk_cu_geom *g = &P->g;
-  const int lane = threadIdx.x / (unsigned)P->in_slabs, slab = threadIdx.x - lane * P->in_slabs;
-  const int lanes = blockDim.x / (unsigned)P->in_slabs;
+  const int lane = threadIdx.x / (unsigned)P->grouped.in_slabs, slab = threadIdx.x - lane * P->grouped.in_slabs;
+  const int lanes = blockDim.x / (unsigned)P->grouped.in_slabs;
   const int channel = (at.slab0 + slab) * 8, all = (int)(g->groups * g->cg) - channel;
-  const int col_step = (int)g->stride[2] * P->classes, pixels = P->slots * P->phases * P->patch_length;
+  const int col_step = (int)g->stride[2] * P->classes, pixels = P->grouped.slots * P->phases * P->grouped.patch_length;
   if (lane >= lanes) return;
-  const hk_cu_u16 *image = (const hk_cu_u16 *)P->x + at.n * g->x.outer + (hk_cu_i64)channel * P->channel_step;
+  const hk_cu_u16 *image = (const hk_cu_u16 *)P->x + at.n * g->x.outer + (hk_cu_i64)channel * P->grouped.channel_step;
   const int x1 = (int)g->x.at[1], x2 = (int)g->x.at[2], rows = (int)g->in[1], columns = all > 0 ? (int)g->in[2] : 0;
   const int col0 = (int)g->stride[2] * at.cls - (int)g->lo[2] + at.index0 * col_step;
   const int row0 = at.row0 * (int)g->stride[1] - (int)g->lo[1], depth0 = at.p0 * (int)g->stride[0] - (int)g->lo[0];
-  const hk_cu_u32 to = patch + slab * P->plane_bytes;
+  const hk_cu_u32 to = patch + slab * P->grouped.plane_bytes;
   for (int px = lane; px < pixels; px += lanes) {
-    int z = dw_div(P->div_patch, px), i1 = row0, i0 = depth0, col = col0 + (px - z * P->patch_length) * col_step;
+    int z = dw_div(P->grouped.div_patch, px), i1 = row0, i0 = depth0, col = col0 + (px - z * P->grouped.patch_length) * col_step;
     if (P->phases > 1) {
       const int zf = z;
-      z = dw_div(P->div_phases, zf);
+      z = dw_div(P->grouped.div_phases, zf);
       col += (zf - z * P->phases) * (int)g->dil[2];
     }
     if (g->win[0] > 1) {
-      const int d = z / P->depth_slots;
-      z -= d * P->depth_slots;
+      const int d = z / P->grouped.depth_slots;
+      z -= d * P->grouped.depth_slots;
       i0 += d * (int)g->dil[0];
     }
-    i1 += z * P->slot_step;
+    i1 += z * P->grouped.slot_step;
     const int in = (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)rows && (unsigned)col < (unsigned)columns;
     const hk_cu_u16 *from = image + (i0 * (int)g->x.at[0] + i1 * x1 + col * x2);
-    if (P->x_vector) dw_copy16(to + px * 16, in ? from : image, in ? 16 : 0);
-    else mma_copy_slow(to + px * 16, from, in ? all : 0, P->channel_step);
+    if (P->grouped.x_vector) dw_copy16(to + px * 16, in ? from : image, in ? 16 : 0);
+    else mma_copy_slow(to + px * 16, from, in ? all : 0, P->grouped.channel_step);
   }
 }
 
 /* The packed fragments of the block's slabs lie side by side. */
 HK_DEV void mma_table(const hk_cu_dw *P, mma_place at, hk_cu_u32 table) {
-  const int pieces = P->taps * P->reach * (P->compact ? 1 : 8), count = P->slabs * pieces;
+  const int pieces = P->taps * P->reach * (P->compact ? 1 : 8), count = P->grouped.slabs * pieces;
   const uint4 *from = (const uint4 *)P->packed + (hk_cu_i64)at.kb0 * pieces;
   for (int i = threadIdx.x; i < count; i += blockDim.x) dw_copy16(table + i * 16, from + i, 16);
 }
@@ -93,7 +93,7 @@ HK_DEV void mma_table(const hk_cu_dw *P, mma_place at, hk_cu_u32 table) {
 /* Four sums of a lane (pixels px and px+8, two channels) into the staging buffer. */
 HK_DEV void mma_stage(const hk_cu_dw *P, hk_cu_u32 at, const float *acc) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(acc[0]), "f"(acc[1]) : "memory");
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at + 8 * P->stage_pitch), "f"(acc[2]), "f"(acc[3]) : "memory");
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at + 8 * P->grouped.stage_pitch), "f"(acc[2]), "f"(acc[3]) : "memory");
 }
 
 HK_DEV void mma_read(hk_cu_u32 from, float *v) {
@@ -105,7 +105,7 @@ HK_DEV void mma_residual(const hk_cu_dw *P, mma_place at, int p1, int q, int k, 
   const hk_cu_geom *g = &P->g;
   const int p[3] = {at.p0, p1, q};
   const hk_cu_i64 co = pixel_offset(&g->c, at.n, p);
-  if (P->c_vector) {
+  if (P->grouped.c_vector) {
     dw_unpack(TYPE, *(const uint4 *)((const hk_cu_u16 *)P->e.c + co + k), cv);
   } else {
 #pragma unroll
@@ -117,13 +117,13 @@ HK_DEV void mma_residual(const hk_cu_dw *P, mma_place at, int p1, int q, int k, 
 HK_DEV void mma_store_recomputed(const hk_cu_dw *P, mma_place at, int row, int index, const int width, const int count, hk_cu_u32 stage,
                             int rank) {
   const hk_cu_geom *g = &P->g;
-  const int slab = rank % (unsigned)P->slabs, k0 = (at.kb0 + slab) * 8;
+  const int slab = rank % (unsigned)P->grouped.slabs, k0 = (at.kb0 + slab) * 8;
 #pragma unroll 1
-  for (int px = rank / (unsigned)P->slabs; px < count; px += 32) {
+  for (int px = rank / (unsigned)P->grouped.slabs; px < count; px += 32) {
     const int p[3] = {at.p0, row + px / width, at.cls + P->classes * (index + px % width)};
     if (p[1] >= g->out[1] || p[2] >= g->out[2]) continue;
     float all[8];
-    const hk_cu_u32 from = stage + px * P->stage_pitch + slab * 32;
+    const hk_cu_u32 from = stage + px * P->grouped.stage_pitch + slab * 32;
     mma_read(from, all);
     const float sum = all[0] + all[1] + all[2] + all[3] + all[4] + all[5] + all[6] + all[7];
     if (sum == sum) continue;
@@ -141,20 +141,20 @@ HK_DEV void mma_store_recomputed(const hk_cu_dw *P, mma_place at, int row, int i
 /* `count` staged pixels, rows of `width`, finished and stored: a thread takes 8 channels of a pixel, neighbouring slabs side by side. */
 HK_DEV void mma_store(const hk_cu_dw *P, mma_place at, int row, int index, const int width, const int count, hk_cu_u32 stage, int rank) {
   const hk_cu_geom *g = &P->g;
-  const int slab = rank % (unsigned)P->slabs, k = (at.kb0 + slab) * 8, valid = P->channels - k < 8 ? P->channels - k : 8;
+  const int slab = rank % (unsigned)P->grouped.slabs, k = (at.kb0 + slab) * 8, valid = P->channels - k < 8 ? P->channels - k : 8;
   if (valid <= 0) return;
   hk_cu_u16 *const y = (hk_cu_u16 *)P->e.y + at.n * g->y.outer + (at.p0 * (int)g->y.at[0] + k);
   const int y1 = (int)g->y.at[1], y2 = (int)g->y.at[2];
   int bad = 0;
 #pragma unroll 1
-  for (int px = rank / (unsigned)P->slabs; px < count; px += 32) {
+  for (int px = rank / (unsigned)P->grouped.slabs; px < count; px += 32) {
     const int p1 = row + (unsigned)px / width, q = at.cls + P->classes * (index + (unsigned)px % width);
     if (p1 >= g->out[1] || q >= g->out[2]) continue;
     float v[8];
-    const hk_cu_u32 from = stage + px * P->stage_pitch + slab * 32;
+    const hk_cu_u32 from = stage + px * P->grouped.stage_pitch + slab * 32;
     mma_read(from, v);
     const float sum = v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7];
-    if (P->leaks && sum != sum) {
+    if (P->grouped.leaks && sum != sum) {
       bad = 1;
       continue;
     }
@@ -163,7 +163,7 @@ HK_DEV void mma_store(const hk_cu_dw *P, mma_place at, int row, int index, const
       if (P->e.residual) mma_residual(P, at, p1, q, k, valid, cv);
       dw_finish(&P->e, 8, valid, k, 1, cv, v);
     }
-    if (P->y_vector) {
+    if (P->grouped.y_vector) {
       *(uint4 *)(y + (p1 * y1 + q * y2)) = dw_pack(TYPE, v);
     } else {
       const int p[3] = {at.p0, p1, q};
@@ -177,7 +177,7 @@ HK_DEV void mma_store(const hk_cu_dw *P, mma_place at, int row, int index, const
 }
 
 HK_DEV void mma_meet(const hk_cu_dw *P, int team) {
-  asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(P->slabs * 32) : "memory");
+  asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(P->grouped.slabs * 32) : "memory");
 }
 
 /* 64 pixels of one output row: taps of one phase of one slot. x: shared address of the first pixel. */
@@ -219,15 +219,15 @@ HK_DEV void mma_walk(hk_cu_u32 x, int us, const hk_cu_u32 *table, int pitch, hk_
 
 HK_DEV void mma_walk_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_cu_u32 *table, hk_cu_u32 stages) {
   const hk_cu_geom *g = &P->g;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, sl = warp % P->slabs, team = warp / P->slabs;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, sl = warp % P->grouped.slabs, team = warp / P->grouped.slabs;
   const int kb = at.kb0 + sl, rows = (int)(g->win[0] * g->win[1]) * P->phases, words = P->compact ? 4 : 32;
-  const int col_chunks = P->tile_length / 64, chunks = P->tile_rows * col_chunks;
+  const int col_chunks = P->grouped.tile_length / 64, chunks = P->grouped.tile_rows * col_chunks;
   const int diagonal = lane % 4 == lane / 8;
   const hk_cu_u32 mask = !P->compact ? 0xffffffffu : !diagonal ? 0u : lane & 4 ? 0xffff0000u : 0xffffu;
   const hk_cu_u32 *mine = table + sl * rows * P->taps_u * P->reach * words + (P->compact ? lane / 8 : lane);
-  const hk_cu_u32 planes = patch + (mma_first_slab(g, kb) - at.slab0) * P->plane_bytes;
-  const hk_cu_u32 stage = stages + team * P->stage_bytes;
-  for (int chunk = team; chunk < chunks; chunk += P->teams) {
+  const hk_cu_u32 planes = patch + (mma_first_slab(g, kb) - at.slab0) * P->grouped.plane_bytes;
+  const hk_cu_u32 stage = stages + team * P->grouped.stage_bytes;
+  for (int chunk = team; chunk < chunks; chunk += P->grouped.teams) {
     const int rl = chunk / (unsigned)col_chunks, i0 = (chunk - rl * col_chunks) * 64, p1 = at.row0 + rl;
     const int live = p1 < g->out[1] && at.index0 + i0 < P->class_length;
     float acc[4][4];
@@ -239,11 +239,11 @@ HK_DEV void mma_walk_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_c
       int f = 0, r = 0, d = 0;
 #pragma unroll 1
       for (int row = 0; row < rows; ++row) {
-        const int slot = d * P->depth_slots + rl * P->slot_rows + r * P->slot_taps;
+        const int slot = d * P->grouped.depth_slots + rl * P->grouped.slot_rows + r * P->grouped.slot_taps;
         const int us = P->phases == 1 ? P->taps_u : ((int)g->win[2] - f + P->phases - 1) / P->phases;
 #pragma unroll 1
         for (int j = 0; j < P->reach; ++j)
-          mma_walk(planes + j * P->plane_bytes + ((slot * P->phases + f) * P->patch_length + i0) * 16, us,
+          mma_walk(planes + j * P->grouped.plane_bytes + ((slot * P->phases + f) * P->grouped.patch_length + i0) * 16, us,
                    mine + (row * P->taps_u * P->reach + j) * words, P->reach * words, mask, acc);
         if (++f == P->phases) {
           f = 0;
@@ -252,10 +252,10 @@ HK_DEV void mma_walk_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_c
       }
 #pragma unroll
       for (int t = 0; t < 4; ++t)
-        mma_stage(P, stage + (t * 16 + lane / 4) * P->stage_pitch + sl * 32 + lane % 4 * 8, acc[t]);
+        mma_stage(P, stage + (t * 16 + lane / 4) * P->grouped.stage_pitch + sl * 32 + lane % 4 * 8, acc[t]);
     }
     mma_meet(P, team);
-    if (live) mma_store(P, at, p1, at.index0 + i0, 64, 64, stage, threadIdx.x - team * P->slabs * 32);
+    if (live) mma_store(P, at, p1, at.index0 + i0, 64, 64, stage, threadIdx.x - team * P->grouped.slabs * 32);
     mma_meet(P, team);
   }
 }
@@ -263,14 +263,14 @@ HK_DEV void mma_walk_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_c
 /* size: R = S, a constant. Groups of at most 8 channels whose runs of 8 outputs read one slab. */
 HK_DEV void mma_roll_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_cu_u32 *table, hk_cu_u32 stages, const int size) {
   const hk_cu_geom *g = &P->g;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, sl = warp % P->slabs, team = warp / P->slabs;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, sl = warp % P->grouped.slabs, team = warp / P->grouped.slabs;
   const int kb = at.kb0 + sl, words = P->compact ? 4 : 32;
   const int diagonal = lane % 4 == lane / 8;
   const hk_cu_u32 mask = !P->compact ? 0xffffffffu : !diagonal ? 0u : lane & 4 ? 0xffff0000u : 0xffffu;
   const hk_cu_u32 *mine = table + sl * size * size * words + (P->compact ? lane / 8 : lane);
-  const hk_cu_u32 plane = patch + (mma_first_slab(g, kb) - at.slab0) * P->plane_bytes;
-  const hk_cu_u32 stage = stages + team * P->stage_bytes;
-  for (int chunk = team; chunk < P->tile_length / 16; chunk += P->teams) {
+  const hk_cu_u32 plane = patch + (mma_first_slab(g, kb) - at.slab0) * P->grouped.plane_bytes;
+  const hk_cu_u32 stage = stages + team * P->grouped.stage_bytes;
+  for (int chunk = team; chunk < P->grouped.tile_length / 16; chunk += P->grouped.teams) {
     const int i0 = chunk * 16, live = at.index0 + i0 < P->class_length;
     float acc[ROLL_ROWS][4];
 #pragma unroll
@@ -284,7 +284,7 @@ HK_DEV void mma_roll_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_c
       for (int i = 0; i < size * size; ++i) w[i] = mine[i * words] & mask;
 #pragma unroll
       for (int z = 0; z < ROLL_ROWS + size - 1; ++z) {
-        const hk_cu_u32 from = plane + (z * P->patch_length + i0 + lane % 16 + lane / 16) * 16;
+        const hk_cu_u32 from = plane + (z * P->grouped.patch_length + i0 + lane % 16 + lane / 16) * 16;
 #pragma unroll
         for (int s = 0; s < size; s += 2) {
           hk_cu_u32 a[4];
@@ -299,11 +299,11 @@ HK_DEV void mma_roll_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_c
         }
       }
     }
-    const hk_cu_u32 own = stage + lane / 4 * P->stage_pitch + sl * 32 + lane % 4 * 8;
+    const hk_cu_u32 own = stage + lane / 4 * P->grouped.stage_pitch + sl * 32 + lane % 4 * 8;
 #pragma unroll
-    for (int p = 0; p < ROLL_ROWS; ++p) mma_stage(P, own + p * 16 * P->stage_pitch, acc[p]);
+    for (int p = 0; p < ROLL_ROWS; ++p) mma_stage(P, own + p * 16 * P->grouped.stage_pitch, acc[p]);
     mma_meet(P, team);
-    if (live) mma_store(P, at, at.row0, at.index0 + i0, 16, ROLL_ROWS * 16, stage, threadIdx.x - team * P->slabs * 32);
+    if (live) mma_store(P, at, at.row0, at.index0 + i0, 16, ROLL_ROWS * 16, stage, threadIdx.x - team * P->grouped.slabs * 32);
     mma_meet(P, team);
   }
 }
@@ -312,25 +312,25 @@ HK_DEV void mma_body(const hk_cu_dw *P, char *raw, const int size) {
   const hk_cu_geom *g = &P->g;
   mma_place at;
   unsigned rest = blockIdx.x;
-  at.kb0 = rest % (unsigned)P->slab_blocks * P->slabs;
-  rest /= (unsigned)P->slab_blocks;
-  at.index0 = rest % (unsigned)P->tiles * P->tile_length;
-  rest /= (unsigned)P->tiles;
+  at.kb0 = rest % (unsigned)P->grouped.slab_blocks * P->grouped.slabs;
+  rest /= (unsigned)P->grouped.slab_blocks;
+  at.index0 = rest % (unsigned)P->grouped.tiles * P->grouped.tile_length;
+  rest /= (unsigned)P->grouped.tiles;
   const int rows = dw_div(P->div_classes, rest);
   at.cls = rest - rows * P->classes;
-  rest = rows / (unsigned)P->row_tiles;
-  at.row0 = (rows - rest * P->row_tiles) * P->tile_rows;
+  rest = rows / (unsigned)P->grouped.row_tiles;
+  at.row0 = (rows - rest * P->grouped.row_tiles) * P->grouped.tile_rows;
   at.n = dw_div(P->div_out0, rest);
   at.p0 = rest - at.n * (int)g->out[0];
   at.slab0 = mma_first_slab(g, at.kb0);
   const hk_cu_u32 patch = dw_shared(raw);
-  hk_cu_u32 *table = (hk_cu_u32 *)(raw + P->table_at);
+  hk_cu_u32 *table = (hk_cu_u32 *)(raw + P->grouped.table_at);
   mma_patch(P, at, patch);
-  mma_table(P, at, patch + P->table_at);
+  mma_table(P, at, patch + P->grouped.table_at);
   dw_copy_wait();
   __syncthreads();
-  if (size) mma_roll_body(P, at, patch, table, patch + P->stage_at, size);
-  else mma_walk_body(P, at, patch, table, patch + P->stage_at);
+  if (size) mma_roll_body(P, at, patch, table, patch + P->grouped.stage_at, size);
+  else mma_walk_body(P, at, patch, table, patch + P->grouped.stage_at);
 }
 
 #define KERNEL(name, size, blocks)                                                                                     \

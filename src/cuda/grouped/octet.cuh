@@ -28,17 +28,17 @@ HK_DEV void mma_k8(float *d, hk_cu_u32 a0, hk_cu_u32 a1, hk_cu_u32 b0) {
 
 /* Input row i of the strip into its slot. */
 HK_DEV void octet_load(const hk_cu_dw *P, octet_tile t, octet_place at, hk_cu_u32 ring, int i) {
-  const int slot = i % (unsigned)P->slots;
-  const hk_cu_u32 bar = ring + P->table_at + slot * 8;
+  const int slot = i % (unsigned)P->octet.slots;
+  const hk_cu_u32 bar = ring + P->octet.table_at + slot * 8;
   const int column = at.q0 * t.stride - (int)P->g.lo[2], row = at.p0 * t.stride - (int)P->g.lo[1] + i;
-  bar_expect(bar, P->patch_length * P->slabs * 16);
+  bar_expect(bar, P->octet.patch_length * P->octet.slabs * 16);
   asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(
-                   ring + slot * P->plane_bytes), "l"(&P->xmap), "r"(bar), "r"(at.c0), "r"(column), "r"(row), "r"(at.n) : "memory");
+                   ring + slot * P->octet.plane_bytes), "l"(&P->octet.xmap), "r"(bar), "r"(at.c0), "r"(column), "r"(row), "r"(at.n) : "memory");
 }
 
 /* Two rows of results out of a buffer; what lies outside y is not written. */
 HK_DEV void octet_store(const hk_cu_dw *P, octet_place at, hk_cu_u32 from, int row) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&P->ymap), "r"(from), "r"(at.c0),
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&P->octet.ymap), "r"(from), "r"(at.c0),
                "r"(at.q0), "r"(row), "r"(at.n) : "memory");
   copy_out_commit();
 }
@@ -46,7 +46,7 @@ HK_DEV void octet_store(const hk_cu_dw *P, octet_place at, hk_cu_u32 from, int r
 /* Where in its row of the ring a lane's line of matrix i = 3*row + shift of the first 8 columns lies. */
 HK_DEV int octet_offset(const hk_cu_dw *P, octet_tile t, int slab, int shift) {
   const int pixel = shift + threadIdx.x % 8 * t.stride;
-  return (pixel * P->slabs + (slab ^ (pixel >> P->swizzle_shift & P->swizzle_mask))) * 16;
+  return (pixel * P->octet.slabs + (slab ^ (pixel >> P->octet.swizzle_shift & P->octet.swizzle_mask))) * 16;
 }
 
 /* a: matrices [row][shift] of 8 columns; w: a word a tap. */
@@ -86,10 +86,10 @@ HK_DEV void octet_finish(const hk_cu_dw *P, int n, int p1, int q, int k, float *
 
 /* Two rows of 16 columns a turn. x: the lane's lines of its matrices in the ring; to: its line in the buffer of results. Whether a sum is NaN. */
 HK_DEV int octet_step(const hk_cu_dw *P, octet_tile t, octet_place at, int team, int p1, const hk_cu_u32 *x, hk_cu_u32 to, const hk_cu_u32 *w) {
-  const int lane = threadIdx.x % 32, eights = P->tile_length / 8, right = 128 * P->slabs;
+  const int lane = threadIdx.x % 32, eights = P->octet.tile_length / 8, right = 128 * P->octet.slabs;
   int nan = 0;
 #pragma unroll 1
-  for (int j = 2 * team; j < eights; j += 2 * P->teams) {
+  for (int j = 2 * team; j < eights; j += 2 * P->octet.teams) {
     const int two = j + 1 < eights; /* else the same columns again */
     hk_cu_u32 a[2][16], out[4];
 #pragma unroll
@@ -123,12 +123,12 @@ static __device__ __noinline__ void octet_recompute(const hk_cu_dw *P, int n, in
 /* The warp's eight channels once more, steps whose bit (modulo 32) is set: results that are NaN anew. */
 static __device__ __noinline__ void octet_recompute_nan(const hk_cu_dw *P, octet_place at, unsigned steps) {
   const hk_cu_geom *g = &P->g;
-  const int count = 2 * P->tile_length * 8;
+  const int count = 2 * P->octet.tile_length * 8;
 #pragma unroll 1
   for (int s = 0; s < at.steps; ++s)
 #pragma unroll 1
     for (int i = threadIdx.x % 32; (steps >> (s & 31) & 1) && i < count; i += 32) {
-      const int k = at.k + i % 8, down = i / 8 / P->tile_length, p[3] = {0, at.p0 + 2 * s + down, at.q0 + i / 8 - down * P->tile_length};
+      const int k = at.k + i % 8, down = i / 8 / P->octet.tile_length, p[3] = {0, at.p0 + 2 * s + down, at.q0 + i / 8 - down * P->octet.tile_length};
       if (p[1] >= (int)g->out[1] || p[2] >= (int)g->out[2] || k >= P->channels) continue;
       const float v = dw_half(TYPE, ((const volatile hk_cu_u16 *)P->e.y)[pixel_offset(&g->y, at.n, p) + k]);
       if (v != v) octet_recompute(P, at.n, p[1], p[2], k);
@@ -138,23 +138,23 @@ static __device__ __noinline__ void octet_recompute_nan(const hk_cu_dw *P, octet
 HK_DEV octet_place octet_find(const hk_cu_dw *P, int slab) {
   octet_place at;
   unsigned rest = blockIdx.x;
-  const unsigned a = rest / (unsigned)P->slab_blocks, b = a / (unsigned)P->tiles, c = b / (unsigned)P->row_tiles;
-  at.n = (int)c, at.p0 = (int)(b - c * P->row_tiles) * P->tile_rows, at.q0 = (int)(a - b * P->tiles) * P->tile_length;
-  at.c0 = (int)(rest - a * P->slab_blocks) * P->slabs * 8;
+  const unsigned a = rest / (unsigned)P->octet.slab_blocks, b = a / (unsigned)P->octet.tiles, c = b / (unsigned)P->octet.row_tiles;
+  at.n = (int)c, at.p0 = (int)(b - c * P->octet.row_tiles) * P->octet.tile_rows, at.q0 = (int)(a - b * P->octet.tiles) * P->octet.tile_length;
+  at.c0 = (int)(rest - a * P->octet.slab_blocks) * P->octet.slabs * 8;
   at.k = at.c0 + slab * 8;
-  const int rows = (int)P->g.out[1] - at.p0 < P->tile_rows ? (int)P->g.out[1] - at.p0 : P->tile_rows;
+  const int rows = (int)P->g.out[1] - at.p0 < P->octet.tile_rows ? (int)P->g.out[1] - at.p0 : P->octet.tile_rows;
   at.steps = (rows + 1) / 2;
   return at;
 }
 
 HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, team = warp / (unsigned)P->slabs, slab = warp - team * P->slabs;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, team = warp / (unsigned)P->octet.slabs, slab = warp - team * P->octet.slabs;
   const octet_place at = octet_find(P, slab);
-  const hk_cu_u32 ring = dw_shared(raw), bars = ring + P->table_at;
+  const hk_cu_u32 ring = dw_shared(raw), bars = ring + P->octet.table_at;
   const int rows = (2 * at.steps - 1) * t.stride + 3, live = at.k < P->channels;
-  int sent = P->slots < rows ? P->slots : rows;
+  int sent = P->octet.slots < rows ? P->octet.slots : rows;
   if (threadIdx.x == 0) {
-    for (int i = 0; i < P->slots; ++i) bar_init(bars + i * 8, 1);
+    for (int i = 0; i < P->octet.slots; ++i) bar_init(bars + i * 8, 1);
     bar_init_fence();
     fence_async();
     for (int i = 0; i < sent; ++i) octet_load(P, t, at, ring, i);
@@ -168,8 +168,8 @@ HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
     const int m = 4 * l + lane / 8 < 3 * octet_rows(t) ? 4 * l + lane / 8 : 0;
     row[l] = m / 3, offset[l] = octet_offset(P, t, slab, m % 3);
   }
-  const int pixel = lane / 8 % 2 * P->tile_length + lane / 16 * 8 + lane % 8;
-  const hk_cu_u32 to = ring + P->stage_at + (pixel * P->slabs + (slab ^ (pixel >> P->swizzle_shift & P->swizzle_mask))) * 16;
+  const int pixel = lane / 8 % 2 * P->octet.tile_length + lane / 16 * 8 + lane % 8;
+  const hk_cu_u32 to = ring + P->octet.stage_at + (pixel * P->octet.slabs + (slab ^ (pixel >> P->octet.swizzle_shift & P->octet.swizzle_mask))) * 16;
   __syncthreads();
   int first = 0, next = 0, parity = 0, seen = 0; /* slot of the step's first row; of the row to wait for */
   unsigned bad = 0;
@@ -177,28 +177,28 @@ HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
   for (int s = 0; s < at.steps; ++s) {
     for (; seen < (2 * s) * t.stride + octet_rows(t); ++seen) {
       bar_wait(bars + next * 8, parity);
-      if (++next == P->slots) next = 0, parity ^= 1;
+      if (++next == P->octet.slots) next = 0, parity ^= 1;
     }
     hk_cu_u32 x[4];
 #pragma unroll
     for (int l = 0; l < octet_loads(t); ++l) {
       const int slot = first + row[l];
-      x[l] = ring + (slot < P->slots ? slot : slot - P->slots) * P->plane_bytes + offset[l];
+      x[l] = ring + (slot < P->octet.slots ? slot : slot - P->octet.slots) * P->octet.plane_bytes + offset[l];
     }
-    const int side = s % 2 * P->stage_bytes;
+    const int side = s % 2 * P->octet.stage_bytes;
     if (live && octet_step(P, t, at, team, at.p0 + 2 * s, x, to + side, w)) bad |= 1u << (s & 31);
     first += 2 * t.stride;
-    if (first >= P->slots) first -= P->slots;
+    if (first >= P->octet.slots) first -= P->octet.slots;
     fence_async();
     if (threadIdx.x == 0) copy_out_wait(0); /* the other buffer is free for the next step */
     __syncthreads();
     if (threadIdx.x == 0) {
-      octet_store(P, at, ring + P->stage_at + side, at.p0 + 2 * s);
+      octet_store(P, at, ring + P->octet.stage_at + side, at.p0 + 2 * s);
       for (int i = 0; i < 2 * t.stride && sent < rows; ++i, ++sent) octet_load(P, t, at, ring, sent);
     }
   }
   if (threadIdx.x == 0) copy_out_wait(0);
-  if (!P->leaks || !__syncthreads_or(bad)) return;
+  if (!P->octet.leaks || !__syncthreads_or(bad)) return;
   if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   __syncthreads();
   bad = __reduce_or_sync(0xffffffffu, bad);

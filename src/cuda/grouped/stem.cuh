@@ -23,15 +23,15 @@ HK_DEV void mma_k16(float *d, const hk_cu_u32 *a, hk_cu_u32 b0, hk_cu_u32 b1) {
 
 /* Zeros around the staged rows, and in the last `widened` (0 or 1) element of each pixel. */
 HK_DEV void stem_patch_zeros(const hk_cu_dw *P, char *patch, int widened) {
-  const int length = P->patch_pitch / 2, used = P->lead + P->patch_pixels * P->pixel, rest = length - used + P->lead;
-  for (int i = threadIdx.x; i < P->slots * rest; i += blockDim.x) {
+  const int length = P->stem.patch_pitch / 2, used = P->lead + P->stem.patch_pixels * P->pixel, rest = length - used + P->lead;
+  for (int i = threadIdx.x; i < P->stem.slots * rest; i += blockDim.x) {
     const int z = i / rest, e = i - z * rest;
-    ((hk_cu_u16 *)(patch + z * P->patch_pitch))[e < P->lead ? e : used + e - P->lead] = 0;
+    ((hk_cu_u16 *)(patch + z * P->stem.patch_pitch))[e < P->lead ? e : used + e - P->lead] = 0;
   }
   if (!widened) return;
-  for (int i = threadIdx.x; i < P->slots * P->patch_pixels; i += blockDim.x) {
-    const int z = i / P->patch_pixels, px = i - z * P->patch_pixels;
-    ((hk_cu_u16 *)(patch + z * P->patch_pitch))[P->lead + (px + 1) * P->pixel - 1] = 0;
+  for (int i = threadIdx.x; i < P->stem.slots * P->stem.patch_pixels; i += blockDim.x) {
+    const int z = i / P->stem.patch_pixels, px = i - z * P->stem.patch_pixels;
+    ((hk_cu_u16 *)(patch + z * P->stem.patch_pitch))[P->lead + (px + 1) * P->pixel - 1] = 0;
   }
 }
 
@@ -41,12 +41,12 @@ HK_DEV void stem_patch_single(const hk_cu_dw *P, stem_place at, char *patch) {
   const int x1 = (int)g->x.at[1], x2 = (int)g->x.at[2], xc = (int)g->x.channel, cg = (int)g->cg;
   const int row0 = at.row0 * (int)g->stride[1] - (int)g->lo[1], col0 = at.col0 * (int)g->stride[2] - (int)g->lo[2];
   const hk_cu_u16 *image = (const hk_cu_u16 *)P->x + at.n * g->x.outer;
-  const int count = P->slots * P->patch_pixels;
+  const int count = P->stem.slots * P->stem.patch_pixels;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {
-    const int z = dw_div(P->div_patch, i), px = i - z * P->patch_pixels, row = row0 + z, col = col0 + px;
+    const int z = dw_div(P->stem.div_patch, i), px = i - z * P->stem.patch_pixels, row = row0 + z, col = col0 + px;
     const int in = (unsigned)row < (unsigned)g->in[1] && (unsigned)col < (unsigned)g->in[2];
     const hk_cu_u16 *from = image + (row * x1 + col * x2);
-    hk_cu_u16 *to = (hk_cu_u16 *)(patch + z * P->patch_pitch) + P->lead + px * P->pixel;
+    hk_cu_u16 *to = (hk_cu_u16 *)(patch + z * P->stem.patch_pitch) + P->lead + px * P->pixel;
     for (int c = 0; c < P->pixel; ++c) to[c] = in && c < cg ? __ldg(from + c * xc) : (hk_cu_u16)0;
   }
   stem_patch_zeros(P, patch, 0);
@@ -56,11 +56,11 @@ HK_DEV void stem_patch_single(const hk_cu_dw *P, stem_place at, char *patch) {
 HK_DEV void stem_patch_rows(const hk_cu_dw *P, stem_place at, char *patch) {
   const hk_cu_geom *g = &P->g;
   const int row0 = at.row0 * (int)g->stride[1] - (int)g->lo[1], col0 = at.col0 * (int)g->stride[2] - (int)g->lo[2], grid = col0 & ~7;
-  const int pieces = P->row_pieces, cg = (int)g->cg, width = (int)g->in[2];
+  const int pieces = P->stem.row_pieces, cg = (int)g->cg, width = (int)g->in[2];
   const hk_cu_u16 *image = (const hk_cu_u16 *)P->x + at.n * g->x.outer;
 #pragma unroll 4
-  for (int i = threadIdx.x; i < P->slots * cg * pieces; i += blockDim.x) {
-    const int zc = dw_div(P->div_patch, i), z = zc / cg, c = zc - z * cg, row = row0 + z, col = grid + (i - zc * pieces) * 8;
+  for (int i = threadIdx.x; i < P->stem.slots * cg * pieces; i += blockDim.x) {
+    const int zc = dw_div(P->stem.div_patch, i), z = zc / cg, c = zc - z * cg, row = row0 + z, col = grid + (i - zc * pieces) * 8;
     const int in = (unsigned)row < (unsigned)g->in[1];
     const hk_cu_u16 *from = image + (c * g->x.channel + row * (int)g->x.at[1] + col);
     uint4 u = make_uint4(0, 0, 0, 0);
@@ -74,10 +74,10 @@ HK_DEV void stem_patch_rows(const hk_cu_dw *P, stem_place at, char *patch) {
       u = make_uint4(w[0], w[1], w[2], w[3]);
     }
     const hk_cu_u32 w[4] = {u.x, u.y, u.z, u.w};
-    hk_cu_u16 *to = (hk_cu_u16 *)(patch + z * P->patch_pitch) + P->lead + (col - col0) * P->pixel + c;
+    hk_cu_u16 *to = (hk_cu_u16 *)(patch + z * P->stem.patch_pitch) + P->lead + (col - col0) * P->pixel + c;
 #pragma unroll
     for (int j = 0; j < 8; ++j)
-      if ((unsigned)(col + j - col0) < (unsigned)P->patch_pixels) to[j * P->pixel] = (hk_cu_u16)(w[j / 2] >> (j % 2 * 16));
+      if ((unsigned)(col + j - col0) < (unsigned)P->stem.patch_pixels) to[j * P->pixel] = (hk_cu_u16)(w[j / 2] >> (j % 2 * 16));
   }
   stem_patch_zeros(P, patch, P->pixel - cg);
 }
@@ -85,20 +85,20 @@ HK_DEV void stem_patch_rows(const hk_cu_dw *P, stem_place at, char *patch) {
 /* Sixteen bytes a piece, on the grid of x's aligned addresses. Returns where in the staged rows the tile's first element lies. */
 HK_DEV int stem_patch(const hk_cu_dw *P, stem_place at, char *patch) {
   const hk_cu_geom *g = &P->g;
-  if (P->x_vector != 1) {
-    if (P->x_vector) stem_patch_rows(P, at, patch);
+  if (P->stem.x_vector != 1) {
+    if (P->stem.x_vector) stem_patch_rows(P, at, patch);
     else stem_patch_single(P, at, patch);
     return 0;
   }
   const int row0 = at.row0 * (int)g->stride[1] - (int)g->lo[1];
   const int start = (at.col0 * (int)g->stride[2] - (int)g->lo[2]) * P->pixel - P->lead, grid = start & ~7;
-  const int pieces = P->patch_pitch / 16, length = (int)g->in[2] * P->pixel;
+  const int pieces = P->stem.patch_pitch / 16, length = (int)g->in[2] * P->pixel;
   const hk_cu_u16 *image = (const hk_cu_u16 *)P->x + at.n * g->x.outer;
-  for (int i = threadIdx.x; i < P->slots * pieces; i += blockDim.x) {
-    const int z = dw_div(P->div_patch, i), c = i - z * pieces, row = row0 + z, e = grid + c * 8;
+  for (int i = threadIdx.x; i < P->stem.slots * pieces; i += blockDim.x) {
+    const int z = dw_div(P->stem.div_patch, i), c = i - z * pieces, row = row0 + z, e = grid + c * 8;
     const int in = (unsigned)row < (unsigned)g->in[1];
     const hk_cu_u16 *from = image + (row * (int)g->x.at[1] + e);
-    char *to = patch + z * P->patch_pitch + c * 16;
+    char *to = patch + z * P->stem.patch_pitch + c * 16;
     if (in && e >= 0 && e + 8 <= length) {
       dw_copy16(dw_shared(to), from, 16);
       continue;
@@ -125,9 +125,9 @@ static __device__ __noinline__ void stem_finish(const hk_cu_dw *P, int n, int p1
     float cv = P->e.residual ? load_f32(P->e.c, co + (k + i) * g->c.channel, g->y_type) : 0.0f;
     if (v[i] != v[i]) v[i] = dw_plain(P, TYPE, n, 0, p1, q, k + i);
     dw_finish(&P->e, 1, 1, k + i, 1, &cv, &v[i]);
-    if (!P->y_vector) store_f32(P->e.y, yo + (k + i) * g->y.channel, g->y_type, v[i]);
+    if (!P->stem.y_vector) store_f32(P->e.y, yo + (k + i) * g->y.channel, g->y_type, v[i]);
   }
-  if (P->y_vector) *(uint4 *)((hk_cu_u16 *)P->e.y + yo + k) = dw_pack(TYPE, v);
+  if (P->stem.y_vector) *(uint4 *)((hk_cu_u16 *)P->e.y + yo + k) = dw_pack(TYPE, v);
 }
 
 /* 4 outputs of one channel, and the same for a y whose outputs take no 8-byte stores. */
@@ -147,7 +147,7 @@ HK_DEV void stem_store_row(const hk_cu_dw *P, stem_place at, int p1, int q, int 
   const hk_cu_geom *g = &P->g;
   if (k >= P->channels || p1 >= g->out[1] || q >= g->out[2]) return;
   const float all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  if (P->plain && P->y_vector && all == all) {
+  if (P->plain && P->stem.y_vector && all == all) {
     *(uint2 *)((hk_cu_u16 *)P->e.y + at.n * g->y.outer + k * g->y.channel + (p1 * (int)g->y.at[1] + q)) =
         make_uint2(dw_pack_pair(TYPE, sums[0], sums[1]), dw_pack_pair(TYPE, sums[2], sums[3]));
     return;
@@ -162,7 +162,7 @@ HK_DEV void stem_store(const hk_cu_dw *P, stem_place at, int p1, int q, int k, c
   const hk_cu_geom *g = &P->g;
   if (k >= P->channels || p1 >= g->out[1] || q >= g->out[2]) return;
   const float all = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-  if (P->plain && P->y_vector && all == all) {
+  if (P->plain && P->stem.y_vector && all == all) {
     *(uint4 *)((hk_cu_u16 *)P->e.y + at.n * g->y.outer + (p1 * (int)g->y.at[1] + q * (int)g->y.at[2] + k)) = dw_pack(TYPE, sums);
     return;
   }
@@ -229,25 +229,25 @@ HK_DEV void stem_body(const hk_cu_dw *P, char *raw, const int transposed) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   unsigned rest = blockIdx.x;
   stem_place at;
-  at.k0 = rest % (unsigned)P->slab_blocks * 64;
-  rest /= (unsigned)P->slab_blocks;
-  at.col0 = rest % (unsigned)P->tiles * P->tile_length;
-  rest /= (unsigned)P->tiles;
-  at.n = rest / (unsigned)P->row_tiles;
-  at.row0 = (rest - at.n * P->row_tiles) * P->tile_rows;
-  uint4 *table = (uint4 *)(raw + P->table_at);
+  at.k0 = rest % (unsigned)P->stem.slab_blocks * 64;
+  rest /= (unsigned)P->stem.slab_blocks;
+  at.col0 = rest % (unsigned)P->stem.tiles * P->stem.tile_length;
+  rest /= (unsigned)P->stem.tiles;
+  at.n = rest / (unsigned)P->stem.row_tiles;
+  at.row0 = (rest - at.n * P->stem.row_tiles) * P->stem.tile_rows;
+  uint4 *table = (uint4 *)(raw + P->stem.table_at);
   const int pieces = P->k_steps * 128;
   const uint4 *from = (const uint4 *)P->packed + (hk_cu_i64)(at.k0 / 64) * pieces;
   for (int i = threadIdx.x; i < pieces; i += blockDim.x) dw_copy16(dw_shared(table + i), from + i, 16);
   int *pairs = (int *)(table + pieces);
   for (int i = threadIdx.x; i < P->k_steps * 8; i += blockDim.x) {
     const int r = i / P->row_pairs;
-    pairs[i] = r < (int)g->win[1] ? r * (int)g->dil[1] * (P->patch_pitch / 4) + i - r * P->row_pairs : 0;
+    pairs[i] = r < (int)g->win[1] ? r * (int)g->dil[1] * (P->stem.patch_pitch / 4) + i - r * P->row_pairs : 0;
   }
   const int skew = stem_patch(P, at, raw) / 2;
   dw_copy_wait();
   __syncthreads();
-  const int across = P->tile_length / 16, tiles = across * P->tile_rows;
+  const int across = P->stem.tile_length / 16, tiles = across * P->stem.tile_rows;
   for (int t = warp * 2; t < tiles; t += blockDim.x / 16) {
     float acc[2][8][4];
     const hk_cu_u32 *x[2];
@@ -256,7 +256,7 @@ HK_DEV void stem_body(const hk_cu_dw *P, char *raw, const int transposed) {
     for (int m = 0; m < 2; ++m) {
       const int tile = t + m < tiles ? t + m : t;
       rl[m] = tile / (unsigned)across, cl[m] = (tile - rl[m] * across) * 16;
-      x[m] = (const hk_cu_u32 *)(raw + rl[m] * (int)g->stride[1] * P->patch_pitch) +
+      x[m] = (const hk_cu_u32 *)(raw + rl[m] * (int)g->stride[1] * P->stem.patch_pitch) +
              (cl[m] + (transposed ? lane / 8 * 4 + lane / 4 % 2 : lane / 4)) * ((int)g->stride[2] * P->pixel / 2) + skew;
 #pragma unroll
       for (int j = 0; j < 8; ++j)

@@ -14,26 +14,26 @@ static bool takes(const hk_geom *g, const hk_strides *s, int64_t per, const int6
 /* Fills the shape of blocks of so many runs and columns; shared memory in bytes. */
 static int64_t shape(const hk_geom *g, hk_cu_dw *p, int runs, int columns) {
   const int64_t groups = hk_ceil_div(runs * 16, g->k);
-  p->slabs = runs;
-  p->slab_blocks = (int)hk_ceil_div(p->channels / 16, runs);
-  p->in_slabs = (int)(groups * (g->c / 8));
-  p->tile_length = columns;
-  p->tiles = (int)hk_ceil_div(g->out[2], columns);
-  p->row_tiles = (int)hk_ceil_div(g->out[1], 8);
-  p->slots = p->depth_slots = 7 * (int)g->stride[1] + 3;
-  p->slot_step = 1;
-  p->patch_length = columns + p->taps_u - 1;
-  const int64_t plane = ((int64_t)p->slots * p->phases * p->patch_length + 6) / 8 * 8 + 1;
-  p->plane_bytes = (int)plane * 16;
-  return plane * 16 * p->in_slabs + 32 * 16;
+  p->grouped.slabs = runs;
+  p->grouped.slab_blocks = (int)hk_ceil_div(p->channels / 16, runs);
+  p->grouped.in_slabs = (int)(groups * (g->c / 8));
+  p->grouped.tile_length = columns;
+  p->grouped.tiles = (int)hk_ceil_div(g->out[2], columns);
+  p->grouped.row_tiles = (int)hk_ceil_div(g->out[1], 8);
+  p->grouped.slots = p->grouped.depth_slots = 7 * (int)g->stride[1] + 3;
+  p->grouped.slot_step = 1;
+  p->grouped.patch_length = columns + p->taps_u - 1;
+  const int64_t plane = ((int64_t)p->grouped.slots * p->phases * p->grouped.patch_length + 6) / 8 * 8 + 1;
+  p->grouped.plane_bytes = (int)plane * 16;
+  return plane * 16 * p->grouped.in_slabs + 32 * 16;
 }
 
 /* Clocks of a processor for one block: its copies at 40 bytes a clock, products at 1.7 a piece, fragments at 4, and waits; small blocks
  * and blocks that leave a processor to themselves wait more, and the patches of stride 2 longer than their bytes. Fitted to the ResNeXt rows of
  * bench/results/gpu-more-2026-11-15.tsv. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p, int64_t shared) {
-  const int warps = p->slabs * (p->tile_length / 16);
-  const double work = warps * ((double)g->c / 16 * (144 * 1.7 + p->slots * 3 * 4.0) + 250), fill = (double)shared / 40;
+  const int warps = p->grouped.slabs * (p->grouped.tile_length / 16);
+  const double work = warps * ((double)g->c / 16 * (144 * 1.7 + p->grouped.slots * 3 * 4.0) + 250), fill = (double)shared / 40;
   const double crowd = (shared > 110 * 1024 ? 1.6 : shared > 72 * 1024 ? 1.2 : 1) * (g->stride[1] == 2 ? 1.25 : 0.85);
   return crowd * (warps < 4 ? 1.3 : 1) * (work + fill + 300);
 }
@@ -52,21 +52,21 @@ bool hk_cu_dw_tile_bundle(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs
   const int whole_runs = (int)(g->k / 16);
   int best = 0, columns = 0;
   double least = 0;
-  p->channel_step = 1;
-  p->x_vector = 1;
+  p->grouped.channel_step = 1;
+  p->grouped.x_vector = 1;
   for (int runs = whole_runs; runs <= 8; runs += whole_runs)
     for (int run = 16; run <= 64 && runs * run <= 8 * 16; run += 16) {
       if ((knobs.slabs && knobs.slabs != runs) || (knobs.run && knobs.run != run) || (run > 16 && run - 16 >= g->out[2])) continue;
       const int64_t shared = shape(g, p, runs, run);
       if (shared > SHARED_MOST) continue;
-      const double clocks = (double)p->slab_blocks * p->tiles * p->row_tiles * block_clocks(g, p, shared);
+      const double clocks = (double)p->grouped.slab_blocks * p->grouped.tiles * p->grouped.row_tiles * block_clocks(g, p, shared);
       if (!best || clocks < least) best = runs, columns = run, least = clocks;
     }
   if (!best) REFUSE("no block of %d runs and %d columns", knobs.slabs, knobs.run);
   t->shared_bytes = (int)shape(g, p, best, columns);
-  p->div_patch = hk_cu_dw_divisor(p->patch_length);
-  p->div_phases = hk_cu_dw_divisor(p->phases);
-  t->blocks = (int64_t)p->slab_blocks * p->tiles * p->row_tiles * g->n;
+  p->grouped.div_patch = hk_cu_dw_divisor(p->grouped.patch_length);
+  p->grouped.div_phases = hk_cu_dw_divisor(p->phases);
+  t->blocks = (int64_t)p->grouped.slab_blocks * p->grouped.tiles * p->grouped.row_tiles * g->n;
   if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
   p->pack = HK_DW_PACK_BUNDLE;
   t->packed_bytes = (size_t)p->channels / 16 * (size_t)(g->c / 16) * 9 * 32 * 16;

@@ -20,27 +20,27 @@ static bool takes(const hk_geom *g, const hk_strides *s, const int64_t *size) {
 /* Shared memory of a block with so many slabs and columns; where its parts lie. */
 static int shared_of(const hk_geom *g, hk_cu_dw *p, int slabs, int columns) {
   const int stride = (int)g->stride[2], align = slabs % 2 ? 128 : 1024;
-  p->slabs = slabs;
-  p->slab_blocks = (int)hk_ceil_div(p->channels, 8 * slabs);
-  p->teams = (int)hk_max64(1, hk_min64(HK_OCTET_THREADS / 32 / slabs, (columns + 15) / 16));
-  p->swizzle_shift = slabs == 4 ? 1 : slabs == 2 ? 2 : 0;
-  p->swizzle_mask = slabs % 2 ? 0 : slabs - 1;
-  p->tile_length = columns;
-  p->tiles = (int)hk_ceil_div(g->out[2], columns);
-  p->patch_length = (columns - 1) * stride + 3;
-  p->plane_bytes = (int)hk_round_up(p->patch_length * slabs * 16, align);
-  p->stage_bytes = (int)hk_round_up(2 * columns * slabs * 16, align);
+  p->octet.slabs = slabs;
+  p->octet.slab_blocks = (int)hk_ceil_div(p->channels, 8 * slabs);
+  p->octet.teams = (int)hk_max64(1, hk_min64(HK_OCTET_THREADS / 32 / slabs, (columns + 15) / 16));
+  p->octet.swizzle_shift = slabs == 4 ? 1 : slabs == 2 ? 2 : 0;
+  p->octet.swizzle_mask = slabs % 2 ? 0 : slabs - 1;
+  p->octet.tile_length = columns;
+  p->octet.tiles = (int)hk_ceil_div(g->out[2], columns);
+  p->octet.patch_length = (columns - 1) * stride + 3;
+  p->octet.plane_bytes = (int)hk_round_up(p->octet.patch_length * slabs * 16, align);
+  p->octet.stage_bytes = (int)hk_round_up(2 * columns * slabs * 16, align);
   /* a step's rows, and those of the next two steps under way */
-  p->slots = 3 + stride + 4 * stride;
-  if (p->slots * p->plane_bytes + 2 * p->stage_bytes > SHARED_ALL / 2 - 2048) p->slots = 3 + stride + 2 * stride;
-  p->stage_at = p->slots * p->plane_bytes;
-  p->table_at = p->stage_at + 2 * p->stage_bytes;
-  return p->table_at + p->slots * 8;
+  p->octet.slots = 3 + stride + 4 * stride;
+  if (p->octet.slots * p->octet.plane_bytes + 2 * p->octet.stage_bytes > SHARED_ALL / 2 - 2048) p->octet.slots = 3 + stride + 2 * stride;
+  p->octet.stage_at = p->octet.slots * p->octet.plane_bytes;
+  p->octet.table_at = p->octet.stage_at + 2 * p->octet.stage_bytes;
+  return p->octet.table_at + p->octet.slots * 8;
 }
 
 /* Blocks that a processor holds: by shared memory and by 72 registers a thread. */
 static int resident(const hk_cu_dw *p, int shared) {
-  const int64_t room = SHARED_ALL / (shared + 1024), warps = 27 / (p->slabs * p->teams);
+  const int64_t room = SHARED_ALL / (shared + 1024), warps = 27 / (p->octet.slabs * p->octet.teams);
   return (int)hk_max64(1, hk_min64(hk_min64(room, warps), 16));
 }
 
@@ -48,11 +48,11 @@ static int resident(const hk_cu_dw *p, int shared) {
  * each pixel as it has slabs and a little, more where it does not swizzle (measured: 48, 80, 144 bytes). A block waits 2000 for its first
  * rows; whole waves of blocks count for a half. */
 static double clocks_of(const hk_geom *g, const hk_cu_dw *p, int shared, int rows) {
-  const double blocks = (double)g->n * p->slab_blocks * p->tiles * (double)hk_ceil_div(g->out[1], rows), steps = (double)hk_ceil_div(rows, 2);
+  const double blocks = (double)g->n * p->octet.slab_blocks * p->octet.tiles * (double)hk_ceil_div(g->out[1], rows), steps = (double)hk_ceil_div(rows, 2);
   const int held = resident(p, shared);
-  const double work = steps * p->slabs * (p->tile_length / 8.0 * 13 + 30.0 * p->teams);
-  const double pixels = ((2 * steps - 1) * (double)g->stride[1] + 3) * p->patch_length + 2 * steps * p->tile_length;
-  const double copies = pixels * (p->slabs % 2 ? 7 + 0.7 * p->slabs : 1.5 + 0.7 * p->slabs);
+  const double work = steps * p->octet.slabs * (p->octet.tile_length / 8.0 * 13 + 30.0 * p->octet.teams);
+  const double pixels = ((2 * steps - 1) * (double)g->stride[1] + 3) * p->octet.patch_length + 2 * steps * p->octet.tile_length;
+  const double copies = pixels * (p->octet.slabs % 2 ? 7 + 0.7 * p->octet.slabs : 1.5 + 0.7 * p->octet.slabs);
   const double block = (work > copies ? work : copies) + 2000.0 / held;
   const double waves = blocks / (PROCESSORS * (double)held), whole = (double)(int64_t)(waves + 0.999);
   return block * PROCESSORS * held * (0.5 * whole + 0.5 * (waves > 1 ? waves : 1));
@@ -79,7 +79,7 @@ static bool shape_of(const hk_geom *g, hk_cu_dw *p, hk_cu_dw_knobs knobs, int *s
       const int shared = shared_of(g, p, eights[i], run), strip = knobs.rows ? knobs.rows : rows_of(g, p, shared);
       if (shared > SHARED_ALL - 1024) continue;
       /* columns that two tiles read cost bytes */
-      const double again = (double)p->tiles * p->patch_length / (double)(g->out[2] * g->stride[2]) - 1;
+      const double again = (double)p->octet.tiles * p->octet.patch_length / (double)(g->out[2] * g->stride[2]) - 1;
       const double cost = clocks_of(g, p, shared, strip) * (1 + 0.5 * again);
       if (!*slabs || cost < least) *slabs = eights[i], *columns = run, *rows = strip, least = cost;
       if (tiles > 64) break;
@@ -96,8 +96,8 @@ bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   if (g->c != g->k || g->c > 8 || 8 % g->c || p->channels % 8) REFUSE("takes groups of 1, 2, 4 or 8 channels and as many filters, eights in all");
   if (!hk_cu_is_flat(g, 0) || g->win[1] != 3 || g->win[2] != 3 || g->stride[1] != stride || stride > 2 || g->dil[1] != 1 || g->dil[2] != 1)
     REFUSE("takes 3x3 images with stride 1 or 2");
-  p->leaks = g->c < 8;
-  if (p->leaks && e->e.residual) REFUSE("a residual that y overwrites would be lost where results are computed again");
+  p->octet.leaks = g->c < 8;
+  if (p->octet.leaks && e->e.residual) REFUSE("a residual that y overwrites would be lost where results are computed again");
   if (unaligned || !takes(g, &g->x, g->in) || !takes(g, &g->y, g->out) ||
       (e->e.residual && !(hk_cu_dw_is_last(g, &e->c, g->k) && hk_cu_dw_is_whole(&e->c))))
     REFUSE("takes aligned x and y of contiguous channels");
@@ -105,9 +105,9 @@ bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   int slabs, columns, rows;
   if (!shape_of(g, p, knobs, &slabs, &columns, &rows)) REFUSE("no block of %d slabs and %d columns", knobs.slabs, knobs.run);
   t->shared_bytes = shared_of(g, p, slabs, columns);
-  p->tile_rows = rows;
-  p->row_tiles = (int)hk_ceil_div(g->out[1], rows);
-  t->blocks = (int64_t)p->slab_blocks * p->tiles * p->row_tiles * g->n;
+  p->octet.tile_rows = rows;
+  p->octet.row_tiles = (int)hk_ceil_div(g->out[1], rows);
+  t->blocks = (int64_t)p->octet.slab_blocks * p->octet.tiles * p->octet.row_tiles * g->n;
   if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
   p->reach = 1;
   p->pack = HK_DW_PACK_TABLE;
@@ -116,7 +116,7 @@ bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   t->image = g->x_type == HK_BF16 ? "octet_bf16" : "octet_f16";
   t->kernel = names[g->x_type == HK_BF16][stride == 2][e->any];
   t->aligned = t->mapped = true;
-  t->threads = slabs * p->teams * 32;
+  t->threads = slabs * p->octet.teams * 32;
   t->knobs = (hk_cu_dw_knobs){columns, slabs, rows};
   /* fitted to the ResNeXt rows of bench/results/gpu-depthwise-2026-11-15.md; one channel a group is better off on the FMA units */
   t->seconds = hk_cu_dw_seconds(g, clocks_of(g, p, t->shared_bytes, rows), 1.15) * (g->c == 1 ? 1 : 0.8);

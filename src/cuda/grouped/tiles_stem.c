@@ -6,16 +6,16 @@
 #define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
 
 static int64_t shape(const hk_geom *g, hk_cu_dw *p, int rows, int64_t columns) {
-  p->tile_rows = rows;
-  p->tile_length = (int)columns;
-  p->slots = (int)((rows - 1) * g->stride[1] + (g->win[1] - 1) * g->dil[1] + 1);
-  p->patch_pixels = (int)((columns - 1) * g->stride[2] + g->win[2]);
+  p->stem.tile_rows = rows;
+  p->stem.tile_length = (int)columns;
+  p->stem.slots = (int)((rows - 1) * g->stride[1] + (g->win[1] - 1) * g->dil[1] + 1);
+  p->stem.patch_pixels = (int)((columns - 1) * g->stride[2] + g->win[2]);
   /* 7 elements before the first, one behind the last pair */
-  const int64_t row = ((int64_t)p->patch_pixels * p->pixel + p->lead + 9) * 2;
-  const int64_t patch = (row + 15) / 16 * 16 * p->slots, table = p->k_steps * (2048 + 32);
+  const int64_t row = ((int64_t)p->stem.patch_pixels * p->pixel + p->lead + 9) * 2;
+  const int64_t patch = (row + 15) / 16 * 16 * p->stem.slots, table = p->k_steps * (2048 + 32);
   if (patch + table > 200 * 1024) return patch + table;
-  p->patch_pitch = (int)((row + 15) / 16 * 16);
-  p->table_at = (int)patch;
+  p->stem.patch_pitch = (int)((row + 15) / 16 * 16);
+  p->stem.table_at = (int)patch;
   return patch + table;
 }
 
@@ -50,34 +50,33 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   if (g->out[1] == 1 && columns < 128) rows = 1;
   while (rows > 1 && shape(g, p, rows, columns) > 76 * 1024) rows = (rows + 1) / 2;
   if (shape(g, p, rows, columns) > 200 * 1024) REFUSE("the window does not fit in shared memory");
-  p->leaks = 1;
-  p->slab_blocks = (int)hk_ceil_div(p->channels, 64);
-  p->tiles = (int)hk_ceil_div(g->out[2], columns);
-  p->row_tiles = (int)hk_ceil_div(g->out[1], rows);
-  p->x_vector = !unaligned && p->pixel == g->c && (g->c == 1 || g->x.channel == 1) && g->x.at[2] == g->c && g->x.at[1] % 8 == 0 &&
+  p->stem.slab_blocks = (int)hk_ceil_div(p->channels, 64);
+  p->stem.tiles = (int)hk_ceil_div(g->out[2], columns);
+  p->stem.row_tiles = (int)hk_ceil_div(g->out[1], rows);
+  p->stem.x_vector = !unaligned && p->pixel == g->c && (g->c == 1 || g->x.channel == 1) && g->x.at[2] == g->c && g->x.at[1] % 8 == 0 &&
                 g->x.outer % 8 == 0 && g->x.offset % 8 == 0;
-  if (!unaligned && !p->x_vector && g->x.at[2] == 1 && g->x.at[1] % 8 == 0 && g->x.channel % 8 == 0 && g->x.outer % 8 == 0 && g->x.offset % 8 == 0)
-    p->x_vector = 2;
-  p->row_pieces = (int)hk_ceil_div(p->patch_pixels + 7, 8);
-  p->div_patch = hk_cu_dw_divisor(p->x_vector == 1 ? p->patch_pitch / 16 : p->x_vector ? p->row_pieces : p->patch_pixels);
+  if (!unaligned && !p->stem.x_vector && g->x.at[2] == 1 && g->x.at[1] % 8 == 0 && g->x.channel % 8 == 0 && g->x.outer % 8 == 0 && g->x.offset % 8 == 0)
+    p->stem.x_vector = 2;
+  p->stem.row_pieces = (int)hk_ceil_div(p->stem.patch_pixels + 7, 8);
+  p->stem.div_patch = hk_cu_dw_divisor(p->stem.x_vector == 1 ? p->stem.patch_pitch / 16 : p->stem.x_vector ? p->stem.row_pieces : p->stem.patch_pixels);
   const bool transposed = g->y.at[2] == 1 && g->y.channel != 1;
   const int run = transposed ? 4 : 8;
   p->turned = transposed;
-  p->y_vector = !unaligned && g->y_type == g->x_type && (transposed ? g->out[2] : p->channels) % run == 0 && (transposed || g->y.channel == 1) &&
+  p->stem.y_vector = !unaligned && g->y_type == g->x_type && (transposed ? g->out[2] : p->channels) % run == 0 && (transposed || g->y.channel == 1) &&
                 g->y.offset % run == 0 && g->y.outer % run == 0 && g->y.at[1] % run == 0 && (transposed ? g->y.channel : g->y.at[2]) % run == 0;
   (void)e;
   p->pack = HK_DW_PACK_STEM;
-  t->packed_bytes = (size_t)p->slab_blocks * (size_t)p->k_steps * 2048;
+  t->packed_bytes = (size_t)p->stem.slab_blocks * (size_t)p->k_steps * 2048;
   t->knobs = (hk_cu_dw_knobs){0, 0, rows};
   t->image = g->x_type == HK_BF16 ? "stem_bf16" : "stem_f16";
   t->kernel = g->x_type == HK_BF16 ? (transposed ? "hk_stem_bf16_transposed" : "hk_stem_bf16") : transposed ? "hk_stem_f16_transposed" : "hk_stem_f16";
-  t->aligned = p->y_vector || p->x_vector;
+  t->aligned = p->stem.y_vector || p->stem.x_vector;
   t->threads = 32 * warps_of((int)(columns / 16) * rows);
   t->shared_bytes = (int)shape(g, p, rows, columns);
-  t->blocks = (int64_t)p->slab_blocks * p->tiles * p->row_tiles * g->n;
+  t->blocks = (int64_t)p->stem.slab_blocks * p->stem.tiles * p->stem.row_tiles * g->n;
   if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
   /* 16 multiplications and 24 clocks of shared memory a step for 32 outputs by 64 channels */
   const double steps = (double)t->blocks * rows * (double)(columns / 16) / 2 * p->k_steps;
-  t->seconds = hk_cu_dw_seconds(g, steps * 50, p->y_vector ? (p->x_vector ? 1.2 : 1.6) : 8);
+  t->seconds = hk_cu_dw_seconds(g, steps * 50, p->stem.y_vector ? (p->stem.x_vector ? 1.2 : 1.6) : 8);
   return true;
 }
