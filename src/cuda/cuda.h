@@ -7,12 +7,11 @@
 #include "cuda/params.h"
 #include "cuda/igemm/tile.h"
 
-#define HK_CU_REASON 160
+#define HK_CU_REASON 160 /* bytes of a refusal */
 
 /* module.c */
-bool hk_cu_built(void);  /* device code is part of this build */
-#define HK_CU_REASON 160 /* bytes of a sentence that says why not */
-/* The embedded code runs on this device; else why not. */
+bool hk_cu_built(void); /* device code is part of this build */
+/* Whether the embedded code runs on this device; else why not. */
 bool hk_cu_has_code(const hk_cu_device *device, char *why);
 hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes);
 int hk_cu_max_clusters(hk_cu_kernel kernel, int threads, int cluster, int shared_bytes);
@@ -31,6 +30,15 @@ bool hk_cu_is_linear(const hk_geom *g, const hk_strides *s);
 /* True for a dimension that says nothing: every index in it is 0, and none is padding. */
 bool hk_cu_is_flat(const hk_geom *g, int d);
 hk_cu_divisor hk_cu_divisor_make(int64_t d); /* 0 < d < 2^31 */
+
+static inline bool hk_cu_misaligned(const void *p) { return (uintptr_t)p % 16 != 0; }
+/* Fails with HK_INVALID: field `name` of hk_args is not 16-byte aligned. */
+hk_status hk_cu_unaligned(const char *name, const void *p);
+/* Predicted seconds of a launch: the longer of `busy` (arithmetic) and `moved` (bytes) and a twentieth of the shorter,
+ * which breaks ties, plus 3 us to start. */
+static inline double hk_cu_seconds_of(double busy, double moved) {
+  return 3e-6 + (busy > moved ? busy + 0.05 * moved : moved + 0.05 * busy);
+}
 
 /* time.c: mean seconds of one of `repeats` calls of body(context, 0..repeats-1, stream), which only launch. They are recorded
  * as a graph and replayed, so the host's launching is not in the time. */

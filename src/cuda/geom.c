@@ -53,3 +53,7 @@ hk_cu_divisor hk_cu_divisor_make(int64_t d) {
   by.mul = (unsigned)(((((uint64_t)1 << by.shift) - (uint64_t)d) << 32) / (uint64_t)d + 1);
   return by;
 }
+
+hk_status hk_cu_unaligned(const char *name, const void *p) {
+  return hk_fail(HK_INVALID, "args.%s: %p is not 16-byte aligned; make the plan with options.unaligned", name, p);
+}

@@ -279,7 +279,7 @@ static void planes(void) {
   static const struct { const char *problem, *word; } refused[] = {
       {"2d_n1_c64_i7x7_k8_w3_p1_bf16_first", "multiples of 16"}, {"2d_n1_c64_i8x8_k8_w3_p1_bf16_last", "contiguous"},
       {"2d_n1_c64_i8x8_k8_w3_p1_s2_bf16_first", "stride"},       {"2d_n1_c64_i8x8_k8_w3_p2_bf16_first", "longer rows"},
-      {"2d_n1_c64_i8x8_k8_w3_p1_f32_first", "bf16 and f16"},     {"2d_n1_c64_i8x8_k8_w3_p1_bf16:bf16:f32_first", "stores bf16"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_f32_first", "bf16 or both f16"},     {"2d_n1_c64_i8x8_k8_w3_p1_bf16:bf16:f32_first", "stores bf16"},
   };
   const hk_epi none = {.any = false};
   char why[HK_CU_REASON];
@@ -324,7 +324,7 @@ static void halo(void) {
       {"2d_n1_c64_i8x8_k8_w3_p1_bf16_last", "contiguous"},      {"2d_n2_c9_i7x7_k8_w3_p1_bf16_first", "multiples of 16"},
       {"2d_n1_c64_i8x8_k8_w3_p1_s2_bf16_first", "stride"},      {"2d_n1_c64_i8x8_k8_w1_bf16_first", "taps"},
       {"3d_n1_c64_i4x8x8_k8_w3_p1_bf16_first", "dimensions"},   {"2d_n1_c64_i8x8_k8_w3_p1_bf16:bf16:f32_first", "stores bf16"},
-      {"2d_n1_c64_i8x8_k8_w3_p1_f32_first", "bf16 and f16"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_f32_first", "bf16 or both f16"},
   };
   const hk_epi none = {.any = false};
   char why[HK_CU_REASON];

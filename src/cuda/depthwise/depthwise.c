@@ -42,12 +42,12 @@ hk_status hk_cu_dw_pack(const hk_cu_dw_state *s, const void *f, void *to, void *
   return hk_cu_kernel_run(s->pack, blocks, 256, 1, 0, stream, &p);
 }
 
-static bool misaligned(const void *p) { return ((uintptr_t)p & 15) != 0; }
-
 hk_status hk_cu_dw_run(const hk_cu_dw_state *s, const hk_cu_call *call, const void *packed, const void *slopes) {
   hk_cu_dw p = s->tiling.params;
-  if (s->tiling.aligned && (misaligned(call->x) || misaligned(call->y) || (p.e.residual && misaligned(call->c))))
-    return hk_fail(HK_INVALID, "args.x, y and c must be 16-byte aligned unless the plan was made with options.unaligned");
+  const bool aligned = s->tiling.aligned;
+  if (aligned && hk_cu_misaligned(call->x)) return hk_cu_unaligned("x", call->x);
+  if (aligned && hk_cu_misaligned(call->y)) return hk_cu_unaligned("y", call->y);
+  if (aligned && p.e.residual && hk_cu_misaligned(call->c)) return hk_cu_unaligned("c", call->c);
   p.x = call->x, p.f = call->f, p.packed = packed;
   p.e.y = call->y, p.e.c = call->c, p.e.slopes = slopes, p.e.user = call->user;
   p.e.scale = call->scale, p.e.bias = call->bias;

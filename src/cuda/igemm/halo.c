@@ -25,7 +25,7 @@ const int hk_cu_halo_row_count = HK_COUNT(hk_cu_halo_rows);
 enum { STAGES_LEAST = 3, STAGES_MOST = 8 };
 
 /* 16-bit planes of contiguous pixels; *apart: how many channels on the next plane is aligned alike. */
-static bool planes_lie(const hk_geom *g, int *apart) {
+static bool planes_aligned(const hk_geom *g, int *apart) {
   const hk_strides *s = &g->x;
   const int64_t step[] = {s->channel * (g->c > 1), s->group * (g->groups > 1), s->outer * (g->n > 1)};
   if ((g->in[2] > 1 && s->at[2] != 1) || (g->in[1] > 1 && s->at[1] != g->in[2])) return false;
@@ -56,30 +56,28 @@ static void place_make(const hk_geom *g, hk_cu_halo *h) {
     const int64_t start = i / g->win[2] * g->dil[1] * pitch + i % g->win[2] * g->dil[2];
     p->tap[i] = (hk_cu_planes_tap){.start = (int)start, .index = i};
   }
-  p->by_width = hk_cu_divisor_make(pitch), p->by_height = hk_cu_divisor_make(p->height);
   h->by_wide = hk_cu_divisor_make(h->wide);
 }
 
 bool hk_cu_halo_make(const hk_geom *g, const hk_epi *e, hk_cu_halo *h, char *why) {
   memset(h, 0, sizeof *h);
-  if (g->x_type != g->f_type || (g->x_type != HK_BF16 && g->x_type != HK_F16)) REFUSE("takes bf16 and f16");
-  if (!g->gm || !g->gn || !g->gk) REFUSE("nothing to multiply");
-  if (!hk_cu_planes_finishes(g, e, why)) return false;
-  if (g->batch_grouped) REFUSE("batch groups");
-  if (!hk_cu_is_flat(g, 0)) REFUSE("three dimensions");
-  for (int d = 1; d < 3; ++d) {
-    if (g->in_dil[d] != 1 || g->in[d] < 1) REFUSE("input dilation or an empty x");
-    if (g->stride[d] != 1 && g->out[d] > 1) REFUSE("a stride of %lld", (long long)g->stride[d]);
-  }
-  if (g->taps < 2 || g->taps > HK_CU_PLANES_TAPS) REFUSE("a window of 2 to %d taps", HK_CU_PLANES_TAPS);
-  if (!planes_lie(g, &h->apart)) REFUSE("x's planes are not contiguous pixels whose images lie at multiples of 16 bytes");
-  if (g->y.at[2] != 1 && g->out[2] > 1) REFUSE("y's pixels are not contiguous");
+  if (!hk_cu_is_flat(g, 0)) REFUSE("the problem must have one or two dimensions; wgmma_planes takes three");
+  if (!hk_cu_first_takes(g, e, 1, why)) return false;
+  if (g->taps < 2 || g->taps > HK_CU_PLANES_TAPS)
+    REFUSE("the window must have 2 to %d taps, it has %lld", HK_CU_PLANES_TAPS, (long long)g->taps);
+  if (!planes_aligned(g, &h->apart))
+    REFUSE("the planes of x must be contiguous pixels, its images at multiples of 16 bytes; wgmma_relaid transposes x");
+  if (g->y.at[2] != 1 && g->out[2] > 1)
+    REFUSE("the pixels of y must be contiguous, their stride is %lld", (long long)g->y.at[2]);
   for (int d = 1; d < 3; ++d) {
     const int64_t far = g->in[d] + g->out[d];
-    if (far > 1 << 20 || g->lo[d] > far || g->lo[d] < -far || (g->win[d] - 1) * g->dil[d] > 4 * far) REFUSE("a window far beyond x, or 2^20 pixels a side");
+    if (far > 1 << 20 || g->lo[d] > far || g->lo[d] < -far || (g->win[d] - 1) * g->dil[d] > 4 * far)
+      REFUSE("the window must stay near x, whose sides are at most 2^20: padding %lld, window %lld, dilation %lld",
+             (long long)g->lo[d], (long long)g->win[d], (long long)g->dil[d]);
   }
   const double span = ((double)g->in[1] + g->out[1]) * 2 * ((double)g->in[2] + g->out[2]);
-  if (span > 1 << 26 || (double)g->n * span > 0x1p40 || g->c * g->groups > INT32_MAX / 2) REFUSE("an image of more than 2^26 pixels");
+  if (span > 1 << 26 || (double)g->n * span > 0x1p40 || g->c * g->groups > INT32_MAX / 2)
+    REFUSE("an image has more than 2^26 pixels or x more than 2^30 channels");
   place_make(g, h);
   h->step = (int)(h->apart > 1 ? g->x.channel : 0);
   hk_cu_geom_make(g, e, &h->p.m.g);
@@ -102,76 +100,43 @@ bool hk_cu_halo_fit(const hk_cu_planes_row *r, const hk_geom *g, hk_cu_halo *h, 
   for (h->slots = HK_CU_HALO_SLOTS; h->slots > 0; --h->slots)
     for (h->stages = STAGES_MOST; h->stages >= STAGES_LEAST + (h->slots > 1); --h->stages)
       if (h->rows < 1 << 13 && HK_HALO_SMEM(r->bm, r->bn, r->nc, h->stages, h->slots, h->apart, h->rows, h->hold) <= HK_IGEMM_SMEM_MAX) return true;
-  REFUSE("a tile of %d pixels and the %d that taps reach beside them take more than the shared memory", r->bn, h->rows - r->bn);
+  REFUSE("a tile of %d pixels and its halo of %d exceed the shared memory of %d bytes", r->bn, h->rows - r->bn,
+         HK_IGEMM_SMEM_MAX);
 }
-
-static int64_t tiles_m(const hk_cu_planes_row *r, const hk_geom *g, const hk_cu_halo *h) { return g->n * hk_ceil_div(h->p.flat, r->bn - h->p.lost); }
-static int64_t tiles_n(const hk_cu_planes_row *r, const hk_geom *g) { return g->groups * hk_ceil_div(g->k, r->bm); }
 
 /* As hk_cu_planes_seconds, but pixels are fetched once for all taps, and three warps make the blocks: 21 clocks a row. Constants fitted on an H200. */
 double hk_cu_halo_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_epi *e, const hk_cu_halo *h, int processors) {
-  const double waves = (double)hk_ceil_div(tiles_m(r, g, h) * tiles_n(r, g), processors > 0 ? processors : 1);
+  const double waves = (double)hk_ceil_div(hk_cu_first_tiles_m(r, g, &h->p) * hk_cu_first_tiles_n(r, g), processors > 0 ? processors : 1);
   const double tensor = (double)g->taps * r->bm * r->bn / 32, moved = 21.0 * h->rows, boxes = HK_HALO_BOXES(h->rows);
   const double fetched = ((double)g->taps * HK_HALO_STAGE(r->bm) + boxes * 8192) / 36, least = tensor > fetched ? tensor : fetched;
   const double work = h->p.chunks * (least > moved ? least : moved);
   const double heavy = 24.0 * e->transcendental + 48.0 * (e->e.residual != HK_RESIDUAL_NONE);
   const double finish = r->mi * (1000 + (h->unit == 1 ? 40.0 : 17.0) * r->bn + heavy * r->bn / 2);
-  const bool ping_pong = r->wgs < r->nc;
-  const double tile = ping_pong ? (work > finish / 2 ? work : finish / 2) + finish / waves : work + finish;
-  const double bytes = g->bytes / 3.4e12, busy = (waves * tile + 2500) / 1.6e9;
-  return 3e-6 + (busy > bytes ? busy + 0.05 * bytes : bytes + 0.05 * busy);
-}
-
-/* {pixels, channels, groups, images} of channels `apart` channels from each other; boxes of 64 pixels. */
-static hk_status map_encode(const hk_geom *g, int apart, hk_cu_tmap *to) {
-  enum { UINT16 = 1, INTERLEAVE_NONE = 0, SWIZZLE_128 = 3, PROMOTE_256 = 3, FILL_ZERO = 0 };
-  static const unsigned steps[4] = {1, 1, 1, 1};
-  const hk_strides *s = &g->x;
-  const int64_t plane = g->in[1] * g->in[2] + (apart > 1 ? (apart - 1) * s->channel : 0);
-  const uint64_t any = (uint64_t)hk_round_up(plane * 2, 16); /* the stride of a dimension of size 1 is never used */
-  const uint64_t dims[4] = {(uint64_t)plane, (uint64_t)(g->c / apart), (uint64_t)g->groups, (uint64_t)g->n};
-  const uint64_t strides[3] = {g->c > apart ? (uint64_t)(s->channel * apart * 2) : any, g->groups > 1 ? (uint64_t)(s->group * 2) : any,
-                               g->n > 1 ? (uint64_t)(s->outer * 2) : any};
-  const unsigned boxes[4] = {64, 64 / (unsigned)apart, 1, 1};
-  const hk_cu_driver *cu = hk_cu();
-  if (!cu) return HK_DEVICE;
-  return hk_cu_check(cu->map_tiled(to, UINT16, 4, (void *)(uintptr_t)4096, dims, strides, boxes, steps, INTERLEAVE_NONE, SWIZZLE_128, PROMOTE_256,
-                                   FILL_ZERO), "encoding a map of planes");
+  const double tile = hk_cu_first_tile_clocks(r, waves, work, finish);
+  return hk_cu_seconds_of((waves * tile + 2500) / 1.6e9, g->bytes / 3.4e12);
 }
 
 hk_status hk_cu_halo_build(hk_cu_halo_state *s, const hk_cu_planes_row *row, const hk_geom *g, const hk_epi *e) {
-  const hk_cu_row rows = {.type = row->type, .bn = row->bm, .parts = 1};
-  const hk_cu_filters plain = {.groups = g->groups, .channels = g->c};
-  hk_cu_device here;
   char why[HK_CU_REASON];
   memset(s, 0, sizeof *s);
   s->row = row;
   hk_cu_halo *h = &s->params;
-  hk_cu_igemm *m = &h->p.m;
-  if (!hk_cu_halo_make(g, e, h, why) || !hk_cu_halo_fit(row, g, h, why)) return hk_fail(HK_UNSUPPORTED, "wgmma_halo: %s", why);
-  hk_cu_epi_make(e, &m->e);
-  m->tiles_m = (int)tiles_m(row, g, h), m->tiles_n = (int)tiles_n(row, g);
-  m->group_tiles_n = (int)hk_ceil_div(g->k, row->bm);
-  hk_cu_pack_make(&s->filters.packing, &rows, g, e, &plain);
-  s->filters.packing.apart = h->apart;
-  m->k_blocks = s->filters.packing.pack.k_blocks;
-  m->by_wide = hk_cu_divisor_make(m->tiles_n), m->by_group = hk_cu_divisor_make(m->group_tiles_n);
-  h->p.by_tiles = hk_cu_divisor_make(m->tiles_m / g->n);
-  hk_status status = hk_cu_here(&here);
-  s->blocks = hk_min64(here.processors, (int64_t)m->tiles_m * m->tiles_n);
-  if (!status) status = hk_cu_kernel_find(row->image, row->name, HK_IGEMM_SMEM_MAX, &s->kernel);
-  if (!status) status = hk_cu_kernel_find("pack", "hk_pack_filters", 0, &s->filters.pack);
-  return status ? status : map_encode(g, h->apart, &m->xmap);
+  if (!hk_cu_halo_make(g, e, h, why) || !hk_cu_halo_fit(row, g, h, why))
+    return hk_fail(HK_UNSUPPORTED, "wgmma_halo: %s", why);
+  /* A row of the map holds the planes of `apart` channels, one after another. */
+  const int64_t pixels = g->in[1] * g->in[2] + (h->apart > 1 ? (h->apart - 1) * g->x.channel : 0);
+  const hk_cu_first_box in = {pixels, g->c / h->apart, g->x.channel * h->apart, 64 / h->apart};
+  const hk_status status = hk_cu_first_build(s, g, e, HK_IGEMM_SMEM_MAX);
+  return status ? status : hk_cu_first_map(g, &g->x, in, &h->p.m.xmap);
 }
 
 hk_status hk_cu_halo_run(const hk_cu_halo_state *s, const hk_cu_call *call, const void *slopes) {
   hk_cu_halo h = s->params;
-  hk_cu_epi *e = &h.p.m.e;
-  if ((uintptr_t)call->x % 16) return hk_fail(HK_INVALID, "x: not 16-byte aligned; hk_options.unaligned plans for that");
+  if (hk_cu_misaligned(call->x)) return hk_cu_unaligned("x", call->x);
   while (((uintptr_t)call->y | (uintptr_t)call->c) % (unsigned)(h.unit * 2)) h.unit /= 2;
-  h.p.m.filters = call->f;
-  e->y = call->y, e->c = call->c, e->scale = call->scale, e->bias = call->bias, e->slopes = slopes;
-  const hk_status status = hk_cu_check(hk_cu()->map_replace(&h.p.m.xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
+  const hk_status status = hk_cu_first_bind(&h.p.m, call, slopes);
+  if (status) return status;
   const hk_cu_planes_row *r = s->row;
-  return status ? status : hk_cu_kernel_run_pdl(s->kernel, s->blocks, 128 * (r->nc + 1), 1, HK_HALO_SMEM(r->bm, r->bn, r->nc, h.stages, h.slots, h.apart, h.rows, h.hold), call->stream, &h);
+  const int shared = HK_HALO_SMEM(r->bm, r->bn, r->nc, h.stages, h.slots, h.apart, h.rows, h.hold);
+  return hk_cu_kernel_run_pdl(s->kernel, s->blocks, 128 * (r->nc + 1), 1, shared, call->stream, &h);
 }

@@ -188,16 +188,15 @@ hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, 
   return hk_cu_kernel_run(s->pack, hk_min64(hk_ceil_div(p.pack.blocks * 32, 256), 132 * 16), 256, 1, 0, stream, &p);
 }
 
-static bool misaligned(const void *p) { return (uintptr_t)p % 16 != 0; }
-
 hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, const void *slopes) {
   hk_cu_launch all = s->params;
   hk_cu_igemm *p = &all.product;
-  if (misaligned(call->x)) return hk_fail(HK_INVALID, "x: %p is not 16-byte aligned; hk_options.unaligned plans for that", call->x);
+  if (hk_cu_misaligned(call->x)) return hk_cu_unaligned("x", call->x);
   if (p->tall == 2 && (uintptr_t)call->y % 4) p->tall = 1;
-  if (p->strip == 2 && misaligned(call->y)) p->strip = 1;
-  if ((p->vector || p->transposed) && (misaligned(call->y) || (p->e.residual && misaligned(call->c))))
-    return hk_fail(HK_INVALID, "y or c: not 16-byte aligned; hk_options.unaligned plans for that");
+  if (p->strip == 2 && hk_cu_misaligned(call->y)) p->strip = 1;
+  const bool pieces = p->vector || p->transposed;
+  if (pieces && hk_cu_misaligned(call->y)) return hk_cu_unaligned("y", call->y);
+  if (pieces && p->e.residual && hk_cu_misaligned(call->c)) return hk_cu_unaligned("c", call->c);
   p->filters = call->f;
   p->e.y = call->y, p->e.c = call->c;
   p->e.scale = call->scale, p->e.bias = call->bias, p->e.slopes = slopes, p->e.user = call->user;

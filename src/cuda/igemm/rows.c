@@ -109,5 +109,5 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, 
   const double least = g->bytes / 3.4e12 * (1 + 0.2 * (double)hk_min64(hk_ceil_div(g->k, bn) - 1, 2));
   /* one consumer in clusters of four: 103 us where 128x160 in clusters of two took 60, on 2178 pixels of 2048 channels, 256 filters of 3x3 */
   const double busy = waves * tile / 1.5e9 * (r->nc == 1 && r->split == 4 && waves > 2 ? 1.5 : 1);
-  return 3e-6 + (busy > least ? busy + 0.05 * least : least + 0.05 * busy);
+  return hk_cu_seconds_of(busy, least);
 }
