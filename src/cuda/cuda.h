@@ -18,7 +18,8 @@ int hk_cu_max_clusters(hk_cu_kernel kernel, int threads, int cluster, int shared
 
 /* nvrtc.c: one kernel row (NULL: the pass over staged sums) with the caller's functions compiled in, by the run-time compiler or from the cache of earlier
  * compilations. The library is the plan's: unload it with the plan. */
-hk_status hk_cu_user_kernel(const char *row_name, const hk_epilogue *e, int shared_bytes, hk_cu_lib *lib, hk_cu_kernel *kernel);
+hk_status hk_cu_user_kernel(const char *row_name, const hk_epilogue *e, int shared_bytes, hk_cu_lib *lib,
+                            hk_cu_kernel *kernel);
 /* The text that is compiled; NULL when memory is out. The caller frees it with hk_free. */
 char *hk_cu_user_source(const char *row_name, const hk_epilogue *e);
 
@@ -42,7 +43,8 @@ static inline double hk_cu_seconds_of(double busy, double moved) {
 
 /* time.c: mean seconds of one of `repeats` calls of body(context, 0..repeats-1, stream), which only launch. They are recorded
  * as a graph and replayed, so the host's launching is not in the time. */
-hk_status hk_cu_time(hk_status (*body)(void *context, int32_t i, void *stream), void *context, int32_t repeats, double *seconds);
+hk_status hk_cu_time(hk_status (*body)(void *context, int32_t i, void *stream), void *context, int32_t repeats,
+                     double *seconds);
 
 /* memory.c: device memory of a plan, shared by plans made alike */
 typedef struct hk_cu_buffer {
@@ -116,10 +118,11 @@ typedef struct hk_cu_filters {
   int64_t fold[3], fold_run;  /* taps that are channels (0: none), and what one of them takes; 0: taps are the innermost */
 } hk_cu_filters;
 /* How the filters are packed for tiles of row->bn of them, without halves. */
-void hk_cu_pack_make(hk_cu_images *to, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *filters);
+void hk_cu_pack_make(hk_cu_images *to, const hk_cu_row *row, const hk_geom *g, const hk_epi *e,
+                     const hk_cu_filters *filters);
 /* unaligned: y and c may lie at any element address. */
-hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *filters,
-                            bool unaligned);
+hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e,
+                            const hk_cu_filters *filters, bool unaligned);
 void hk_cu_igemm_free(hk_cu_igemm_state *s);
 /* f: raw filters on the device (offset added); to: hk_cu_igemm_filter_bytes. */
 hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream);
@@ -162,7 +165,8 @@ typedef struct hk_cu_state_pass {
 } hk_cu_state_pass;
 /* g: as the caller sees it; to: strides of the joined x. */
 hk_status hk_cu_state_build(hk_cu_state_pass *s, const hk_geom *g, const hk_strides *to);
-hk_status hk_cu_state_run(const hk_cu_state_pass *s, const void *x, const void *state_in, void *to, void *state_out, void *stream);
+hk_status hk_cu_state_run(const hk_cu_state_pass *s, const void *x, const void *state_in, void *to, void *state_out,
+                          void *stream);
 
 /* direct.c */
 typedef struct hk_cu_direct_state {
@@ -178,5 +182,6 @@ hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_e
 bool hk_cu_mend_takes(const hk_geom *g, const hk_epi *e, bool unaligned);
 hk_status hk_cu_mend_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
 void hk_cu_direct_free(hk_cu_direct_state *s);
-hk_status hk_cu_direct_run(const hk_cu_direct_state *s, const hk_cu_call *call, const void *slopes, const int32_t *f_zeros);
+hk_status hk_cu_direct_run(const hk_cu_direct_state *s, const hk_cu_call *call, const void *slopes,
+                           const int32_t *f_zeros);
 #endif

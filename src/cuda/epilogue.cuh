@@ -64,7 +64,9 @@ HK_DEV void act_run(int n, int act, float a, float b, const float *slope, float 
     case HK_CU_GELU_TANH:
       EACH(t == -INFINITY ? -0.0f : t * sigmoid_f32(1.5957691216f * fmaf(0.044715f * t * t, t, t)));
       break;
-    case HK_CU_HARDSWISH: EACH(t <= -3.0f ? 0.0f * (t == -INFINITY ? 0.0f : t) : t >= 3.0f ? t : t * (t + 3.0f) * (1.0f / 6.0f)); break;
+    case HK_CU_HARDSWISH:
+      EACH(t <= -3.0f ? 0.0f * (t == -INFINITY ? 0.0f : t) : t >= 3.0f ? t : t * (t + 3.0f) * (1.0f / 6.0f));
+      break;
     case HK_CU_SOFTSIGN: EACH(fabsf(t) == INFINITY ? copysignf(1.0f, t) : __fdividef(t, 1.0f + fabsf(t))); break;
     default: break;
   }

@@ -3,11 +3,13 @@
 
 #include <string.h>
 
-_Static_assert(HK_CU_F32 == (int)HK_F32 && HK_CU_F64 == (int)HK_F64 && HK_CU_F16 == (int)HK_F16 && HK_CU_BF16 == (int)HK_BF16 &&
-                   HK_CU_S8 == (int)HK_S8 && HK_CU_U8 == (int)HK_U8 && HK_CU_S32 == (int)HK_S32 && HK_CU_F8 == (int)HK_F8E4M3,
+_Static_assert(HK_CU_F32 == (int)HK_F32 && HK_CU_F64 == (int)HK_F64 && HK_CU_F16 == (int)HK_F16 &&
+                   HK_CU_BF16 == (int)HK_BF16 && HK_CU_S8 == (int)HK_S8 && HK_CU_U8 == (int)HK_U8 &&
+                   HK_CU_S32 == (int)HK_S32 && HK_CU_F8 == (int)HK_F8E4M3,
                "device type numbers are hk_type");
-_Static_assert(HK_CU_RELU == (int)HK_ACT_RELU && HK_CU_USER == (int)HK_ACT_USER && HK_CU_SOFTSIGN == (int)HK_ACT_SOFTSIGN &&
-                   HK_CU_GELU == (int)HK_ACT_GELU && HK_CU_HARDTANH == (int)HK_ACT_HARDTANH,
+_Static_assert(HK_CU_RELU == (int)HK_ACT_RELU && HK_CU_USER == (int)HK_ACT_USER &&
+                   HK_CU_SOFTSIGN == (int)HK_ACT_SOFTSIGN && HK_CU_GELU == (int)HK_ACT_GELU &&
+                   HK_CU_HARDTANH == (int)HK_ACT_HARDTANH,
                "device activation numbers are hk_act");
 
 static hk_cu_view view(const hk_strides *s) {
@@ -44,7 +46,9 @@ bool hk_cu_is_linear(const hk_geom *g, const hk_strides *s) {
   return g->n <= 1 || s->outer == expect;
 }
 
-bool hk_cu_is_flat(const hk_geom *g, int d) { return g->in[d] == 1 && g->out[d] == 1 && g->win[d] == 1 && g->lo[d] == 0; }
+bool hk_cu_is_flat(const hk_geom *g, int d) {
+  return g->in[d] == 1 && g->out[d] == 1 && g->win[d] == 1 && g->lo[d] == 0;
+}
 
 /* With l = ceil(log2 d): mul = floor(2^32 (2^l - d) / d) + 1 (Granlund and Montgomery); n < 2^31 keeps the sum within 32 bits. */
 hk_cu_divisor hk_cu_divisor_make(int64_t d) {

@@ -6,7 +6,16 @@
 typedef long long hk_cu_i64;
 
 /* hk_type, hk_act, hk_gate and hk_residual travel as their numbers; the host checks that these agree. */
-enum { HK_CU_F32 = 0, HK_CU_F64 = 1, HK_CU_F16 = 2, HK_CU_BF16 = 3, HK_CU_S8 = 4, HK_CU_U8 = 5, HK_CU_S32 = 6, HK_CU_F8 = 7 };
+enum {
+  HK_CU_F32 = 0,
+  HK_CU_F64 = 1,
+  HK_CU_F16 = 2,
+  HK_CU_BF16 = 3,
+  HK_CU_S8 = 4,
+  HK_CU_U8 = 5,
+  HK_CU_S32 = 6,
+  HK_CU_F8 = 7
+};
 enum {
   HK_CU_NONE = 0, HK_CU_RELU = 1, HK_CU_CLIP = 2, HK_CU_LEAKY = 3, HK_CU_PRELU = 4, HK_CU_SIGMOID = 5, HK_CU_SILU = 6,
   HK_CU_TANH = 7, HK_CU_GELU = 8, HK_CU_GELU_TANH = 9, HK_CU_HARDSWISH = 10, HK_CU_HARDTANH = 11, HK_CU_SOFTSIGN = 12,

@@ -38,10 +38,10 @@ HK_DEV void copy_bulk(hk_cu_u32 dst, const void *src, int bytes, hk_cu_u32 bar) 
                : "memory");
 }
 HK_DEV void copy_bulk_pair(hk_cu_u32 dst, const void *src, int bytes, hk_cu_u32 bar, hk_cu_u16 mask) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(dst),
-      "l"(src), "r"(bytes), "r"(bar), "h"(mask)
-      : "memory");
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, "
+               "[%3], %4;" ::"r"(dst),
+               "l"(src), "r"(bytes), "r"(bar), "h"(mask)
+               : "memory");
 }
 
 HK_DEV void prefetch_line(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory"); }
@@ -49,20 +49,25 @@ HK_DEV void prefetch_line(const void *p) { asm volatile("prefetch.global.L2 [%0]
 /* 16 bytes that nobody reads again. */
 HK_DEV uint4 load_once(const void *p) {
   uint4 v;
-  asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p) : "memory");
+  asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(p)
+               : "memory");
   return v;
 }
 
 /* Pixels into shared memory: coordinates innermost first, offsets of the tap. mask 0: this block alone. */
 HK_DEV void copy_tiled(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int c, int m, hk_cu_u16 mask) {
   if (mask)
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
-        "%4}], [%2], %5;" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(m), "h"(mask)
-        : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+                 "[%1, {%3, "
+                 "%4}], [%2], %5;" ::"r"(dst),
+                 "l"(map), "r"(bar), "r"(c), "r"(m), "h"(mask)
+                 : "memory");
   else
     asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(dst),
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
+            dst),
         "l"(map), "r"(bar), "r"(c), "r"(m)
         : "memory");
 }
@@ -70,10 +75,11 @@ HK_DEV void copy_im2col_1d(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, 
                            const int *tap, hk_cu_u16 mask) {
   const hk_cu_u16 s = (hk_cu_u16)tap[2];
   if (mask)
-    asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
-        "{%3, %4, %5}], [%2], {%6}, %7;" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(n), "h"(s), "h"(mask)
-        : "memory");
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::"
+                 "cluster [%0], [%1, "
+                 "{%3, %4, %5}], [%2], {%6}, %7;" ::"r"(dst),
+                 "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(n), "h"(s), "h"(mask)
+                 : "memory");
   else
     asm volatile(
         "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], "
@@ -84,43 +90,47 @@ HK_DEV void copy_im2col_2d(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, 
                            const int *tap, hk_cu_u16 mask) {
   const hk_cu_u16 s = (hk_cu_u16)tap[2], r = (hk_cu_u16)tap[1];
   if (mask)
-    asm volatile(
-        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
-        "{%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(n),
-        "h"(s), "h"(r), "h"(mask)
-        : "memory");
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::"
+                 "cluster [%0], [%1, "
+                 "{%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(dst),
+                 "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(n), "h"(s), "h"(r), "h"(mask)
+                 : "memory");
   else
-    asm volatile(
-        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], "
-        "[%2], {%7, %8};" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(n), "h"(s), "h"(r)
-        : "memory");
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+                 "%4, %5, %6}], "
+                 "[%2], {%7, %8};" ::"r"(dst),
+                 "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(n), "h"(s), "h"(r)
+                 : "memory");
 }
 HK_DEV void copy_im2col_3d(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int c, const int *at, int n,
                            const int *tap, hk_cu_u16 mask) {
   const hk_cu_u16 s = (hk_cu_u16)tap[2], r = (hk_cu_u16)tap[1], t = (hk_cu_u16)tap[0];
   if (mask)
-    asm volatile(
-        "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
-        "{%3, %4, %5, %6, %7}], [%2], {%8, %9, %10}, %11;" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]),
-        "r"(at[0]), "r"(n), "h"(s), "h"(r), "h"(t), "h"(mask)
-        : "memory");
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::"
+                 "cluster [%0], [%1, "
+                 "{%3, %4, %5, %6, %7}], [%2], {%8, %9, %10}, %11;" ::"r"(dst),
+                 "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(at[0]), "r"(n), "h"(s), "h"(r), "h"(t),
+                 "h"(mask)
+                 : "memory");
   else
-    asm volatile(
-        "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, "
-        "%7}], [%2], {%8, %9, %10};" ::"r"(dst), "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(at[0]), "r"(n),
-        "h"(s), "h"(r), "h"(t)
-        : "memory");
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+                 "%4, %5, %6, "
+                 "%7}], [%2], {%8, %9, %10};" ::"r"(dst),
+                 "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(at[0]), "r"(n), "h"(s), "h"(r), "h"(t)
+                 : "memory");
 }
 /* A box of the residual into shared memory; what lies outside comes as zeros. */
 HK_DEV void copy_in(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int a, int b, int c) {
-  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(dst),
-               "l"(map), "r"(bar), "r"(a), "r"(b), "r"(c)
-               : "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::
+          "r"(dst),
+      "l"(map), "r"(bar), "r"(a), "r"(b), "r"(c)
+      : "memory");
 }
 /* A box from shared memory to y, innermost coordinate first; what lies outside y is not written. */
 HK_DEV void copy_out(const hk_cu_tmap *map, hk_cu_u32 src, int a, int b, int c) {
-  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(src), "r"(a), "r"(b),
-               "r"(c)
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(src),
+               "r"(a), "r"(b), "r"(c)
                : "memory");
 }
 HK_DEV void copy_out_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
@@ -147,20 +157,34 @@ HK_DEV void wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;"
 /* 8x8 matrices of 16-bit pairs between registers and shared memory; lane l names row l % 8 of matrix l / 8. */
 HK_DEV void matrix_put(int n, hk_cu_u32 at, const hk_cu_u32 *v) {
   if (n == 4)
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
-  else if (n == 2) asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(v[0]), "r"(v[1]) : "memory");
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]), "r"(v[1]),
+                 "r"(v[2]), "r"(v[3])
+                 : "memory");
+  else if (n == 2)
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(v[0]), "r"(v[1]) : "memory");
   else asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(at), "r"(v[0]) : "memory");
 }
 /* The same transposed: a row in memory is a column of the matrix. */
 HK_DEV void matrix_put_transposed(int n, hk_cu_u32 at, const hk_cu_u32 *v) {
   if (n == 4)
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]) : "memory");
-  else asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(v[0]), "r"(v[1]) : "memory");
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]),
+                 "r"(v[1]), "r"(v[2]), "r"(v[3])
+                 : "memory");
+  else
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(at), "r"(v[0]), "r"(v[1])
+                 : "memory");
 }
 HK_DEV void matrix_get(int n, hk_cu_u32 at, hk_cu_u32 *v) {
   if (n == 4)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(at) : "memory");
-  else if (n == 2) asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(v[0]), "=r"(v[1]) : "r"(at) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+                 : "r"(at)
+                 : "memory");
+  else if (n == 2)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(v[0]), "=r"(v[1])
+                 : "r"(at)
+                 : "memory");
   else asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(v[0]) : "r"(at) : "memory");
 }
 

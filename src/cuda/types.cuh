@@ -10,7 +10,9 @@ typedef unsigned int hk_cu_u32;
 typedef unsigned short hk_cu_u16;
 typedef unsigned char hk_cu_u8;
 
-HK_DEV int div_by(int n, hk_cu_divisor by) { return (int)((__umulhi((hk_cu_u32)n, by.mul) + (hk_cu_u32)n) >> by.shift); }
+HK_DEV int div_by(int n, hk_cu_divisor by) {
+  return (int)((__umulhi((hk_cu_u32)n, by.mul) + (hk_cu_u32)n) >> by.shift);
+}
 
 HK_DEV float f32_from_f16(hk_cu_u16 h) {
   float v;
@@ -62,7 +64,9 @@ HK_DEV double load_f64(const void *p, hk_cu_i64 i, int type) {
   return type == HK_CU_F64 ? ((const double *)p)[i] : (double)load_f32(p, i, type);
 }
 HK_DEV int load_s32(const void *p, hk_cu_i64 i, int type) {
-  return type == HK_CU_S8 ? ((const signed char *)p)[i] : type == HK_CU_U8 ? ((const hk_cu_u8 *)p)[i] : ((const int *)p)[i];
+  return type == HK_CU_S8   ? ((const signed char *)p)[i]
+         : type == HK_CU_U8 ? ((const hk_cu_u8 *)p)[i]
+                            : ((const int *)p)[i];
 }
 
 /* NaN becomes 0 as in C's saturating casts of the library; rounding is half to even. */

@@ -24,19 +24,23 @@ HK_DEV constexpr int band_pitch(band_tile t) { return t.pieces * HK_BAND_CHANNEL
 typedef struct band_place { int n, k, row, column; } band_place; /* first output, first channel */
 
 HK_DEV band_place band_find(const hk_cu_dw *P) {
-  const int a = blockIdx.x / (unsigned)P->channel_blocks, b = a / (unsigned)P->band.tiles, c = b / (unsigned)P->band.row_tiles;
-  band_place at = {c, ((int)blockIdx.x - a * P->channel_blocks) * HK_BAND_CHANNELS, (b - c * P->band.row_tiles) * P->band.tile_rows,
-                   (a - b * P->band.tiles) * P->band.tile_length};
+  const int a = blockIdx.x / (unsigned)P->channel_blocks, b = a / (unsigned)P->band.tiles,
+            c = b / (unsigned)P->band.row_tiles;
+  band_place at = {c, ((int)blockIdx.x - a * P->channel_blocks) * HK_BAND_CHANNELS,
+                   (b - c * P->band.row_tiles) * P->band.tile_rows, (a - b * P->band.tiles) * P->band.tile_length};
   return at;
 }
 
 /* Where piece p of a channel lies in a row, bytes. */
-HK_DEV int band_piece(band_tile t, int channel, int p) { return (channel * t.pieces + (t.pieces == 8 ? (p + channel + channel / 8 * 4) & 7 : p)) * 16; }
+HK_DEV int band_piece(band_tile t, int channel, int p) {
+  return (channel * t.pieces + (t.pieces == 8 ? (p + channel + channel / 8 * 4) & 7 : p)) * 16;
+}
 
 /* Rows first, first + WARPS.. of x before `end`, [channels 0..7, 8..15][column] of 16 bytes each, zeros outside, on their way. */
 HK_DEV void band_copy(const hk_cu_dw *P, band_tile t, band_place at, int first, int end, char *raw) {
   const hk_cu_geom *g = &P->g;
-  const int lane = threadIdx.x % 32, late = lane % 2, row0 = at.row - (int)g->lo[1], k = at.k + late * 8, col = at.column - (int)g->lo[2] + lane / 2;
+  const int lane = threadIdx.x % 32, late = lane % 2, row0 = at.row - (int)g->lo[1], k = at.k + late * 8,
+            col = at.column - (int)g->lo[2] + lane / 2;
   const int height = k < P->channels ? (int)g->in[1] : 0, width = (int)g->in[2];
   const hk_cu_i64 down = WARPS * g->x.at[1] * 2, right = 32 * g->x.at[2];
   const char *x = (const char *)P->x + (at.n * g->x.outer + (row0 + first) * g->x.at[1] + col * g->x.at[2] + k) * 2;
@@ -46,14 +50,16 @@ HK_DEV void band_copy(const hk_cu_dw *P, band_tile t, band_place at, int first, 
     const int in = (unsigned)(row0 + row) < (unsigned)height ? width : 0;
 #pragma unroll
     for (int c = 0; c < t.pieces * 16; c += 32)
-      if (lane + c < t.pieces * 16) dw_copy16(to + c * 8, x + c / 32 * right, (unsigned)(col + c / 2) < (unsigned)in ? 16 : 0);
+      if (lane + c < t.pieces * 16)
+        dw_copy16(to + c * 8, x + c / 32 * right, (unsigned)(col + c / 2) < (unsigned)in ? 16 : 0);
   }
 }
 
 /* The same rows in their places: from [8 channels][column] to [channel][column]. */
 HK_DEV void band_transpose(band_tile t, int first, int end, char *raw) {
   const int lane = threadIdx.x % 32, pairs = (t.pieces + 1) / 2;
-  const hk_cu_u32 from = dw_shared(raw) + (lane / 8 % 2 * t.pieces * 8 + lane / 16 * 8 + (lane % 8 ^ lane / 8 % 2 * 4)) * 16;
+  const hk_cu_u32 from =
+      dw_shared(raw) + (lane / 8 % 2 * t.pieces * 8 + lane / 16 * 8 + (lane % 8 ^ lane / 8 % 2 * 4)) * 16;
   const int past = t.pieces % 2 && lane / 16 ? 128 : 0; /* behind an odd last piece lies another warp's row */
   int to[8]; /* of channels 0..7 */
 #pragma unroll
@@ -75,14 +81,16 @@ HK_DEV void band_transpose(band_tile t, int first, int end, char *raw) {
 
 /* All of a block's x and weights to shared memory. A warp turns the rows that it brought itself, the first half while the second is on its way. */
 HK_DEV void band_stage(const hk_cu_dw *P, band_tile t, band_place at, char *raw) {
-  const int warp = threadIdx.x / 32, half = (P->band.slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS, pieces = HK_BAND_CHANNELS * t.size * HK_BAND_WORDS / 2;
+  const int warp = threadIdx.x / 32, half = (P->band.slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS,
+            pieces = HK_BAND_CHANNELS * t.size * HK_BAND_WORDS / 2;
   const char *weights = (const char *)P->packed + (hk_cu_i64)at.k * P->taps_bytes;
   band_copy(P, t, at, warp, half, raw);
   asm volatile("cp.async.commit_group;" ::: "memory");
   band_copy(P, t, at, half + warp, P->band.slots, raw);
 #pragma unroll
   for (int i = 0; i < pieces; i += HK_BAND_THREADS)
-    if (i + (int)threadIdx.x < pieces) dw_copy16(dw_shared(raw) + P->band.taps_at + (i + threadIdx.x) * 16, weights + (i + threadIdx.x) * 16, 16);
+    if (i + (int)threadIdx.x < pieces)
+      dw_copy16(dw_shared(raw) + P->band.taps_at + (i + threadIdx.x) * 16, weights + (i + threadIdx.x) * 16, 16);
   asm volatile("cp.async.commit_group;" ::: "memory");
   asm volatile("cp.async.wait_group 1;" ::: "memory");
   band_transpose(t, warp, half, raw);
@@ -116,7 +124,8 @@ HK_DEV void band_finish(const hk_cu_dw *P, int n, int k, const int *row, const i
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int p[3] = {0, row[i / 2] + o, column[i / 2] + i % 2};
-        if (p[1] < g->out[1] && p[2] < g->out[2]) cv[i] = load_f32(P->e.c, pixel_offset(&g->c, n, p) + dw_channel(g, &g->c, k), g->y_type);
+        if (p[1] < g->out[1] && p[2] < g->out[2])
+          cv[i] = load_f32(P->e.c, pixel_offset(&g->c, n, p) + dw_channel(g, &g->c, k), g->y_type);
       }
     }
     dw_finish(&P->e, 4, 4, k, 0, cv, acc[o]);
@@ -125,22 +134,28 @@ HK_DEV void band_finish(const hk_cu_dw *P, int n, int k, const int *row, const i
 
 /* One channel of the tile, in its place. */
 HK_DEV void band_channel(const hk_cu_dw *P, band_tile t, band_place at, int channel, char *raw) {
-  const int lane = threadIdx.x % 32, shift = band_shift(t), mask = (1 << shift) - 1, pitch = band_pitch(t), batch = (16 >> shift) * ROWS;
+  const int lane = threadIdx.x % 32, shift = band_shift(t), mask = (1 << shift) - 1, pitch = band_pitch(t),
+            batch = (16 >> shift) * ROWS;
   const int offset = 8 + lane % 4 * 2 - lane / 4;
-  const hk_cu_u32 *taps = (const hk_cu_u32 *)(raw + P->band.taps_at) + channel * t.size * 2 * HK_BAND_WORDS + (offset & 1) * HK_BAND_WORDS + (offset >> 1);
+  const hk_cu_u32 *taps = (const hk_cu_u32 *)(raw + P->band.taps_at) + channel * t.size * 2 * HK_BAND_WORDS +
+                          (offset & 1) * HK_BAND_WORDS + (offset >> 1);
   hk_cu_u32 w[14];
 #pragma unroll
-  for (int r = 0; r < t.size; ++r) w[2 * r] = taps[r * 2 * HK_BAND_WORDS], w[2 * r + 1] = taps[r * 2 * HK_BAND_WORDS + 4];
-  hk_cu_u32 x = dw_shared(raw) + (lane % 16 >> shift) * ROWS * pitch + band_piece(t, channel, (lane & mask) + lane / 16);
+  for (int r = 0; r < t.size; ++r)
+    w[2 * r] = taps[r * 2 * HK_BAND_WORDS], w[2 * r + 1] = taps[r * 2 * HK_BAND_WORDS + 4];
+  hk_cu_u32 x =
+      dw_shared(raw) + (lane % 16 >> shift) * ROWS * pitch + band_piece(t, channel, (lane & mask) + lane / 16);
   /* windows lane/4 and lane/4 + 8: as many rows lower as 8 windows are */
-  const int column = (lane / 4 & mask) * 8 + lane % 4 * 2, row = (lane / 4 >> shift) * ROWS, lower = (8 >> shift) * ROWS;
+  const int column = (lane / 4 & mask) * 8 + lane % 4 * 2, row = (lane / 4 >> shift) * ROWS,
+            lower = (8 >> shift) * ROWS;
   char *to = raw + row * pitch + band_piece(t, channel, lane / 4 & mask) + lane % 4 * 4;
 #pragma unroll 1
   for (int base = 0; base < P->band.tile_rows; base += batch, x += batch * pitch, to += batch * pitch) {
     float acc[ROWS][4];
     band_multiply(t, x, w, acc);
     if (!t.plain) {
-      const int rows[2] = {at.row + base + row, at.row + base + row + lower}, columns[2] = {at.column + column, at.column + column};
+      const int rows[2] = {at.row + base + row, at.row + base + row + lower},
+                columns[2] = {at.column + column, at.column + column};
       band_finish(P, at.n, at.k + channel, rows, columns, acc);
     }
     __syncwarp();
@@ -164,20 +179,24 @@ HK_DEV int band_store(const hk_cu_dw *P, band_tile t, band_place at, const char 
   if (row >= side || k >= P->channels || wide <= 0) return 0;
   const int rows = (int)g->out[1] - at.row < P->band.tile_rows ? (int)g->out[1] - at.row : P->band.tile_rows;
   const hk_cu_i64 right = g->y.at[2], down = side * g->y.at[1];
-  hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + at.n * g->y.outer + (at.row + row) * g->y.at[1] + (at.column + column) * right + k;
+  hk_cu_u16 *y =
+      (hk_cu_u16 *)P->e.y + at.n * g->y.outer + (at.row + row) * g->y.at[1] + (at.column + column) * right + k;
   const char *from[8];
 #pragma unroll
-  for (int c = 0; c < 8; ++c) from[c] = raw + row * band_pitch(t) + band_piece(t, late * 8 + c, column / 8) + column % 8 * 2;
+  for (int c = 0; c < 8; ++c)
+    from[c] = raw + row * band_pitch(t) + band_piece(t, late * 8 + c, column / 8) + column % 8 * 2;
   hk_cu_u32 sum = 0;
 #pragma unroll 2
   for (int i = 0; row < rows; ++i, row += side, y += down) {
     hk_cu_u32 low[4], high[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const hk_cu_u32 a = *(const hk_cu_u32 *)(from[2 * j] + i * side * band_pitch(t)), b = *(const hk_cu_u32 *)(from[2 * j + 1] + i * side * band_pitch(t));
+      const hk_cu_u32 a = *(const hk_cu_u32 *)(from[2 * j] + i * side * band_pitch(t)),
+                      b = *(const hk_cu_u32 *)(from[2 * j + 1] + i * side * band_pitch(t));
       low[j] = __byte_perm(a, b, 0x5410), high[j] = __byte_perm(a, b, 0x7632);
     }
-    const uint4 first = make_uint4(low[0], low[1], low[2], low[3]), second = make_uint4(high[0], high[1], high[2], high[3]);
+    const uint4 first = make_uint4(low[0], low[1], low[2], low[3]),
+                second = make_uint4(high[0], high[1], high[2], high[3]);
     sum = matrix_most(sum, matrix_sum(matrix_sum8(first), matrix_sum8(second)));
     *(uint4 *)y = first;
     if (wide > 1) *(uint4 *)(y + right) = second;
@@ -190,7 +209,8 @@ static __device__ __noinline__ void band_recompute(const hk_cu_dw *P, int n, int
   const hk_cu_geom *g = &P->g;
   const int p[3] = {0, row, column};
   float v = dw_plain(P, TYPE, n, 0, row, column, k);
-  const float cv = P->e.residual ? load_f32(P->e.c, pixel_offset(&g->c, n, p) + dw_channel(g, &g->c, k), g->y_type) : 0.0f;
+  const float cv =
+      P->e.residual ? load_f32(P->e.c, pixel_offset(&g->c, n, p) + dw_channel(g, &g->c, k), g->y_type) : 0.0f;
   dw_finish(&P->e, 1, 1, k, 0, &cv, &v);
   store_f32(P->e.y, pixel_offset(&g->y, n, p) + dw_channel(g, &g->y, k), g->y_type, v);
 }

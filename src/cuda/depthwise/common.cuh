@@ -81,7 +81,8 @@ HK_DEV void dw_finish(const hk_cu_epi *e, int n, int valid, int k, int step, con
   if (e->act) {
     float slope[16];
 #pragma unroll
-    for (int i = 0; i < n; ++i) slope[i] = e->act == HK_CU_PRELU && i < valid ? ((const float *)e->slopes)[k + i * step] : 0.0f;
+    for (int i = 0; i < n; ++i)
+      slope[i] = e->act == HK_CU_PRELU && i < valid ? ((const float *)e->slopes)[k + i * step] : 0.0f;
     act_run(n, e->act, e->a, e->b, slope, v);
   }
   if (e->residual == 1) {
@@ -102,13 +103,16 @@ HK_DEV float dw_plain(const hk_cu_dw *P, int type, int n, int p0, int p1, int q,
     for (int r = 0; r < g->win[1]; ++r)
 #pragma unroll 1
       for (int s = 0; s < g->win[2]; ++s) {
-        const hk_cu_i64 i0 = p0 * g->stride[0] + d * g->dil[0] - g->lo[0], i1 = p1 * g->stride[1] + r * g->dil[1] - g->lo[1];
+        const hk_cu_i64 i0 = p0 * g->stride[0] + d * g->dil[0] - g->lo[0],
+                        i1 = p1 * g->stride[1] + r * g->dil[1] - g->lo[1];
         const hk_cu_i64 i2 = q * g->stride[2] + s * g->dil[2] - g->lo[2];
         if (i0 < 0 || i0 >= g->in[0] || i1 < 0 || i1 >= g->in[1] || i2 < 0 || i2 >= g->in[2]) continue;
         const hk_cu_i64 x = n * g->x.outer + g->x.group * group + i0 * g->x.at[0] + i1 * g->x.at[1] + i2 * g->x.at[2];
-        const hk_cu_i64 f = g->f.group * group + g->f.outer * (k - group * g->kg) + d * g->f.at[0] + r * g->f.at[1] + s * g->f.at[2];
+        const hk_cu_i64 f =
+            g->f.group * group + g->f.outer * (k - group * g->kg) + d * g->f.at[0] + r * g->f.at[1] + s * g->f.at[2];
 #pragma unroll 1
-        for (int c = 0; c < g->cg; ++c) sum = fmaf(load_f32(P->x, x + c * g->x.channel, type), load_f32(P->f, f + c * g->f.channel, type), sum);
+        for (int c = 0; c < g->cg; ++c)
+          sum = fmaf(load_f32(P->x, x + c * g->x.channel, type), load_f32(P->f, f + c * g->f.channel, type), sum);
       }
   return sum;
 }

@@ -5,18 +5,21 @@
 #include <string.h>
 
 /* {channels, columns, rows, images} of x or y, boxes of all slabs of a block by `columns` by `rows`. */
-static hk_status map_encode(const hk_geom *g, const hk_strides *s, const int64_t *size, int slabs, int columns, int rows, hk_cu_tmap *to) {
+static hk_status map_encode(const hk_geom *g, const hk_strides *s, const int64_t *size, int slabs, int columns,
+                            int rows, hk_cu_tmap *to) {
   enum { UINT16 = 1, INTERLEAVE_NONE = 0, PROMOTE_256 = 3, FILL_ZERO = 0 };
   static const unsigned steps[4] = {1, 1, 1, 1};
   const int64_t channels = g->k * g->groups;
   const uint64_t dims[4] = {(uint64_t)channels, (uint64_t)size[2], (uint64_t)size[1], (uint64_t)g->n};
   const uint64_t any = (uint64_t)channels * 2; /* the stride of a dimension of size 1 is never used */
-  const uint64_t strides[3] = {size[2] > 1 ? (uint64_t)s->at[2] * 2 : any, size[1] > 1 ? (uint64_t)s->at[1] * 2 : any, g->n > 1 ? (uint64_t)s->outer * 2 : any};
+  const uint64_t strides[3] = {size[2] > 1 ? (uint64_t)s->at[2] * 2 : any, size[1] > 1 ? (uint64_t)s->at[1] * 2 : any,
+                               g->n > 1 ? (uint64_t)s->outer * 2 : any};
   const unsigned box[4] = {(unsigned)slabs * 8, (unsigned)columns, (unsigned)rows, 1};
   const int swizzle = slabs == 8 ? 3 : slabs == 4 ? 2 : slabs == 2 ? 1 : 0;
   const hk_cu_driver *cu = hk_cu();
   if (!cu) return HK_DEVICE;
-  return hk_cu_check(cu->map_tiled(to, UINT16, 4, (void *)(uintptr_t)4096, dims, strides, box, steps, INTERLEAVE_NONE, swizzle, PROMOTE_256, FILL_ZERO),
+  return hk_cu_check(cu->map_tiled(to, UINT16, 4, (void *)(uintptr_t)4096, dims, strides, box, steps, INTERLEAVE_NONE,
+                                   swizzle, PROMOTE_256, FILL_ZERO),
                      "encoding a tensor map");
 }
 
@@ -28,8 +31,10 @@ hk_status hk_cu_dw_build(hk_cu_dw_state *s, const hk_geom *g, const hk_epi *e) {
   hk_cu_dw *p = &s->tiling.params;
   /* Blocks that begin early take the processors that have room. Were there room for many more, some would end up with several and others with none. */
   if (!st) st = hk_cu_kernel_fills(s->kernel, s->tiling.blocks, s->tiling.threads, s->tiling.shared_bytes, &s->pdl);
-  if (!st && s->tiling.mapped) st = map_encode(g, &g->x, g->in, p->octet.slabs, p->octet.patch_length, 1, &p->octet.xmap);
-  if (!st && s->tiling.mapped) st = map_encode(g, &g->y, g->out, p->octet.slabs, p->octet.tile_length, 2, &p->octet.ymap);
+  if (!st && s->tiling.mapped)
+    st = map_encode(g, &g->x, g->in, p->octet.slabs, p->octet.patch_length, 1, &p->octet.xmap);
+  if (!st && s->tiling.mapped)
+    st = map_encode(g, &g->y, g->out, p->octet.slabs, p->octet.tile_length, 2, &p->octet.ymap);
   return st;
 }
 
@@ -56,5 +61,6 @@ hk_status hk_cu_dw_run(const hk_cu_dw_state *s, const hk_cu_call *call, const vo
     if (!st) st = hk_cu_check(hk_cu()->map_replace(&p.octet.ymap, call->y), "placing a tensor map");
     if (st) return st;
   }
-  return (s->pdl ? hk_cu_kernel_run_pdl : hk_cu_kernel_run)(s->kernel, s->tiling.blocks, s->tiling.threads, 1, s->tiling.shared_bytes, call->stream, &p);
+  return (s->pdl ? hk_cu_kernel_run_pdl : hk_cu_kernel_run)(s->kernel, s->tiling.blocks, s->tiling.threads, 1,
+                                                            s->tiling.shared_bytes, call->stream, &p);
 }

@@ -42,20 +42,28 @@ typedef struct hk_cu_dw_tiling {
 /* dw_tiles.c, dw_tiles_mma.c: false with the reason. */
 /* What the plan's options allow: x, y and c at any element address; f32 as sums of two tf32 parts. */
 typedef struct hk_cu_dw_rules { bool unaligned, split; } hk_cu_dw_rules;
-bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs,
+                   hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_transposed(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
-bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool roll, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool roll, hk_cu_dw_knobs knobs,
+                       hk_cu_dw_tiling *t, char *why);
 
-bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                        char *why);
 
-bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
-bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
-bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                         char *why);
+bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                         char *why);
+bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                        char *why);
 bool hk_cu_dw_tile_bundle(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
-bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
-bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);
+bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                         char *why);
+bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                       char *why);
 bool hk_cu_dw_tile_row(const hk_geom *g, const hk_epi *e, hk_cu_dw_tiling *t, char *why);
 /* Channels of all groups, `per` a group, are neighbours; pixels begin at multiples of 8 elements; offsets inside one image fit in 32 bits. */
 bool hk_cu_dw_is_last(const hk_geom *g, const hk_strides *s, int64_t per);

@@ -30,8 +30,8 @@ HK_DEV float first_one(first_tile t, const char *row, hk_cu_i64 i) {
 }
 
 /* One input row into its slot: window indices index0 + u0.. of class_run classes, columns outside x are zeros. */
-HK_DEV void first_stage_row(const hk_cu_dw *P, first_tile t, const char *row, int live, int col0, int length, int rank, int ranks,
-                            float *slot) {
+HK_DEV void first_stage_row(const hk_cu_dw *P, first_tile t, const char *row, int live, int col0, int length, int rank,
+                            int ranks, float *slot) {
   const hk_cu_geom *g = &P->g;
   const int width = live ? (int)g->in[2] : 0, bytes = dw_type_bytes(t.type), per = 16 / bytes;
   if (P->classes == 1 && g->stride[2] == 1 && g->x.at[2] == 1) {
@@ -87,8 +87,8 @@ HK_DEV void first_stage(const hk_cu_dw *P, first_tile t, first_place at, int d, 
     const int i0 = p0 * (int)g->stride[0] + d * (int)g->dil[0] - (int)g->lo[0];
     const int i1 = at.row0 * (int)g->stride[1] - (int)g->lo[1] + z * P->first.slot_step;
     const int live = pl < at.live_planes && (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
-    const char *row = (const char *)P->x +
-                      (n * g->x.outer + channel * g->x.group + i0 * g->x.at[0] + i1 * g->x.at[1]) * dw_type_bytes(t.type);
+    const char *row = (const char *)P->x + (n * g->x.outer + channel * g->x.group + i0 * g->x.at[0] + i1 * g->x.at[1]) *
+                                               dw_type_bytes(t.type);
     first_stage_row(P, t, row, live, col0, length, rank, ranks, tile + i * P->first.slot_length);
   }
 }
@@ -144,7 +144,8 @@ HK_DEV void first_store(const hk_cu_dw *P, first_tile t, first_place at, float *
   const hk_cu_geom *g = &P->g;
   const int segments = P->classes > P->first.class_run ? t.tq : 1;
   const int span = segments > 1 ? P->first.class_run : P->first.lanes * t.tq;
-  const int lines = P->first.planes * P->first.rows * segments, ranks = lines >= (int)blockDim.x / 32 ? 32 : (int)blockDim.x / lines;
+  const int lines = P->first.planes * P->first.rows * segments,
+            ranks = lines >= (int)blockDim.x / 32 ? 32 : (int)blockDim.x / lines;
   const int team = threadIdx.x / ranks, teams = blockDim.x / ranks, rank = threadIdx.x - team * ranks;
   if (team >= teams) return;
   for (int i = team; i < lines; i += teams) {
@@ -155,7 +156,8 @@ HK_DEV void first_store(const hk_cu_dw *P, first_tile t, first_place at, float *
     first_plane(P, at.plane + pl, &l.n, &l.k, &l.p[0]);
     if (l.length > span) l.length = span;
     if (segments > 1 && l.length > P->classes - at.class0) l.length = P->classes - at.class0;
-    dw_line_store(P, t.type, l, tile + line * pitch, P->classes == 1 ? dw_line_skew(P, t.type, l) : seg * span, rank, ranks, 0);
+    dw_line_store(P, t.type, l, tile + line * pitch, P->classes == 1 ? dw_line_skew(P, t.type, l) : seg * span, rank,
+                  ranks, 0);
   }
 }
 
@@ -167,7 +169,8 @@ HK_DEV void first_body(const hk_cu_dw *P, first_tile t, float *tile) {
   const int row_block = rest % (unsigned)P->first.row_blocks;
   first_place at;
   at.plane = rest / (unsigned)P->first.row_blocks * P->first.planes;
-  at.live_planes = P->first.plane_count - at.plane < P->first.planes ? P->first.plane_count - at.plane : P->first.planes;
+  at.live_planes =
+      P->first.plane_count - at.plane < P->first.planes ? P->first.plane_count - at.plane : P->first.planes;
   at.row0 = row_block * P->first.rows;
   const int class_blocks = (P->classes + P->first.class_run - 1) / P->first.class_run;
   at.class0 = lane_block % class_blocks * P->first.class_run;
@@ -175,7 +178,8 @@ HK_DEV void first_body(const hk_cu_dw *P, first_tile t, float *tile) {
   float *weights = tile + P->first.weights_at;
   const int line = threadIdx.x / (unsigned)P->first.lanes, lane = threadIdx.x - line * P->first.lanes;
   const int pl = line / (unsigned)P->first.rows, rl = line - pl * P->first.rows;
-  const int cl = P->first.class_run == 1 ? lane : lane / P->first.class_run, index = cl * t.tq * P->first.class_run + lane - cl * P->first.class_run;
+  const int cl = P->first.class_run == 1 ? lane : lane / P->first.class_run,
+            index = cl * t.tq * P->first.class_run + lane - cl * P->first.class_run;
   const int works = pl < at.live_planes;
   float acc[16];
 #pragma unroll
@@ -192,7 +196,8 @@ HK_DEV void first_body(const hk_cu_dw *P, first_tile t, float *tile) {
       if (!works) continue;
 #pragma unroll 1
       for (int r = 0; r < (int)g->win[1]; ++r) {
-        const float *from = tile + (pl * P->first.slots + rl * P->first.slot_rows + r * P->first.slot_taps) * P->first.slot_length;
+        const float *from =
+            tile + (pl * P->first.slots + rl * P->first.slot_rows + r * P->first.slot_taps) * P->first.slot_length;
         const float *w = weights + (pl * (int)g->win[1] + r) * P->first.weight_pitch;
         if (P->first.class_run == 1) first_row(t, from, index, 1, u1 - u0, w, acc);
         else first_row(t, from, index, P->first.class_run, u1 - u0, w, acc);

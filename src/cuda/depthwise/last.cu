@@ -78,7 +78,8 @@ HK_DEV void last_few(last_tile t, const char *p, hk_cu_i64 step, int col, int co
   uint4 x[40];
   const int columns = (t.tq - 1) * stride + us;
 #pragma unroll
-  for (int j = 0; j < columns; ++j, p += step, col += col_step) x[j] = last_load(t, p, (unsigned)col < (unsigned)width ? live : 0);
+  for (int j = 0; j < columns; ++j, p += step, col += col_step)
+    x[j] = last_load(t, p, (unsigned)col < (unsigned)width ? live : 0);
   float w[8][8];
 #pragma unroll
   for (int s = 0; s < us; ++s) last_weight(t, weights + s * pitch, w[s]);
@@ -110,13 +111,15 @@ HK_DEV void last_many(last_tile t, const char *p, hk_cu_i64 step, int col, int c
   float window[16][8];
   uint4 ahead[16];
 #pragma unroll
-  for (int j = 0; j < t.tq - 1; ++j, p += step, col += col_step) ahead[j] = last_load(t, p, (unsigned)col < (unsigned)width ? live : 0);
+  for (int j = 0; j < t.tq - 1; ++j, p += step, col += col_step)
+    ahead[j] = last_load(t, p, (unsigned)col < (unsigned)width ? live : 0);
 #pragma unroll
   for (int j = 0; j < t.tq - 1; ++j) last_unpack(t, ahead[j], window[j]);
 #pragma unroll 1
   for (; us >= t.tq; us -= t.tq) {
 #pragma unroll
-    for (int j = 0; j < t.tq; ++j, p += step, col += col_step) ahead[j] = last_load(t, p, (unsigned)col < (unsigned)width ? live : 0);
+    for (int j = 0; j < t.tq; ++j, p += step, col += col_step)
+      ahead[j] = last_load(t, p, (unsigned)col < (unsigned)width ? live : 0);
 #pragma unroll
     for (int j = 0; j < t.tq; ++j) last_tap(t, j, ahead[j], weights + j * pitch, window, acc);
     weights += t.tq * pitch;
@@ -224,8 +227,8 @@ HK_DEV void last_body(const hk_cu_dw *P, last_tile t) {
         const int col = 2 * first - (int)g->lo[2];
         const hk_cu_i64 step = g->x.at[2] * dw_type_bytes(t.type);
         if (in)
-          last_few(t, image + (i0 * g->x.at[0] + i1 * g->x.at[1]) * dw_type_bytes(t.type) + col * step, step, col, 1, (int)g->in[2], 3,
-                   2, live, weights, P->padded, acc);
+          last_few(t, image + (i0 * g->x.at[0] + i1 * g->x.at[1]) * dw_type_bytes(t.type) + col * step, step, col, 1,
+                   (int)g->in[2], 3, 2, live, weights, P->padded, acc);
         weights += (hk_cu_i64)3 * P->padded;
         continue;
       }

@@ -33,13 +33,16 @@ HK_DEV void dw_line_single(const hk_cu_dw *P, dw_line l, hk_cu_i64 yo, hk_cu_i64
 HK_DEV int dw_line_wide(const hk_cu_dw *P, int type) { return P->g.y.at[2] == 1 && P->g.y_type == type; }
 HK_DEV int dw_line_skew(const hk_cu_dw *P, int type, dw_line l) {
   const hk_cu_i64 yo = pixel_offset(&P->g.y, l.n, l.p) + dw_channel(&P->g, &P->g.y, l.k);
-  return dw_line_wide(P, type) ? (int)((hk_cu_u64)((const char *)P->e.y + yo * dw_type_bytes(type)) & 15) / dw_type_bytes(type) : 0;
+  return dw_line_wide(P, type)
+             ? (int)((hk_cu_u64)((const char *)P->e.y + yo * dw_type_bytes(type)) & 15) / dw_type_bytes(type)
+             : 0;
 }
 /* Where sum i lies: with the skew as shift the pieces below read constant offsets. */
 HK_DEV int dw_line_at(int i) { return i + (int)((unsigned)i / 8); }
 
 /* Sum i of the run lies at sums[dw_line_at(i + shift)]. A thread takes pieces rank, rank + ranks.. */
-HK_DEV void dw_line_store(const hk_cu_dw *P, int type, dw_line l, float *sums, int shift, int rank, int ranks, const int leaks) {
+HK_DEV void dw_line_store(const hk_cu_dw *P, int type, dw_line l, float *sums, int shift, int rank, int ranks,
+                          const int leaks) {
   const hk_cu_geom *g = &P->g;
   const int per = 16 / dw_type_bytes(type);
   const hk_cu_i64 yo = pixel_offset(&g->y, l.n, l.p) + dw_channel(g, &g->y, l.k);

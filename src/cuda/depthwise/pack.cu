@@ -8,7 +8,9 @@ HK_DEV pack_tap pack_decode(const hk_cu_dw *P, int tap) {
   pack_tap t = {dr / (int)P->g.win[1], dr % (int)P->g.win[1], f + P->phases * u};
   return t;
 }
-HK_DEV hk_cu_i64 pack_offset(const hk_cu_geom *g, pack_tap t) { return t.d * g->f.at[0] + t.r * g->f.at[1] + t.s * g->f.at[2]; }
+HK_DEV hk_cu_i64 pack_offset(const hk_cu_geom *g, pack_tap t) {
+  return t.d * g->f.at[0] + t.r * g->f.at[1] + t.s * g->f.at[2];
+}
 
 /* Weight of output channel k for input channel c (over all groups) in bits; 0 where they do not meet. */
 HK_DEV hk_cu_u32 pack_bits(const hk_cu_dw *P, int k, int c, pack_tap t) {
@@ -45,17 +47,20 @@ HK_DEV hk_cu_u32 pack_line(const hk_cu_dw *P, hk_cu_i64 i) {
     const int u = 2 * w + h + e - HK_TOEPLITZ_FRONT;
     if (u < 0 || u >= P->taps_u) continue;
     const pack_tap t = pack_decode(P, row * P->taps_u + u);
-    if (t.s < P->g.win[2]) r |= (hk_cu_u32)((const hk_cu_u16 *)P->f)[dw_filter(&P->g, k) + pack_offset(&P->g, t)] << (16 * e);
+    if (t.s < P->g.win[2])
+      r |= (hk_cu_u32)((const hk_cu_u16 *)P->f)[dw_filter(&P->g, k) + pack_offset(&P->g, t)] << (16 * e);
   }
   return r;
 }
 
 /* Word i of the split kernel's weights: the part rounded to tf32, the rest rounded likewise. */
 HK_DEV hk_cu_u32 pack_split(const hk_cu_dw *P, hk_cu_i64 i) {
-  const int words = P->taps_bytes / 8, u = (int)(i % words) - HK_TOEPLITZ_FRONT, rest = (int)(i / words % 2), rows = P->taps / P->taps_u;
+  const int words = P->taps_bytes / 8, u = (int)(i % words) - HK_TOEPLITZ_FRONT, rest = (int)(i / words % 2),
+            rows = P->taps / P->taps_u;
   const int row = (int)(i / (2 * words) % rows), k = (int)(i / (2 * words) / rows);
   if (u < 0 || u >= P->taps_u) return 0;
-  const float v = load_f32(P->f, dw_filter(&P->g, k) + pack_offset(&P->g, pack_decode(P, row * P->taps_u + u)), HK_CU_F32);
+  const float v =
+      load_f32(P->f, dw_filter(&P->g, k) + pack_offset(&P->g, pack_decode(P, row * P->taps_u + u)), HK_CU_F32);
   const float high = __uint_as_float((__float_as_uint(v) + 0x1000u) & 0xffffe000u);
   return ((rest ? __float_as_uint(v - high) : __float_as_uint(high)) + (rest ? 0x1000u : 0u)) & 0xffffe000u;
 }
@@ -76,7 +81,8 @@ HK_DEV hk_cu_u32 pack_band(const hk_cu_dw *P, hk_cu_i64 i) {
 HK_DEV hk_cu_u32 pack_bundle(const hk_cu_dw *P, hk_cu_i64 i) {
   const int word = (int)(i & 3), lane = (int)(i >> 2 & 31), tap = (int)((i >> 7) % 9), steps = (int)P->g.cg / 16;
   const int j = (int)((i >> 7) / 9 % steps), unit = (int)((i >> 7) / 9 / steps), column = lane / 4;
-  const int k = unit * 16 + column / 2 * 4 + word / 2 * 2 + column % 2, c = k / (int)P->g.kg * (int)P->g.cg + j * 16 + word % 2 * 8 + lane % 4 * 2;
+  const int k = unit * 16 + column / 2 * 4 + word / 2 * 2 + column % 2,
+            c = k / (int)P->g.kg * (int)P->g.cg + j * 16 + word % 2 * 8 + lane % 4 * 2;
   const pack_tap t = {0, tap / 3, tap % 3};
   return pack_bits(P, k, c, t) | pack_bits(P, k, c + 1, t) << 16;
 }
@@ -91,7 +97,8 @@ extern "C" __global__ void __launch_bounds__(256) hk_dw_pack(const __grid_consta
   }
   if (P.pack == HK_DW_PACK_LINES || P.pack == HK_DW_PACK_SPLIT) {
     const hk_cu_i64 count = (hk_cu_i64)P.channels * (P.taps / P.taps_u) * (P.taps_bytes / 4);
-    for (hk_cu_i64 i = start; i < count; i += step) ((hk_cu_u32 *)P.packed)[i] = P.pack == HK_DW_PACK_LINES ? pack_line(&P, i) : pack_split(&P, i);
+    for (hk_cu_i64 i = start; i < count; i += step)
+      ((hk_cu_u32 *)P.packed)[i] = P.pack == HK_DW_PACK_LINES ? pack_line(&P, i) : pack_split(&P, i);
     return;
   }
   if (P.pack == HK_DW_PACK_BANDS) {
@@ -120,7 +127,8 @@ extern "C" __global__ void __launch_bounds__(256) hk_dw_pack(const __grid_consta
   for (hk_cu_i64 i = start; i < count; i += step) {
     const int word = (int)(i % words), j = (int)(i / words % P.reach), tap = (int)(i / words / P.reach % P.taps);
     const int kb = (int)(i / words / P.reach / P.taps);
-    const int k = kb * 8 + (P.compact ? word * 2 : word / 4), c = (kb * 8 / (int)g->kg * (int)g->cg / 8 + j) * 8 + word % 4 * 2;
+    const int k = kb * 8 + (P.compact ? word * 2 : word / 4),
+              c = (kb * 8 / (int)g->kg * (int)g->cg / 8 + j) * 8 + word % 4 * 2;
     const pack_tap t = pack_decode(&P, tap);
     ((hk_cu_u32 *)P.packed)[i] = pack_bits(&P, k, c, t) | pack_bits(&P, P.compact ? k + 1 : k, c + 1, t) << 16;
   }

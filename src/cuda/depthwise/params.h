@@ -20,10 +20,35 @@ typedef struct hk_cu_div { unsigned d, m, s; } hk_cu_div;
  *   bands     [channel rounded up to 16][tap row] two copies of its weights between zeros, see dw_band.cuh
  *   bundle    [run of 16 output channels][16 input channels of its group][tap][lane][4] fragments of mma, see bundle.cuh
  *   table     [run of 8 channels][tap][reach] fragments of mma: 8x8 16-bit weights [k][c], or 8 [c] when groups are single channels */
-enum { HK_DW_PACK_NONE = 0, HK_DW_PACK_TAPS = 1, HK_DW_PACK_CHANNELS = 2, HK_DW_PACK_TABLE = 3, HK_DW_PACK_STEM = 4, HK_DW_PACK_LINES = 5, HK_DW_PACK_BANDS = 6, HK_DW_PACK_SPLIT = 7, HK_DW_PACK_BUNDLE = 8 };
+enum {
+  HK_DW_PACK_NONE = 0,
+  HK_DW_PACK_TAPS = 1,
+  HK_DW_PACK_CHANNELS = 2,
+  HK_DW_PACK_TABLE = 3,
+  HK_DW_PACK_STEM = 4,
+  HK_DW_PACK_LINES = 5,
+  HK_DW_PACK_BANDS = 6,
+  HK_DW_PACK_SPLIT = 7,
+  HK_DW_PACK_BUNDLE = 8
+};
 
-enum { HK_SLIDE_COLUMNS = 7, HK_SLIDE_THREADS = 128, HK_SLIDE_THREADS_3 = 288, HK_SLIDE_THREADS_3S2 = 512, HK_PLANE_THREADS = 256, HK_OCTET_THREADS = 288, HK_TOEPLITZ_FRONT = 24 };
-enum { HK_BAND_ROWS = 7, HK_BAND_CHANNELS = 16, HK_BAND_WORDS = 12, HK_BAND_THREADS = 256, HK_SPLIT_STEPS = 16, HK_STREAM_THREADS = 128 };
+enum {
+  HK_SLIDE_COLUMNS = 7,
+  HK_SLIDE_THREADS = 128,
+  HK_SLIDE_THREADS_3 = 288,
+  HK_SLIDE_THREADS_3S2 = 512,
+  HK_PLANE_THREADS = 256,
+  HK_OCTET_THREADS = 288,
+  HK_TOEPLITZ_FRONT = 24
+};
+enum {
+  HK_BAND_ROWS = 7,
+  HK_BAND_CHANNELS = 16,
+  HK_BAND_WORDS = 12,
+  HK_BAND_THREADS = 256,
+  HK_SPLIT_STEPS = 16,
+  HK_STREAM_THREADS = 128
+};
 
 /* dw_last, dw_run, dw_row: a group is `run` outputs of one class of one output row (dw_row: 32 bytes of it); a block is
  * `teams` groups by `lanes` runs of channels. */

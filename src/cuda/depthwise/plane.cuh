@@ -22,7 +22,9 @@ HK_DEV constexpr int plane_sets(plane_tile t) { return (t.size + t.stride - 1) /
 HK_DEV constexpr int plane_columns(plane_tile t) { return (TQ - 1) * t.stride + t.size; }
 HK_DEV constexpr int plane_weights(plane_tile t) { return 2 * plane_sets(t) * t.stride * t.size; }
 
-HK_DEV float plane_value(const char *p) { return TYPE == HK_CU_F32 ? *(const float *)p : dw_half(TYPE, *(const hk_cu_u16 *)p); }
+HK_DEV float plane_value(const char *p) {
+  return TYPE == HK_CU_F32 ? *(const float *)p : dw_half(TYPE, *(const hk_cu_u16 *)p);
+}
 
 /* One piece of x to shared memory, or zeros. */
 HK_DEV void plane_copy(const int bytes, hk_cu_u32 to, const char *from, int in) {
@@ -44,7 +46,8 @@ HK_DEV void plane_stage(const hk_cu_dw *P, const int bytes, plane_place at, int 
   const int per = bytes / BYTES, count = P->plane.slots * P->plane.slot_length, width = (int)g->in[2];
   const char *plane = (const char *)P->x + at.from * BYTES;
   for (int i = lane; i < count; i += P->plane.lanes) {
-    const int z = dw_div(P->plane.div_patch, i), c = i - z * P->plane.slot_length, row = first + z, col = c * per - P->plane.lead;
+    const int z = dw_div(P->plane.div_patch, i), c = i - z * P->plane.slot_length, row = first + z,
+              col = c * per - P->plane.lead;
     const int in = (unsigned)row < (unsigned)g->in[1] && (unsigned)col < (unsigned)width;
     plane_copy(bytes, to + z * P->plane.patch_pitch + c * bytes, in ? plane + (row * width + col) * BYTES : plane, in);
   }
@@ -55,7 +58,8 @@ HK_DEV void plane_table(const hk_cu_dw *P, plane_tile t, int k, int lane, float 
   const int rows = plane_sets(t) * t.stride;
   for (int i = lane; i < plane_weights(t); i += P->plane.lanes) {
     const int b = i / t.size, row = b < rows ? b : b - rows;
-    table[i] = row < t.size ? __ldg((const float *)P->packed + (hk_cu_i64)k * P->taps + row * t.size + i % t.size) : 0.0f;
+    table[i] =
+        row < t.size ? __ldg((const float *)P->packed + (hk_cu_i64)k * P->taps + row * t.size + i % t.size) : 0.0f;
   }
 }
 
@@ -74,7 +78,9 @@ HK_DEV void plane_finish(const hk_cu_dw *P, plane_place at, int p1, int q0, floa
 #pragma unroll
   for (int i = 0; i < TQ; ++i) {
     const int p[3] = {0, p1, q0 + i};
-    cv[i] = P->e.residual && q0 + i < g->out[2] ? load_f32(P->e.c, pixel_offset(&g->c, at.n, p) + dw_channel(g, &g->c, at.k), g->y_type) : 0.0f;
+    cv[i] = P->e.residual && q0 + i < g->out[2]
+                ? load_f32(P->e.c, pixel_offset(&g->c, at.n, p) + dw_channel(g, &g->c, at.k), g->y_type)
+                : 0.0f;
   }
   dw_finish(&P->e, TQ, TQ, at.k, 0, cv, v);
 }
@@ -89,8 +95,8 @@ HK_DEV void plane_keep(const hk_cu_dw *P, int q0, const float *v, char *to) {
 }
 
 /* Step m of rows + J - 1, see dw_slide.cuh; in: shared memory at the step's first input row, first column; out: at output row 0. */
-HK_DEV void plane_step(const hk_cu_dw *P, plane_tile t, plane_place at, int m, int rows, const int ring, const char *in, const float *table,
-                       int r0, int q0, char *out, float (*acc)[TQ]) {
+HK_DEV void plane_step(const hk_cu_dw *P, plane_tile t, plane_place at, int m, int rows, const int ring, const char *in,
+                       const float *table, int r0, int q0, char *out, float (*acc)[TQ]) {
   const int sets = plane_sets(t), done = ring + 1 == sets ? 0 : ring + 1;
   unsigned live = (1u << sets) - 1;
   if (m < sets - 1 || m >= rows) {
@@ -159,8 +165,10 @@ HK_DEV plane_place plane_begin(const hk_cu_dw *P, int unit) {
 }
 
 /* The rows of one thread. */
-HK_DEV void plane_walk(const hk_cu_dw *P, plane_tile t, plane_place at, int lane, const char *in, const float *table, char *out) {
-  const int sub = lane / P->plane.row_groups, q0 = (lane - sub * P->plane.row_groups) * TQ, r0 = sub * P->plane.tile_rows;
+HK_DEV void plane_walk(const hk_cu_dw *P, plane_tile t, plane_place at, int lane, const char *in, const float *table,
+                       char *out) {
+  const int sub = lane / P->plane.row_groups, q0 = (lane - sub * P->plane.row_groups) * TQ,
+            r0 = sub * P->plane.tile_rows;
   const int rows = at.rows - r0 < P->plane.tile_rows ? at.rows - r0 : P->plane.tile_rows;
   if (rows <= 0) return;
   float acc[7][TQ];
@@ -191,7 +199,8 @@ HK_DEV void plane_walk(const hk_cu_dw *P, plane_tile t, plane_place at, int lane
 }
 
 HK_DEV void plane_body(const hk_cu_dw *P, plane_tile t, char *raw) {
-  const int local = threadIdx.x / (unsigned)P->plane.lanes, lane = threadIdx.x - local * P->plane.lanes, unit = blockIdx.x * P->plane.planes + local;
+  const int local = threadIdx.x / (unsigned)P->plane.lanes, lane = threadIdx.x - local * P->plane.lanes,
+            unit = blockIdx.x * P->plane.planes + local;
   const int live = local < P->plane.planes && unit < P->plane.groups;
   const plane_place at = plane_begin(P, live ? unit : 0);
   char *in = raw + local * P->plane.line_bytes, *out = raw + P->plane.sums_at + local * P->plane.sums_pitch;

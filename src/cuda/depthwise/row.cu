@@ -98,7 +98,9 @@ HK_DEV void row_store(const hk_cu_dw *P, row_tile t, dw_line l, hk_cu_i64 yo, in
     float cv[16];
 #pragma unroll
     for (int i = 0; i < 2 * per; ++i)
-      cv[i] = P->e.residual && (unsigned)(q + i) < (unsigned)length ? load_f32(P->e.c, co + (q + i) * g->c.at[2], g->y_type) : 0.0f;
+      cv[i] = P->e.residual && (unsigned)(q + i) < (unsigned)length
+                  ? load_f32(P->e.c, co + (q + i) * g->c.at[2], g->y_type)
+                  : 0.0f;
     dw_finish(&P->e, 2 * per, 2 * per, l.k, 0, cv, acc);
   }
   char *y = (char *)P->e.y + (yo + q) * bytes;
@@ -112,7 +114,9 @@ HK_DEV void row_store(const hk_cu_dw *P, row_tile t, dw_line l, hk_cu_i64 yo, in
       for (int i = 0; i < per; ++i)
         if ((unsigned)(at + i) < (unsigned)length) {
           if (t.type == HK_CU_F32) ((float *)y)[h * per + i] = acc[h * per + i];
-          else ((hk_cu_u16 *)y)[h * per + i] = t.type == HK_CU_BF16 ? bf16_from_f32(acc[h * per + i]) : f16_from_f32(acc[h * per + i]);
+          else
+            ((hk_cu_u16 *)y)[h * per + i] =
+                t.type == HK_CU_BF16 ? bf16_from_f32(acc[h * per + i]) : f16_from_f32(acc[h * per + i]);
         }
     }
   }
@@ -130,7 +134,8 @@ HK_DEV void row_body(const hk_cu_dw *P, row_tile t) {
   const hk_cu_i64 yo = pixel_offset(&g->y, l.n, l.p) + dw_channel(g, &g->y, l.k);
   const int skew = (int)((hk_cu_u64)((const char *)P->e.y + yo * bytes) & 15) / bytes, q = piece * 2 * per - skew;
   if (q >= (int)g->out[2]) return;
-  const char *image = (const char *)P->x + (l.n * g->x.outer + (g->kg == 1 ? l.k : l.k / (int)g->kg) * g->x.group) * bytes;
+  const char *image =
+      (const char *)P->x + (l.n * g->x.outer + (g->kg == 1 ? l.k : l.k / (int)g->kg) * g->x.group) * bytes;
   const float *weights = (const float *)P->packed + (hk_cu_i64)l.k * P->taps;
   float acc[16];
 #pragma unroll
@@ -142,7 +147,8 @@ HK_DEV void row_body(const hk_cu_dw *P, row_tile t) {
     for (int r = 0; r < (int)g->win[1]; ++r, weights += P->taps_u) {
       const int i1 = l.p[1] * (int)g->stride[1] + r * (int)g->dil[1] - (int)g->lo[1];
       if ((unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1])
-        row_taps(t, image + (i0 * g->x.at[0] + i1 * g->x.at[1]) * bytes, (int)g->in[2], q - (int)g->lo[2], P->taps_u, weights, acc);
+        row_taps(t, image + (i0 * g->x.at[0] + i1 * g->x.at[1]) * bytes, (int)g->in[2], q - (int)g->lo[2], P->taps_u,
+                 weights, acc);
     }
   }
   row_store(P, t, l, yo, q, acc);

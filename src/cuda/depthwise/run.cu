@@ -27,7 +27,8 @@ HK_DEV void run_store(const hk_cu_dw *P, run_tile t, int n, int q, int k, char *
   if (!t.plain) {
     float cv[8];
     const int p[3] = {0, 0, q};
-    if (P->e.residual) dw_unpack(t.type, *(const uint4 *)((const hk_cu_u16 *)P->e.c + pixel_offset(&P->g.c, n, p) + k), cv);
+    if (P->e.residual)
+      dw_unpack(t.type, *(const uint4 *)((const hk_cu_u16 *)P->e.c + pixel_offset(&P->g.c, n, p) + k), cv);
     dw_finish(&P->e, 8, 8, k, 1, cv, v);
   }
   *(uint4 *)to = dw_pack(t.type, v);
@@ -36,12 +37,16 @@ HK_DEV void run_store(const hk_cu_dw *P, run_tile t, int n, int q, int k, char *
 HK_DEV void run_body(const hk_cu_dw *P, run_tile t) {
   const hk_cu_geom *g = &P->g;
   const int team = threadIdx.x / (unsigned)P->last.lanes, lane = threadIdx.x - team * P->last.lanes;
-  const int block = blockIdx.x / (unsigned)P->channel_blocks, k = (((int)blockIdx.x - block * P->channel_blocks) * P->last.lanes + lane) * 8;
+  const int block = blockIdx.x / (unsigned)P->channel_blocks,
+            k = (((int)blockIdx.x - block * P->channel_blocks) * P->last.lanes + lane) * 8;
   const int group = block * P->last.teams + team;
   if (group >= P->last.groups || k >= P->channels) return;
-  const int n = dw_div(P->last.div_row_groups, group), first = (group - n * P->last.row_groups) * P->last.steps, rest = (int)g->out[2] - first;
-  const int count = rest < P->last.steps ? rest : P->last.steps, column = first - (int)g->lo[2], reach = column + count + t.taps - 1;
-  run_place at = {(const char *)P->x + (n * g->x.outer + column * g->x.at[2] + k) * 2, column, reach < (int)g->in[2] ? reach : (int)g->in[2], g->x.at[2] * 2};
+  const int n = dw_div(P->last.div_row_groups, group), first = (group - n * P->last.row_groups) * P->last.steps,
+            rest = (int)g->out[2] - first;
+  const int count = rest < P->last.steps ? rest : P->last.steps, column = first - (int)g->lo[2],
+            reach = column + count + t.taps - 1;
+  run_place at = {(const char *)P->x + (n * g->x.outer + column * g->x.at[2] + k) * 2, column,
+                  reach < (int)g->in[2] ? reach : (int)g->in[2], g->x.at[2] * 2};
   asm volatile("" : "+l"(at.step)); /* else it is made anew for every column */
   if (at.end < 0) at.end = 0;
   char *to = (char *)P->e.y + (n * g->y.outer + first * g->y.at[2] + k) * 2;

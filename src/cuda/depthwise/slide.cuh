@@ -38,7 +38,9 @@ typedef struct slide_place {
 
 HK_DEV constexpr int slide_sets(slide_tile t) { return (t.size + t.stride - 1) / t.stride; }
 HK_DEV constexpr int slide_columns(slide_tile t) { return (t.tq - 1) * t.stride + t.size; }
-HK_DEV constexpr int slide_buffers(slide_tile t) { return t.size != 3 || t.stride != 2 ? 1 : TYPE == HK_CU_F32 ? 2 : 4; }
+HK_DEV constexpr int slide_buffers(slide_tile t) {
+  return t.size != 3 || t.stride != 2 ? 1 : TYPE == HK_CU_F32 ? 2 : 4;
+}
 HK_DEV constexpr int slide_pitch(slide_tile t) { return (2 * slide_sets(t) * t.stride * t.size) | 1; }
 
 /* In place: a column that is not read keeps what it holds. */
@@ -56,7 +58,8 @@ HK_DEV void slide_load(slide_tile t, slide_place *at, uint2 *raw) {
     } else {
 #pragma unroll
       for (int c = 0; c < slide_columns(t); ++c)
-        if ((unsigned)(at->col0 + c) < (unsigned)at->width) slide_read(at->from + (hk_cu_i64)c * at->from_step, raw + c);
+        if ((unsigned)(at->col0 + c) < (unsigned)at->width)
+          slide_read(at->from + (hk_cu_i64)c * at->from_step, raw + c);
     }
   }
   at->from += at->from_row;
@@ -64,7 +67,9 @@ HK_DEV void slide_load(slide_tile t, slide_place *at, uint2 *raw) {
 }
 
 HK_DEV void slide_copy(const char *from, hk_cu_u32 to, int in) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(PAIR_BYTES), "r"(in ? PAIR_BYTES : 0) : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(PAIR_BYTES),
+               "r"(in ? PAIR_BYTES : 0)
+               : "memory");
 }
 
 /* The same for 3x3 with stride 1, into slot `turn`, that of the row just added; columns outside x become zeros. One group of copies a row. */
@@ -78,7 +83,8 @@ HK_DEV void slide_fetch(slide_tile t, slide_place *at, const int slot) {
     } else {
 #pragma unroll
       for (int c = 0; c < slide_columns(t); ++c)
-        slide_copy(at->from + (hk_cu_i64)c * at->from_step, to + c * pitch, (unsigned)(at->col0 + c) < (unsigned)at->width);
+        slide_copy(at->from + (hk_cu_i64)c * at->from_step, to + c * pitch,
+                   (unsigned)(at->col0 + c) < (unsigned)at->width);
     }
   }
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -176,7 +182,8 @@ HK_DEV int slide_next_fetched(const hk_cu_dw *P, slide_tile t, slide_place *at, 
   for (int c = 0; c < slide_columns(t); ++c) {
     uint2 u = make_uint2(0, 0);
     const hk_cu_u32 from = at->slots + (slot * slide_columns(t) + c) * pitch;
-    if (TYPE == HK_CU_F32) asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(u.x), "=r"(u.y) : "r"(from) : "memory");
+    if (TYPE == HK_CU_F32)
+      asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(u.x), "=r"(u.y) : "r"(from) : "memory");
     else asm volatile("ld.shared.u32 %0, [%1];" : "=r"(u.x) : "r"(from) : "memory");
     slide_unpack(u, v[c]);
   }
@@ -188,28 +195,30 @@ HK_DEV int slide_next_fetched(const hk_cu_dw *P, slide_tile t, slide_place *at, 
 
 /* Step m of rows + J - 1 reads input rows m*stride.., then output row m - (J-1) is whole. ring = m mod J, a constant; all sets take part: a
  * set's first tap row replaces what an earlier step left in it. w: weights [size][size]. */
-HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, int rows, const int ring, const float2 *w,
-                             uint2 (*raw)[COLUMNS_MOST], float (*acc)[TQ_MOST][2]) {
+HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, int rows, const int ring,
+                             const float2 *w, uint2 (*raw)[COLUMNS_MOST], float (*acc)[TQ_MOST][2]) {
   const int sets = slide_sets(t);
 #pragma unroll
   for (int sub = 0; sub < t.stride; ++sub) {
     float v[COLUMNS_MOST][2];
-    if (t.stride == 1 ? slide_next_fetched(P, t, at, ring, v) : slide_next(P, t, at, raw[(ring * 2 + sub) % slide_buffers(t)], v)) {
+    if (t.stride == 1 ? slide_next_fetched(P, t, at, ring, v)
+                      : slide_next(P, t, at, raw[(ring * 2 + sub) % slide_buffers(t)], v)) {
 #pragma unroll
       for (int a = 0; a < sets; ++a)
         if (a * t.stride + sub < t.size)
           slide_add(t, v, w + (a * t.stride + sub) * t.size, !a && !sub, acc[(ring - a + sets) % sets]);
     } else if (!sub) { /* rarely: else zeros would be made for every row before it is known */
 #pragma unroll
-      for (int i = 0; i < t.tq; ++i) asm volatile("mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000;" : "=f"(acc[ring][i][0]), "=f"(acc[ring][i][1]));
+      for (int i = 0; i < t.tq; ++i)
+        asm volatile("mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000;" : "=f"(acc[ring][i][0]), "=f"(acc[ring][i][1]));
     }
   }
   if ((unsigned)(m - (sets - 1)) < (unsigned)rows) slide_store(P, t, at, &acc[(ring + 1) % sets][0][0]);
 }
 
 /* The same with ring a variable. Rows of the strip's neighbours are left out: live has a bit a set. */
-HK_DEV void slide_step(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, int rows, int ring, const float2 *table, uint2 *raw,
-                       float (*acc)[TQ_MOST][2]) {
+HK_DEV void slide_step(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, int rows, int ring, const float2 *table,
+                       uint2 *raw, float (*acc)[TQ_MOST][2]) {
   const int sets = slide_sets(t), done = ring + 1 == sets ? 0 : ring + 1;
   unsigned live = (1u << sets) - 1;
   if (m < sets - 1 || m >= rows) {
@@ -248,7 +257,8 @@ HK_DEV void slide_step(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, 
 HK_DEV void slide_table(const hk_cu_dw *P, slide_tile t, int k0, float2 *table) {
   const int rows = slide_sets(t) * t.stride, count = 2 * rows * t.size * P->slide.lanes;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {
-    const int tap = i / P->slide.lanes, pair = i - tap * P->slide.lanes, b = tap / t.size, row = b < rows ? b : b - rows;
+    const int tap = i / P->slide.lanes, pair = i - tap * P->slide.lanes, b = tap / t.size,
+              row = b < rows ? b : b - rows;
     const int k = k0 + 2 * pair;
     float2 w = {0.0f, 0.0f};
     if (row < t.size && k < P->channels)
@@ -280,7 +290,8 @@ HK_DEV int slide_begin(const hk_cu_dw *P, slide_tile t, int group, slide_place *
 
 HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
   const int team = threadIdx.x / (unsigned)P->slide.lanes, pair = threadIdx.x - team * P->slide.lanes;
-  const int block = blockIdx.x / (unsigned)P->channel_blocks, k0 = (blockIdx.x - block * P->channel_blocks) * P->slide.lanes * 2;
+  const int block = blockIdx.x / (unsigned)P->channel_blocks,
+            k0 = (blockIdx.x - block * P->channel_blocks) * P->slide.lanes * 2;
   const int group = block * P->slide.teams + team;
   slide_place at;
   at.k = k0 + 2 * pair;
@@ -333,11 +344,14 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
   }
 }
 
-#define KERNEL(name, size, stride, tq, plain, blocks)                                                                \
-  extern "C" __global__ void __launch_bounds__(size > 3 ? HK_SLIDE_THREADS : stride == 1 ? HK_SLIDE_THREADS_3 : HK_SLIDE_THREADS_3S2, blocks) name(const __grid_constant__ hk_cu_dw P) { \
-    extern __shared__ float2 raw[];                                                                                  \
-    dw_begin();                                                                                                     \
-    slide_body(&P, {size, stride, tq, plain}, raw);                                                                  \
+#define KERNEL(name, size, stride, tq, plain, blocks)                                                                  \
+  extern "C" __global__ void __launch_bounds__(size > 3      ? HK_SLIDE_THREADS                                        \
+                                               : stride == 1 ? HK_SLIDE_THREADS_3                                      \
+                                                             : HK_SLIDE_THREADS_3S2,                                   \
+                                               blocks) name(const __grid_constant__ hk_cu_dw P) {                      \
+    extern __shared__ float2 raw[];                                                                                    \
+    dw_begin();                                                                                                        \
+    slide_body(&P, {size, stride, tq, plain}, raw);                                                                    \
   }
 /* hk_dw_slide_<type>_<size>[s2], and the same with an epilogue: .._epi. dw_tiles_slide.c knows tq and blocks. */
 #define PAIR(name, size, stride, tq, blocks)  \

@@ -38,7 +38,9 @@ HK_DEV int split_stage(const hk_cu_dw *P, const float *row, int first, int lengt
     }
     float v[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) v[i] = row && (unsigned)(col0 + o + i) < (unsigned)width && (unsigned)(o + i) < (unsigned)length ? start[o + i] : 0.0f;
+    for (int i = 0; i < 4; ++i)
+      v[i] = row && (unsigned)(col0 + o + i) < (unsigned)width && (unsigned)(o + i) < (unsigned)length ? start[o + i]
+                                                                                                       : 0.0f;
     *(float4 *)at = make_float4(v[0], v[1], v[2], v[3]);
   }
   return skew;
@@ -54,7 +56,8 @@ HK_DEV void split_parts(const hk_cu_u32 *v, hk_cu_u32 *high, hk_cu_u32 *low) {
 }
 
 /* 16 windows of B outputs of one warp; x: shared address of the row's planes, window0: the warp's first window. */
-HK_DEV void split_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const float *taps, int us, int skew, float (*sum)[4]) {
+HK_DEV void split_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const float *taps, int us, int skew,
+                           float (*sum)[4]) {
   const int lane = threadIdx.x % 32, steps = (B + us - 1 + skew + 7) / 8, low_at = P->taps_bytes / 8;
   const hk_cu_u32 *mine = (const hk_cu_u32 *)taps + HK_TOEPLITZ_FRONT + lane % 4 - lane / 4 - skew;
   const hk_cu_u32 from = x + (window0 + lane % 16) * 16 + lane / 16 * P->toeplitz.plane_pitch;
@@ -74,14 +77,18 @@ HK_DEV void split_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const fl
         if (m < steps) {
           hk_cu_u32 a[4], high[4], low[4];
           load_x4(from + 2 * s * P->toeplitz.plane_pitch + m1 / BLOCKS * 16, a); /* pieces 2m and 2m + 1 */
-          t[s][0] = mine[8 * m], t[s][1] = mine[8 * m + 4], t[s][2] = mine[low_at + 8 * m], t[s][3] = mine[low_at + 8 * m + 4];
+          t[s][0] = mine[8 * m], t[s][1] = mine[8 * m + 4], t[s][2] = mine[low_at + 8 * m],
+          t[s][3] = mine[low_at + 8 * m + 4];
           split_parts(a, high, low);
 #pragma unroll
-          for (int v = 0; v < BLOCKS; ++v) mma_k8(acc[v], low, t[(s - v + BLOCKS) % BLOCKS][0], t[(s - v + BLOCKS) % BLOCKS][1]);
+          for (int v = 0; v < BLOCKS; ++v)
+            mma_k8(acc[v], low, t[(s - v + BLOCKS) % BLOCKS][0], t[(s - v + BLOCKS) % BLOCKS][1]);
 #pragma unroll
-          for (int v = 0; v < BLOCKS; ++v) mma_k8(acc[v], high, t[(s - v + BLOCKS) % BLOCKS][2], t[(s - v + BLOCKS) % BLOCKS][3]);
+          for (int v = 0; v < BLOCKS; ++v)
+            mma_k8(acc[v], high, t[(s - v + BLOCKS) % BLOCKS][2], t[(s - v + BLOCKS) % BLOCKS][3]);
 #pragma unroll
-          for (int v = 0; v < BLOCKS; ++v) mma_k8(acc[v], high, t[(s - v + BLOCKS) % BLOCKS][0], t[(s - v + BLOCKS) % BLOCKS][1]);
+          for (int v = 0; v < BLOCKS; ++v)
+            mma_k8(acc[v], high, t[(s - v + BLOCKS) % BLOCKS][0], t[(s - v + BLOCKS) % BLOCKS][1]);
         }
       }
     }

@@ -30,7 +30,8 @@ HK_DEV stream_row stream_find(const hk_cu_dw *P, int line, hk_cu_u32 taps) {
 #pragma unroll 2
   for (int i = threadIdx.x % 32 * 16; i < P->taps_bytes; i += 512) dw_copy16(taps + i, from + i, 16);
   stream_row row = {(const hk_cu_u16 *)P->x + n * g->x.outer + group * g->x.group,
-                    (hk_cu_u16 *)P->e.y + n * g->y.outer + group * g->y.group + (k - group * (int)g->kg) * g->y.channel, (int)g->in[2], 0};
+                    (hk_cu_u16 *)P->e.y + n * g->y.outer + group * g->y.group + (k - group * (int)g->kg) * g->y.channel,
+                    (int)g->in[2], 0};
   if (P->div_out0.m | P->div_out1.m | (int)g->lo[0] | (int)g->lo[1]) {
     const int i0 = p[0] * (int)g->stride[0] - (int)g->lo[0], i1 = p[1] * (int)g->stride[1] - (int)g->lo[1];
     row.x += i0 * g->x.at[0] + i1 * g->x.at[1], row.y += p[0] * g->y.at[0] + p[1] * g->y.at[1];
@@ -46,15 +47,18 @@ HK_DEV int stream_steps(const hk_cu_dw *P, int skew, const int b) { return (b + 
 HK_DEV void stream_copy_ends(stream_row row, int col, int low, int high, int pieces, int pitch, const int b, char *to) {
   const int lane = threadIdx.x % 32, planes = b / 8;
 #pragma unroll 1
-  for (int c = lane; c < low - 1 && c < pieces; c += 32) dw_copy16(dw_shared(to) + c % planes * pitch + c / planes * 16, row.x, 0);
+  for (int c = lane; c < low - 1 && c < pieces; c += 32)
+    dw_copy16(dw_shared(to) + c % planes * pitch + c / planes * 16, row.x, 0);
 #pragma unroll 1
   for (int c = (high > low ? high : low) + lane; c < pieces; c += 32) {
     const int live = row.width - (col + c * 8);
-    dw_copy16(dw_shared(to) + c % planes * pitch + c / planes * 16, live > 0 ? row.x + (col + c * 8) : row.x, live > 0 ? live * 2 : 0);
+    dw_copy16(dw_shared(to) + c % planes * pitch + c / planes * 16, live > 0 ? row.x + (col + c * 8) : row.x,
+              live > 0 ? live * 2 : 0);
   }
   const int c = low - 1, at = col + c * 8 + lane;
   if (low > 0 && c < pieces && lane < 8)
-    ((hk_cu_u16 *)(to + c % planes * pitch + c / planes * 16))[lane] = (unsigned)at < (unsigned)row.width ? row.x[at] : 0;
+    ((hk_cu_u16 *)(to + c % planes * pitch + c / planes * 16))[lane] =
+        (unsigned)at < (unsigned)row.width ? row.x[at] : 0;
 }
 
 /* x of the tile from output index0 on, on its way to `to`; returns the skew. */
@@ -117,7 +121,9 @@ HK_DEV void stream_multiply(const hk_cu_dw *P, hk_cu_u32 x, hk_cu_u32 taps, int 
 }
 
 HK_DEV void stream_store(hk_cu_u16 *y, uint4 u) {
-  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(y)), "r"(u.x), "r"(u.y), "r"(u.z), "r"(u.w) : "memory");
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(y)), "r"(u.x), "r"(u.y),
+               "r"(u.z), "r"(u.w)
+               : "memory");
 }
 
 /* The turned sums to y: whole pieces by 16 bytes, the two that are not by eight lanes each. Whether there may be a NaN among the lane's. */
@@ -140,7 +146,8 @@ HK_DEV int stream_store_tile(const hk_cu_dw *P, const stream_tile *now, const ch
   }
 #pragma unroll
   for (int r = 0; r < rounds; ++r)
-    if (now->index0 + lane * 8 + 256 * r >= 0 && lane * 8 + 256 * r + 8 <= left && lane + 32 * r < 2 * b) stream_store(y + 256 * r, u[r]);
+    if (now->index0 + lane * 8 + 256 * r >= 0 && lane * 8 + 256 * r + 8 <= left && lane + 32 * r < 2 * b)
+      stream_store(y + 256 * r, u[r]);
   /* lanes 0..7: the piece before output 0; 8..15: the one that ends the row */
   const int c = lane < 8 ? 0 : left >> 3, q = now->index0 + c * 8, ends = lane < 16 && left > 0 && c < 2 * b;
   if (ends && (lane < 8) == (q < 0) && (unsigned)(q + lane % 8) < (unsigned)length)
@@ -166,10 +173,12 @@ static __device__ __noinline__ void stream_recompute_nan(const hk_cu_dw *P, int 
 }
 
 HK_DEV void toeplitz_stream(const hk_cu_dw *P, char *raw, const int b) {
-  const unsigned warp = threadIdx.x / 32, warps = gridDim.x * (HK_STREAM_THREADS / 32), id = blockIdx.x * (HK_STREAM_THREADS / 32) + warp;
+  const unsigned warp = threadIdx.x / 32, warps = gridDim.x * (HK_STREAM_THREADS / 32),
+                 id = blockIdx.x * (HK_STREAM_THREADS / 32) + warp;
   const unsigned share = P->toeplitz.places / warps, spare = P->toeplitz.places - share * warps;
   const int first = (int)(id * share + (id < spare ? id : spare));
-  int left = (int)(share + (id < spare)), line = first / (unsigned)P->toeplitz.lane_blocks, tile = first - line * P->toeplitz.lane_blocks, side = 0, nan = 0;
+  int left = (int)(share + (id < spare)), line = first / (unsigned)P->toeplitz.lane_blocks,
+      tile = first - line * P->toeplitz.lane_blocks, side = 0, nan = 0;
   if (!left) return;
   char *own = raw + warp * P->toeplitz.buffer_bytes;
   const hk_cu_u32 taps = dw_shared(own) + P->toeplitz.taps_at;

@@ -36,8 +36,9 @@ static bool common(const hk_geom *g, const hk_epi *e, char *why) {
   for (int d = 0; d < 3; d++) {
     if (g->in_dil[d] != 1) REFUSE("does not take input dilation");
     outputs *= (double)g->out[d];
-    if (g->in[d] > 1 << 28 || g->win[d] > 1 << 24 || g->stride[d] > 1 << 20 || g->dil[d] > 1 << 20 || g->out[d] > 1 << 28 ||
-        hk_max64(g->lo[d], -g->lo[d]) > 1 << 28 || g->win[d] * g->dil[d] > 1 << 28 || g->out[d] * g->stride[d] > 1 << 29)
+    if (g->in[d] > 1 << 28 || g->win[d] > 1 << 24 || g->stride[d] > 1 << 20 || g->dil[d] > 1 << 20 ||
+        g->out[d] > 1 << 28 || hk_max64(g->lo[d], -g->lo[d]) > 1 << 28 || g->win[d] * g->dil[d] > 1 << 28 ||
+        g->out[d] * g->stride[d] > 1 << 29)
       REFUSE("a size is above 2^28");
   }
   if (g->k * g->groups > 1 << 28 || outputs > 0x1p34) REFUSE("more outputs than 2^34");
@@ -45,7 +46,8 @@ static bool common(const hk_geom *g, const hk_epi *e, char *why) {
 }
 
 bool hk_cu_dw_pairs(const hk_strides *s, int v) {
-  return s->group == 1 && s->offset % v == 0 && s->outer % v == 0 && s->at[0] % v == 0 && s->at[1] % v == 0 && s->at[2] % v == 0;
+  return s->group == 1 && s->offset % v == 0 && s->outer % v == 0 && s->at[0] % v == 0 && s->at[1] % v == 0 &&
+         s->at[2] % v == 0;
 }
 
 hk_cu_div hk_cu_dw_divisor(int64_t d) {
@@ -68,22 +70,49 @@ typedef struct last_form {
 static const last_form last_forms[] = {
     {8, 4, 8, false, false, false, 2.3, 2.3, {"", "", "hk_dw_last_f16_8x4", "hk_dw_last_bf16_8x4"}},
     {4, 8, 8, false, false, false, 1.75, 1.75, {"hk_dw_last_f32_4x8", "", "", ""}},
-    {2, 16, 32, false, false, false, 1.6, 1.9, {"hk_dw_last_f32_2x16", "", "hk_dw_last_f16_2x16", "hk_dw_last_bf16_2x16"}},
-    {2, 16, 32, false, false, true, 1.6, 1.9, {"hk_dw_last_f32_2x16_epi", "", "hk_dw_last_f16_2x16_epi", "hk_dw_last_bf16_2x16_epi"}},
+    {2,
+     16,
+     32,
+     false,
+     false,
+     false,
+     1.6,
+     1.9,
+     {"hk_dw_last_f32_2x16", "", "hk_dw_last_f16_2x16", "hk_dw_last_bf16_2x16"}},
+    {2,
+     16,
+     32,
+     false,
+     false,
+     true,
+     1.6,
+     1.9,
+     {"hk_dw_last_f32_2x16_epi", "", "hk_dw_last_f16_2x16_epi", "hk_dw_last_bf16_2x16_epi"}},
     {2, 16, 32, true, false, false, 2.1, 2.8, {"hk_dw_last_f32_odd", "", "hk_dw_last_f16_odd", "hk_dw_last_bf16_odd"}},
-    {2, 16, 32, true, false, true, 2.1, 2.8, {"hk_dw_last_f32_odd_epi", "", "hk_dw_last_f16_odd_epi", "hk_dw_last_bf16_odd_epi"}},
+    {2,
+     16,
+     32,
+     true,
+     false,
+     true,
+     2.1,
+     2.8,
+     {"hk_dw_last_f32_odd_epi", "", "hk_dw_last_f16_odd_epi", "hk_dw_last_bf16_odd_epi"}},
     {2, 16, 32, false, true, false, 1.6, 1.7, {"", "", "hk_dw_last_f16_few", "hk_dw_last_bf16_few"}},
     {1, 8, 32, false, false, false, 3.5, 3.5, {"hk_dw_last_f32_1x8", "", "hk_dw_last_f16_1x8", "hk_dw_last_bf16_1x8"}},
 };
 
-static bool last_takes(const hk_geom *g, const hk_cu_dw *p, const hk_epi *e, bool unaligned, const last_form *f, int run) {
+static bool last_takes(const hk_geom *g, const hk_cu_dw *p, const hk_epi *e, bool unaligned, const last_form *f,
+                       int run) {
   const int v = f->v;
   if (!f->names[g->x_type][0] || (run && run != f->tq) || (v == 2 && f->epi != e->any)) return false;
   if (f->few && (p->phases != 1 || p->last.pairs || p->taps_u < 3 || p->taps_u > 4)) return false;
   if (f->odd)
-    return g->k == 1 && g->groups > 1 && g->y_type == g->x_type && g->x.group == 1 && g->y.group == 1 && (!e->e.residual || e->c.group == 1);
-  return v == 1 || (!unaligned && g->k == 1 && g->groups % v == 0 && g->y_type == g->x_type && hk_cu_dw_pairs(&g->x, v) &&
-                    hk_cu_dw_pairs(&g->y, v) && (!e->e.residual || hk_cu_dw_pairs(&e->c, v)));
+    return g->k == 1 && g->groups > 1 && g->y_type == g->x_type && g->x.group == 1 && g->y.group == 1 &&
+           (!e->e.residual || e->c.group == 1);
+  return v == 1 ||
+         (!unaligned && g->k == 1 && g->groups % v == 0 && g->y_type == g->x_type && hk_cu_dw_pairs(&g->x, v) &&
+          hk_cu_dw_pairs(&g->y, v) && (!e->e.residual || hk_cu_dw_pairs(&e->c, v)));
 }
 
 /* Threads side by side: those of the form, or another number that leaves fewer of them idle. */
@@ -104,7 +133,8 @@ static int last_lanes(const hk_cu_dw *p, const last_form *f, double *idle) {
 static double last_seconds(const hk_geom *g, const hk_cu_dw *p, const last_form *f) {
   double idle = 1;
   last_lanes(p, f, &idle);
-  const double groups = (double)(g->n * g->out[0] * g->out[1]) * p->classes * (double)hk_ceil_div(p->class_length, f->tq);
+  const double groups =
+      (double)(g->n * g->out[0] * g->out[1]) * p->classes * (double)hk_ceil_div(p->class_length, f->tq);
   const double work = groups * idle * p->channels / f->v * (double)(g->win[0] * g->win[1]) * p->phases;
   /* an FMA of 32 lanes every quarter clock; a load moves 128 bytes a clock, and half of it for one channel */
   const double bytes = (double)f->v * (double)hk_type_bytes(g->x_type);
@@ -119,7 +149,8 @@ static double last_seconds(const hk_geom *g, const hk_cu_dw *p, const last_form 
   return hk_cu_dw_seconds(g, clocks, f->odd ? wide * 1.3 : f->v > 1 ? wide : g->x.group == 1 ? 1.6 : 8);
 }
 
-static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                      char *why) {
   hk_cu_dw *p = &t->params;
   const last_form *f = NULL;
   for (int i = 0; i < HK_COUNT(last_forms); i++)
@@ -212,11 +243,14 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
   const double stage = (double)t->blocks * p->first.planes * p->first.slots * p->first.slot_length / 32 * 3;
   const bool contiguous = g->x.at[2] == 1 && g->y.at[2] == 1;
   /* 400 clocks of set-up a warp: bench/results/gpu-depthwise-2026-11-15.md */
-  t->seconds = hk_cu_dw_seconds(g, warps * 400 + (warps * per_row * (double)g->win[1] + stage) * (double)g->win[0] * p->phases, contiguous ? 1.15 : 19);
+  t->seconds =
+      hk_cu_dw_seconds(g, warps * 400 + (warps * per_row * (double)g->win[1] + stage) * (double)g->win[0] * p->phases,
+                       contiguous ? 1.15 : 19);
   return true;
 }
 
-bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs,
+                   hk_cu_dw_tiling *t, char *why) {
   const bool unaligned = rules.unaligned;
   memset(t, 0, sizeof *t);
   if (!common(g, e, why)) return false;
@@ -229,7 +263,8 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
   if (p->phases == g->win[2]) p->classes = 1;
   p->last.pairs = kind == HK_DW_LAST && g->stride[2] == 2 && g->win[2] == 3 && g->dil[2] == 1;
   if (p->last.pairs) p->phases = 1;
-  if (kind == HK_DW_SLIDE || kind == HK_DW_PLANE || kind == HK_DW_BAND || kind == HK_DW_OCTET) p->phases = p->classes = 1;
+  if (kind == HK_DW_SLIDE || kind == HK_DW_PLANE || kind == HK_DW_BAND || kind == HK_DW_OCTET)
+    p->phases = p->classes = 1;
   p->class_length = (int)hk_ceil_div(g->out[2], p->classes);
   p->taps_u = (int)hk_ceil_div(g->win[2], p->phases);
   p->channels = (int)(g->k * g->groups);

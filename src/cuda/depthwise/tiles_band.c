@@ -32,12 +32,15 @@ static int64_t shape(const hk_geom *g, hk_cu_dw *p, int side, int steps) {
  * to 5x5 and 7x7 at 14x14, 28x28 and 56x56 on an H200. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p) {
   const double size = (double)g->win[2], batches = p->band.tile_rows / (p->band.row_groups == 8 ? 14.0 : 28.0);
-  const double held = (double)hk_min64(p->band.row_groups, hk_ceil_div(hk_ceil_div(g->out[2], p->band.tiles) + g->win[2] - 1, 8));
-  const double work = HK_BAND_CHANNELS * (batches * (4.0 * (HK_BAND_ROWS + size - 1) + 2.0 * HK_BAND_ROWS * size + 40) + 50);
+  const double held =
+      (double)hk_min64(p->band.row_groups, hk_ceil_div(hk_ceil_div(g->out[2], p->band.tiles) + g->win[2] - 1, 8));
+  const double work =
+      HK_BAND_CHANNELS * (batches * (4.0 * (HK_BAND_ROWS + size - 1) + 2.0 * HK_BAND_ROWS * size + 40) + 50);
   return 9.8 * (p->band.slots + p->band.tile_rows) * held + 0.52 * work;
 }
 
-bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                        char *why) {
   static const char *const names[2][2][2][2] = {
       {{{"hk_dw_band_f16_5x5", "hk_dw_band_f16_5x5_epi"}, {"hk_dw_band_f16_5x8", "hk_dw_band_f16_5x8_epi"}},
        {{"hk_dw_band_f16_7x5", "hk_dw_band_f16_7x5_epi"}, {"hk_dw_band_f16_7x8", "hk_dw_band_f16_7x8_epi"}}},
@@ -47,11 +50,12 @@ bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   const int64_t size = g->win[2];
   if (g->x_type == HK_F32 || g->y_type != g->x_type) REFUSE("takes f16 and bf16, y of the type of x");
   if (g->c != 1 || g->k != 1) REFUSE("takes one channel a group");
-  if (g->win[0] != 1 || g->in[0] != 1 || g->out[0] != 1 || g->win[1] != size || (size != 5 && size != 7) || g->stride[1] != 1 ||
-      g->stride[2] != 1 || g->dil[1] != 1 || g->dil[2] != 1)
+  if (g->win[0] != 1 || g->in[0] != 1 || g->out[0] != 1 || g->win[1] != size || (size != 5 && size != 7) ||
+      g->stride[1] != 1 || g->stride[2] != 1 || g->dil[1] != 1 || g->dil[2] != 1)
     REFUSE("takes 5x5 and 7x7 images with stride 1");
   const int64_t reach = 256 + hk_max64(hk_max64(g->lo[1], -g->lo[1]), hk_max64(g->lo[2], -g->lo[2]));
-  if (unaligned || g->groups % 8 || !whole(&g->x, g->in, reach) || !whole(&g->y, g->out, reach)) REFUSE("takes aligned runs of 8 channels");
+  if (unaligned || g->groups % 8 || !whole(&g->x, g->in, reach) || !whole(&g->y, g->out, reach))
+    REFUSE("takes aligned runs of 8 channels");
   int best = 0, steps = 0;
   double least = 0;
   p->channel_blocks = (int)hk_ceil_div(p->channels, HK_BAND_CHANNELS);
@@ -61,8 +65,8 @@ bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
       const int64_t shared = shape(g, p, side, more);
       if (shared > SHARED_MOST) break;
       /* fewer than four blocks wait for each other: bench/results/gpu-depthwise-2026-11-15.md */
-      const double crowd = shared > 100 * 1024 ? 1.7 : shared > 75 * 1024 ? 1.35 : shared > SHARED_OF_FOUR ? 1.15 : 1;
-      const double clocks = crowd * (double)p->band.tiles * p->band.row_tiles * block_clocks(g, p);
+      const double contention = shared > 100 * 1024 ? 1.7 : shared > 75 * 1024 ? 1.35 : shared > SHARED_OF_FOUR ? 1.15 : 1;
+      const double clocks = contention * (double)p->band.tiles * p->band.row_tiles * block_clocks(g, p);
       if (!best || clocks < least) best = side, steps = more, least = clocks;
     }
   if (!best) REFUSE("no tile of %d rows, %d windows side by side", knobs.rows, knobs.run);
@@ -77,6 +81,7 @@ bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   t->threads = HK_BAND_THREADS;
   t->blocks = blocks;
   t->knobs = (hk_cu_dw_knobs){best, 0, p->band.tile_rows};
-  t->seconds = hk_cu_dw_seconds(g, (double)p->channel_blocks * (double)g->n * least, 1.1 * (1 + 0.3 * (double)(p->band.slots - p->band.tile_rows) / p->band.tile_rows));
+  t->seconds = hk_cu_dw_seconds(g, (double)p->channel_blocks * (double)g->n * least,
+                                1.1 * (1 + 0.3 * (double)(p->band.slots - p->band.tile_rows) / p->band.tile_rows));
   return true;
 }

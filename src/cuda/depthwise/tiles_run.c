@@ -7,12 +7,15 @@
 
 #define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
 
-bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
-  static const char *const names[2][2][2] = {{{"hk_dw_run_f16_3", "hk_dw_run_f16_3_epi"}, {"hk_dw_run_f16_4", "hk_dw_run_f16_4_epi"}},
-                                             {{"hk_dw_run_bf16_3", "hk_dw_run_bf16_3_epi"}, {"hk_dw_run_bf16_4", "hk_dw_run_bf16_4_epi"}}};
+bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                       char *why) {
+  static const char *const names[2][2][2] = {
+      {{"hk_dw_run_f16_3", "hk_dw_run_f16_3_epi"}, {"hk_dw_run_f16_4", "hk_dw_run_f16_4_epi"}},
+      {{"hk_dw_run_bf16_3", "hk_dw_run_bf16_3_epi"}, {"hk_dw_run_bf16_4", "hk_dw_run_bf16_4_epi"}}};
   hk_cu_dw *p = &t->params;
   const int64_t taps = g->win[2];
-  if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || g->y_type != g->x_type) REFUSE("takes f16 and bf16, y of the type of x");
+  if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || g->y_type != g->x_type)
+    REFUSE("takes f16 and bf16, y of the type of x");
   if (!hk_cu_is_flat(g, 0) || !hk_cu_is_flat(g, 1) || (taps != 3 && taps != 4) || g->stride[2] != 1 || g->dil[2] != 1)
     REFUSE("takes 3 or 4 taps in one dimension");
   if (unaligned || g->c != 1 || g->k != 1 || g->groups % 8 || !hk_cu_dw_pairs(&g->x, 8) || !hk_cu_dw_pairs(&g->y, 8) ||
@@ -43,6 +46,7 @@ bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_
   t->threads = p->last.lanes * p->last.teams;
   t->blocks = hk_ceil_div(groups, p->last.teams) * p->channel_blocks;
   /* 80 instructions a pixel of 8 channels */
-  t->seconds = hk_cu_dw_seconds(g, (double)groups * (p->last.steps + 5) * (double)eights * least / 32 * 80 / 4 * 1.3, 1.15);
+  t->seconds =
+      hk_cu_dw_seconds(g, (double)groups * (p->last.steps + 5) * (double)eights * least / 32 * 80 / 4 * 1.3, 1.15);
   return true;
 }

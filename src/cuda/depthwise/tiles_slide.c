@@ -47,8 +47,10 @@ static int lanes_of(const slide_kernel *k, int64_t pairs, int64_t columns, int t
   double least = 0;
   for (int lanes = k->size == 3 ? 96 : 64; lanes >= 8; lanes -= 8) {
     const int working = lanes * teams_of(k, columns, lanes, threads);
-    const double idle = (double)(hk_ceil_div(pairs, lanes) * lanes) / (double)pairs * (k->size == 3 ? (working + 31) / 32 * 32 : threads) / working;
-    const double cost = (k->size == 3 ? 1 + 2.0 / lanes : 1 + 0.02 * (lanes > 32 ? lanes / 32 : 0) + (lanes < 16 ? 0.1 : 0)) * idle;
+    const double idle = (double)(hk_ceil_div(pairs, lanes) * lanes) / (double)pairs *
+                        (k->size == 3 ? (working + 31) / 32 * 32 : threads) / working;
+    const double cost =
+        (k->size == 3 ? 1 + 2.0 / lanes : 1 + 0.02 * (lanes > 32 ? lanes / 32 : 0) + (lanes < 16 ? 0.1 : 0)) * idle;
     if (!best || cost < least) best = lanes, least = cost;
   }
   return best;
@@ -63,7 +65,8 @@ static double strip_cost(const hk_geom *g, const hk_cu_dw *p, int resident, int 
   return (0.5 * whole + 0.5 * (waves > 1 ? waves : 1)) * (rows + 0.6 * (double)(g->win[1] - g->stride[1]) + 4);
 }
 
-bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                         char *why) {
   hk_cu_dw *p = &t->params;
   const slide_kernel *k = find(g);
   if (!k) REFUSE("takes 3x3, 5x5 and 7x7 images with stride 1 or 2");
@@ -72,7 +75,10 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
       (e->e.residual && !hk_cu_dw_pairs(&e->c, 2)))
     REFUSE("takes pairs of neighbouring channels, aligned, of one type");
   if (hk_max64(g->x.at[2], g->y.at[2]) > 1 << 26) REFUSE("pixels lie more than 2^26 elements apart");
-  const int tq = g->x_type == HK_F32 ? k->f32.columns : k->half.columns, resident = e->any ? (k->size == 3 ? 1 : 2) : g->x_type == HK_F32 ? k->f32.blocks : k->half.blocks;
+  const int tq = g->x_type == HK_F32 ? k->f32.columns : k->half.columns, resident = e->any ? (k->size == 3 ? 1 : 2)
+                                                                                    : g->x_type == HK_F32
+                                                                                        ? k->f32.blocks
+                                                                                        : k->half.blocks;
   const int threads = k->size > 3 ? HK_SLIDE_THREADS : k->stride == 1 ? HK_SLIDE_THREADS_3 : HK_SLIDE_THREADS_3S2;
   const int64_t pairs = g->groups / 2, columns = hk_ceil_div(g->out[2], tq);
   int rows = knobs.rows;
@@ -99,10 +105,12 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   t->aligned = true;
   t->threads = p->slide.lanes * p->slide.teams;
   const int sets = (k->size + k->stride - 1) / k->stride;
-  const int pair_bytes = 2 * (int)hk_type_bytes(g->x_type), table = ((2 * sets * k->stride * k->size) | 1) * p->slide.lanes * 8;
+  const int pair_bytes = 2 * (int)hk_type_bytes(g->x_type),
+            table = ((2 * sets * k->stride * k->size) | 1) * p->slide.lanes * 8;
   p->slide.weights_at = (table + pair_bytes - 1) / pair_bytes;
   t->shared_bytes = table;
-  if (k->size == 3 && k->stride == 1) t->shared_bytes = (p->slide.weights_at + sets * (tq - 1 + k->size) * HK_SLIDE_THREADS_3) * pair_bytes;
+  if (k->size == 3 && k->stride == 1)
+    t->shared_bytes = (p->slide.weights_at + sets * (tq - 1 + k->size) * HK_SLIDE_THREADS_3) * pair_bytes;
   t->blocks = hk_ceil_div(groups, p->slide.teams) * p->channel_blocks;
   t->knobs = (hk_cu_dw_knobs){0, 0, rows};
   /* instructions of a row of a warp: 2*tq*size^2 FMA, 5 a column read, 100; rows that the strip only reads take part of that */
@@ -116,7 +124,8 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
 static int piece_bytes(const hk_geom *g, bool unaligned) {
   const int size = (int)hk_type_bytes(g->x_type);
   int bytes = 16;
-  while (bytes > size && (unaligned || g->in[2] * size % bytes || g->x.outer * size % bytes || g->x.group * size % bytes || g->x.offset * size % bytes))
+  while (bytes > size && (unaligned || g->in[2] * size % bytes || g->x.outer * size % bytes ||
+                          g->x.group * size % bytes || g->x.offset * size % bytes))
     bytes /= 2;
   return bytes;
 }
@@ -124,7 +133,8 @@ static int piece_bytes(const hk_geom *g, bool unaligned) {
 /* Shared memory of a unit of `rows` output rows, and where its parts lie. */
 static int64_t plane_unit(const hk_geom *g, hk_cu_dw *p, const slide_kernel *k, int rows) {
   const int size = (int)hk_type_bytes(g->x_type), per = p->plane.patch_length / size;
-  const int64_t reach = p->plane.lead - g->lo[2] + ((int64_t)p->plane.row_groups * HK_SLIDE_COLUMNS - 1) * k->stride + k->size;
+  const int64_t reach =
+      p->plane.lead - g->lo[2] + ((int64_t)p->plane.row_groups * HK_SLIDE_COLUMNS - 1) * k->stride + k->size;
   p->plane.slots = (rows - 1) * k->stride + k->size;
   p->plane.slot_length = (int)hk_ceil_div(reach, per);
   p->plane.patch_pitch = p->plane.slot_length * p->plane.patch_length;
@@ -136,7 +146,8 @@ static int64_t plane_unit(const hk_geom *g, hk_cu_dw *p, const slide_kernel *k, 
   return p->plane.line_bytes + p->plane.sums_pitch + taps;
 }
 
-bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                         char *why) {
   hk_cu_dw *p = &t->params;
   const slide_kernel *k = find(g);
   if (!k) REFUSE("takes 3x3, 5x5 and 7x7 images with stride 1 or 2");
@@ -151,7 +162,9 @@ bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   if (p->plane.row_groups > HK_PLANE_THREADS) REFUSE("rows are longer than %d", HK_PLANE_THREADS * HK_SLIDE_COLUMNS);
   const int limit = 224 * 1024 / k->plane_blocks - 2048;
   int rows = (int)g->out[1], each = knobs.rows ? knobs.rows : 7;
-  while (rows > 1 && (plane_unit(g, p, k, rows) > limit || hk_ceil_div(rows, each) * p->plane.row_groups > HK_PLANE_THREADS)) rows = (rows + 1) / 2;
+  while (rows > 1 &&
+         (plane_unit(g, p, k, rows) > limit || hk_ceil_div(rows, each) * p->plane.row_groups > HK_PLANE_THREADS))
+    rows = (rows + 1) / 2;
   if (plane_unit(g, p, k, rows) > limit) REFUSE("rows of %lld do not fit in shared memory", (long long)g->in[2]);
   p->plane.strip_rows = rows;
   p->plane.strips = (int)hk_ceil_div(g->out[1], rows);

@@ -9,13 +9,16 @@ enum { B = 32 };
 
 /* Rows of the last dimension begin at multiples of 16 bytes. */
 static bool fours(const hk_strides *s) {
-  return s->offset % 4 == 0 && s->outer % 4 == 0 && s->group % 4 == 0 && s->channel % 4 == 0 && s->at[0] % 4 == 0 && s->at[1] % 4 == 0;
+  return s->offset % 4 == 0 && s->outer % 4 == 0 && s->group % 4 == 0 && s->channel % 4 == 0 && s->at[0] % 4 == 0 &&
+         s->at[1] % 4 == 0;
 }
 
 static int64_t shared(hk_cu_dw *p) {
-  const int64_t pieces = ((int64_t)p->toeplitz.lanes * 16 * B + p->taps_u + 15 + 3 + 3) / 4, pitch = hk_ceil_div(pieces, B / 4);
+  const int64_t pieces = ((int64_t)p->toeplitz.lanes * 16 * B + p->taps_u + 15 + 3 + 3) / 4,
+                pitch = hk_ceil_div(pieces, B / 4);
   /* 16 mod 128 bytes: pieces side by side hit different banks */
-  const int64_t plane = ((pitch + 6) / 8 * 8 + 1) * 16, taps = (HK_TOEPLITZ_FRONT + (int64_t)p->taps_u + 40 + 3) / 4 * 4 * 8;
+  const int64_t plane = ((pitch + 6) / 8 * 8 + 1) * 16,
+                taps = (HK_TOEPLITZ_FRONT + (int64_t)p->taps_u + 40 + 3) / 4 * 4 * 8;
   const int64_t all = p->toeplitz.planes * (plane * (B / 4) + taps + p->toeplitz.lanes * 64 * B + 64);
   if (all > SHARED_MOST) return all;
   p->toeplitz.plane_pitch = (int)plane;
@@ -31,7 +34,8 @@ static int64_t shared(hk_cu_dw *p) {
 bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   hk_cu_dw *p = &t->params;
   if (g->x_type != HK_F32 || g->y_type != HK_F32) REFUSE("takes x and y of f32");
-  if (g->stride[2] != 1 || p->classes != 1 || g->x.at[2] != 1 || g->y.at[2] != 1) REFUSE("takes contiguous rows, stride and dilation 1");
+  if (g->stride[2] != 1 || p->classes != 1 || g->x.at[2] != 1 || g->y.at[2] != 1)
+    REFUSE("takes contiguous rows, stride and dilation 1");
   if (knobs.run && knobs.run != B) REFUSE("run = %d must be %d", knobs.run, B);
   const int64_t lines = g->n * p->channels * g->out[0] * g->out[1];
   if (lines > INT32_MAX) REFUSE("more rows than 2^31");
@@ -44,7 +48,8 @@ bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs,
   p->toeplitz.lane_blocks = (int)hk_ceil_div(warps, p->toeplitz.lanes);
   p->toeplitz.planes = (int)hk_max64(1, hk_min64(8 / p->toeplitz.lanes, lines));
   while (p->toeplitz.planes > 1 && shared(p) > 72 * 1024) p->toeplitz.planes--;
-  while (p->toeplitz.lanes > 1 && shared(p) > SHARED_MOST) p->toeplitz.lanes--, p->toeplitz.lane_blocks = (int)hk_ceil_div(warps, p->toeplitz.lanes);
+  while (p->toeplitz.lanes > 1 && shared(p) > SHARED_MOST)
+    p->toeplitz.lanes--, p->toeplitz.lane_blocks = (int)hk_ceil_div(warps, p->toeplitz.lanes);
   if (shared(p) > SHARED_MOST) REFUSE("%d taps do not fit in shared memory", p->taps_u);
   const size_t packed = (size_t)p->channels * (size_t)(p->taps / p->taps_u) * (size_t)p->taps_bytes;
   if (packed >> 30) REFUSE("packed weights take more than a gigabyte");

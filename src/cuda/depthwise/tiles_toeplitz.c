@@ -46,7 +46,8 @@ static int stream_shared(const hk_geom *g, hk_cu_dw *p, int b) {
 
 /* Rows of the last dimension begin at multiples of 8 elements. */
 static bool eights(const hk_strides *s) {
-  return s->offset % 8 == 0 && s->outer % 8 == 0 && s->group % 8 == 0 && s->channel % 8 == 0 && s->at[0] % 8 == 0 && s->at[1] % 8 == 0;
+  return s->offset % 8 == 0 && s->outer % 8 == 0 && s->group % 8 == 0 && s->channel % 8 == 0 && s->at[0] % 8 == 0 &&
+         s->at[1] % 8 == 0;
 }
 
 static size_t toeplitz_packed(const hk_cu_dw *p) {
@@ -55,8 +56,10 @@ static size_t toeplitz_packed(const hk_cu_dw *p) {
 
 /* Clocks of all processors: a multiplication of 16x8x16 every 2.3, a fragment every 6. */
 static double toeplitz_clocks(const hk_geom *g, const hk_cu_dw *p, int b) {
-  const double warps = (double)p->toeplitz.plane_count * p->toeplitz.lane_blocks * p->toeplitz.lanes, rows = (double)(g->win[0] * g->win[1]) * p->phases;
-  const double mmas = (double)b / 8 * hk_ceil_div(p->taps_u + 10, 16), loads = (double)hk_ceil_div(b + p->taps_u + 3, 16);
+  const double warps = (double)p->toeplitz.plane_count * p->toeplitz.lane_blocks * p->toeplitz.lanes,
+               rows = (double)(g->win[0] * g->win[1]) * p->phases;
+  const double mmas = (double)b / 8 * hk_ceil_div(p->taps_u + 10, 16),
+               loads = (double)hk_ceil_div(b + p->taps_u + 3, 16);
   const double mma = 2.3 * mmas, load = 6 * loads;
   return warps * (rows * ((mma > load ? mma : load) + 16.0 * b / 32 + (rows > 1 ? 300 : 0)) + 16.0 * b / 32 * 2 + 250);
 }
@@ -64,13 +67,16 @@ static double toeplitz_clocks(const hk_geom *g, const hk_cu_dw *p, int b) {
 /* The same where warps walk by themselves: 16 steps of taps a tile and what comes with it, what a row's beginning and its ends cost. Fitted to
  * 8, 31, 128 and 512 taps and to rows of 66 outputs on an H200. */
 static double stream_clocks(const hk_cu_dw *p, int b) {
-  const double steps = (b + p->taps_u + 18) / 16.0, tile = b == 64 ? 100 + 14.6 * steps : b == 32 ? 57 + 8.9 * steps : 43 + 3.8 * steps;
+  const double steps = (b + p->taps_u + 18) / 16.0, tile = b == 64   ? 100 + 14.6 * steps
+                                                           : b == 32 ? 57 + 8.9 * steps
+                                                                     : 43 + 3.8 * steps;
   return (double)p->toeplitz.plane_count * (p->toeplitz.lane_blocks * p->toeplitz.lanes * tile + 65);
 }
 
 /* One row of taps, not so long that each tile reads x twice, contiguous rows and no epilogue: warps by themselves; else a block a tile. */
 static bool streams(const hk_geom *g, const hk_cu_dw *p) {
-  return p->toeplitz.wide && p->plain && p->taps == p->taps_u && p->taps_u <= 512 && g->stride[2] == 1 && g->x.at[2] == 1;
+  return p->toeplitz.wide && p->plain && p->taps == p->taps_u && p->taps_u <= 512 && g->stride[2] == 1 &&
+         g->x.at[2] == 1;
 }
 
 bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {

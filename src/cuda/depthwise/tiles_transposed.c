@@ -10,22 +10,32 @@
 /* Clocks of a block on one processor, three of them there: what comes and leaves, by 64 pixels of 16 channels, where there are any; steps of 16
  * taps. Fitted to 16 to 1024 taps and to rows of 200 on an H200. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p, int steps, int shared) {
-  const double crowd = shared > 112 * 1024 ? 1.33 : shared > 74 * 1024 ? 1.05 : 1, rows = (double)p->transposed.tiles * 64;
-  const double come = (double)hk_min64(p->transposed.slots, (int64_t)((double)g->in[2] / rows) + 2), leave = (double)g->out[2] / rows;
-  return crowd * (78 * (come + leave) + HK_TRANSPOSED_CHANNELS * (14.6 * steps + 30) + 600);
+  const double contention = shared > 112 * 1024  ? 1.33
+                       : shared > 74 * 1024 ? 1.05
+                                            : 1,
+               rows = (double)p->transposed.tiles * 64;
+  const double come = (double)hk_min64(p->transposed.slots, (int64_t)((double)g->in[2] / rows) + 2),
+               leave = (double)g->out[2] / rows;
+  return contention * (78 * (come + leave) + HK_TRANSPOSED_CHANNELS * (14.6 * steps + 30) + 600);
 }
 
 /* Leaves *t as it is when it refuses. */
 bool hk_cu_dw_tile_transposed(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_tiling *t, char *why) {
-  static const char *const names[2][2] = {{"hk_dw_transposed_f16", "hk_dw_transposed_f16_epi"}, {"hk_dw_transposed_bf16", "hk_dw_transposed_bf16_epi"}};
+  static const char *const names[2][2] = {{"hk_dw_transposed_f16", "hk_dw_transposed_f16_epi"},
+                                          {"hk_dw_transposed_bf16", "hk_dw_transposed_bf16_epi"}};
   hk_cu_dw *p = &t->params;
-  if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || g->y_type != g->x_type) REFUSE("takes f16 and bf16, y of the type of x");
-  if (g->c != 1 || g->k != 1 || p->taps != p->taps_u || g->stride[2] != 1 || g->dil[2] != 1) REFUSE("takes one row of taps, stride 1, one channel a group");
-  if (unaligned || g->groups % 8 || !hk_cu_dw_pairs(&g->x, 8) || !hk_cu_dw_pairs(&g->y, 8)) REFUSE("takes aligned runs of 8 channels");
-  const int64_t lines = g->n * g->out[0] * g->out[1], tiles = hk_ceil_div(g->out[2], HK_TRANSPOSED_LENGTH), channel_blocks = hk_ceil_div(p->channels, HK_TRANSPOSED_CHANNELS);
+  if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || g->y_type != g->x_type)
+    REFUSE("takes f16 and bf16, y of the type of x");
+  if (g->c != 1 || g->k != 1 || p->taps != p->taps_u || g->stride[2] != 1 || g->dil[2] != 1)
+    REFUSE("takes one row of taps, stride 1, one channel a group");
+  if (unaligned || g->groups % 8 || !hk_cu_dw_pairs(&g->x, 8) || !hk_cu_dw_pairs(&g->y, 8))
+    REFUSE("takes aligned runs of 8 channels");
+  const int64_t lines = g->n * g->out[0] * g->out[1], tiles = hk_ceil_div(g->out[2], HK_TRANSPOSED_LENGTH),
+                channel_blocks = hk_ceil_div(p->channels, HK_TRANSPOSED_CHANNELS);
   const int steps = (64 + p->taps_u - 1 + 15) / 16, slots = 15 + (steps + 3) / 4;
   const int taps_bytes = ((HK_TOEPLITZ_FRONT + p->taps_u + 64 + 32 + 1) / 2 * 8 + 15) / 16 * 16;
-  const int64_t shared = (int64_t)slots * HK_TRANSPOSED_REGION + (int64_t)HK_TRANSPOSED_CHANNELS * taps_bytes, packed = (int64_t)p->channels * taps_bytes;
+  const int64_t shared = (int64_t)slots * HK_TRANSPOSED_REGION + (int64_t)HK_TRANSPOSED_CHANNELS * taps_bytes,
+                packed = (int64_t)p->channels * taps_bytes;
   if (shared > SHARED_MOST || packed >> 28) REFUSE("%d taps do not fit in shared memory", p->taps_u);
   if (lines * tiles * channel_blocks > INT32_MAX) REFUSE("more blocks than 2^31");
   p->transposed.tiles = (int)tiles;

@@ -22,8 +22,8 @@ HK_DEV int toeplitz_skew(const hk_cu_dw *P, const hk_cu_u16 *row, int first, int
 }
 
 /* Window indices first.. of one phase of one input row. Returns the skew; `row` NULL: all zeros. */
-HK_DEV int toeplitz_stage(const hk_cu_dw *P, const hk_cu_u16 *row, int first, int f, int length, int rank, int ranks, const int b,
-                          char *to) {
+HK_DEV int toeplitz_stage(const hk_cu_dw *P, const hk_cu_u16 *row, int first, int f, int length, int rank, int ranks,
+                          const int b, char *to) {
   const hk_cu_geom *g = &P->g;
   const int planes = b / 8, width = (int)g->in[2];
   const int col0 = (int)g->stride[2] * first + f * (int)g->dil[2] - (int)g->lo[2];
@@ -38,7 +38,8 @@ HK_DEV int toeplitz_stage(const hk_cu_dw *P, const hk_cu_u16 *row, int first, in
   if (low <= 0 && high >= pieces) { /* a tile inside the row */
     hk_cu_u32 there = dw_shared(at);
 #pragma unroll 4
-    for (int c = rank; c < pieces; c += ranks, there += ranks / planes * 16, source += ranks * 8) dw_copy16(there, source, 16);
+    for (int c = rank; c < pieces; c += ranks, there += ranks / planes * 16, source += ranks * 8)
+      dw_copy16(there, source, 16);
     return skew;
   }
   for (int c = rank; c < pieces; c += ranks, at += ranks / planes * 16, source += ranks * 8) {
@@ -60,7 +61,8 @@ HK_DEV int toeplitz_stage(const hk_cu_dw *P, const hk_cu_u16 *row, int first, in
 }
 
 /* Two copies of us weights between zeros: word i of copy h holds elements 2i + h and 2i + h + 1. */
-HK_DEV void toeplitz_weights(const hk_cu_dw *P, const hk_cu_u16 *f, int s0, int us, int rank, int ranks, hk_cu_u32 *to) {
+HK_DEV void toeplitz_weights(const hk_cu_dw *P, const hk_cu_u16 *f, int s0, int us, int rank, int ranks,
+                             hk_cu_u32 *to) {
   const int words = P->taps_bytes / 8, step = P->phases * (int)P->g.f.at[2];
   f += s0 * P->g.f.at[2];
 #pragma unroll
@@ -76,8 +78,8 @@ HK_DEV void toeplitz_weights(const hk_cu_dw *P, const hk_cu_u16 *f, int s0, int 
 
 /* 16 windows times B outputs of one warp; x: shared address of the row's planes, window0: the warp's first window. Steps go in pairs, so that
  * reads of one run under the products of the other: up to 16 taps more than there are, zeros behind the weights. */
-HK_DEV void toeplitz_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const hk_cu_u32 *taps, int us, int skew, const int b,
-                              float (*acc)[4]) {
+HK_DEV void toeplitz_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const hk_cu_u32 *taps, int us, int skew,
+                              const int b, float (*acc)[4]) {
   const int lane = threadIdx.x % 32, blocks = b / 8, ring = 2 * blocks, pair = blocks > 1 ? 2 : 1;
   const int steps = (b + us - 1 + skew + 15) / 16, pitch = P->toeplitz.plane_pitch;
   const int offset = FRONT + lane % 4 * 2 - lane / 4 - skew;
@@ -102,7 +104,8 @@ HK_DEV void toeplitz_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const
 #pragma unroll
         for (int s = s0; s < s0 + pair; ++s)
 #pragma unroll
-          for (int v = 0; v < blocks; ++v) mma_k16(acc[v], a[s - s0], t[(2 * s - v + ring) % ring], t[(2 * s - v + 1 + ring) % ring]);
+          for (int v = 0; v < blocks; ++v)
+            mma_k16(acc[v], a[s - s0], t[(2 * s - v + ring) % ring], t[(2 * s - v + 1 + ring) % ring]);
       }
     }
   }
@@ -118,11 +121,16 @@ HK_DEV void toeplitz_put(hk_cu_u32 at, const int b, float (*acc)[4]) {
   for (int v = 0; v < blocks; v += 2) {
     const hk_cu_u32 r0 = dw_pack_pair(TYPE, acc[v][0], acc[v][1]), r1 = dw_pack_pair(TYPE, acc[v][2], acc[v][3]);
     if (v + 1 < blocks) {
-      const hk_cu_u32 r2 = dw_pack_pair(TYPE, acc[v + 1][0], acc[v + 1][1]), r3 = dw_pack_pair(TYPE, acc[v + 1][2], acc[v + 1][3]);
-      asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at + toeplitz_piece(lane % 16 * blocks + v + lane / 16, b)),
-                   "r"(r0), "r"(r1), "r"(r2), "r"(r3) : "memory");
+      const hk_cu_u32 r2 = dw_pack_pair(TYPE, acc[v + 1][0], acc[v + 1][1]),
+                      r3 = dw_pack_pair(TYPE, acc[v + 1][2], acc[v + 1][3]);
+      asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                       at + toeplitz_piece(lane % 16 * blocks + v + lane / 16, b)),
+                   "r"(r0), "r"(r1), "r"(r2), "r"(r3)
+                   : "memory");
     } else {
-      asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(at + toeplitz_piece(lane % 16 * blocks + v, b)), "r"(r0), "r"(r1)
+      asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(
+                       at + toeplitz_piece(lane % 16 * blocks + v, b)),
+                   "r"(r0), "r"(r1)
                    : "memory");
     }
   }
@@ -130,7 +138,8 @@ HK_DEV void toeplitz_put(hk_cu_u32 at, const int b, float (*acc)[4]) {
 
 /* Results of a warp to row `line`, whose first output is y[to], contiguous and of the type of x. stage: 32*B bytes of shared memory
  * of this warp's own. */
-HK_DEV void toeplitz_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, char *stage, const int b, float (*acc)[4]) {
+HK_DEV void toeplitz_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, char *stage, const int b,
+                           float (*acc)[4]) {
   const hk_cu_geom *g = &P->g;
   const int lane = threadIdx.x % 32;
   toeplitz_put(dw_shared(stage), b, acc);
@@ -224,7 +233,9 @@ HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int p
       /* Pieces past the last window are read by multiplications that other windows need: they must hold numbers. */
       const int skew = toeplitz_stage(P, from, index0 + u0, f, tile + count - 1 + 32, rank, ranks, b, x);
       if (P->pack) toeplitz_packed(P, own->k, row, rank, ranks, taps);
-      else toeplitz_weights(P, (const hk_cu_u16 *)P->f + own->filter + d * g->f.at[0] + r * g->f.at[1], f + P->phases * u0, count, rank, ranks, taps);
+      else
+        toeplitz_weights(P, (const hk_cu_u16 *)P->f + own->filter + d * g->f.at[0] + r * g->f.at[1], f + P->phases * u0,
+                         count, rank, ranks, taps);
       dw_copy_wait();
       __syncthreads();
       if (in) toeplitz_multiply(P, dw_shared(x), wl * 16, taps, count, skew, b, acc);

@@ -24,8 +24,13 @@ HK_DEV transposed_place transposed_find(const hk_cu_dw *P) {
   const hk_cu_geom *g = &P->g;
   const int a = blockIdx.x / (unsigned)P->channel_blocks, line = a / (unsigned)P->transposed.tiles;
   const int b = dw_div(P->div_out1, line), n = dw_div(P->div_out0, b);
-  transposed_place at = {n, b - n * (int)g->out[0], line - b * (int)g->out[1], ((int)blockIdx.x - a * P->channel_blocks) * HK_TRANSPOSED_CHANNELS,
-                     (a - line * P->transposed.tiles) * HK_TRANSPOSED_LENGTH, 0, 0};
+  transposed_place at = {n,
+                         b - n * (int)g->out[0],
+                         line - b * (int)g->out[1],
+                         ((int)blockIdx.x - a * P->channel_blocks) * HK_TRANSPOSED_CHANNELS,
+                         (a - line * P->transposed.tiles) * HK_TRANSPOSED_LENGTH,
+                         0,
+                         0};
   const int i0 = at.p0 * (int)g->stride[0] - (int)g->lo[0], i1 = at.p1 * (int)g->stride[1] - (int)g->lo[1];
   if ((unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1]) at.width = (int)g->in[2];
   at.x = n * g->x.outer + i0 * g->x.at[0] + i1 * g->x.at[1] + at.k;
@@ -46,7 +51,8 @@ HK_DEV void transposed_copy(const hk_cu_dw *P, transposed_place at, int first, i
 #pragma unroll 1
   for (int i = first; i < end; i += WARPS, x += 4 * WARPS * right, to += WARPS * REGION, col += 64 * WARPS) {
 #pragma unroll
-    for (int c = 0; c < 4; ++c) dw_copy16(to + c * 256, x + c * right, (unsigned)(col + c * 16) < (unsigned)width ? 16 : 0);
+    for (int c = 0; c < 4; ++c)
+      dw_copy16(to + c * 256, x + c * right, (unsigned)(col + c * 16) < (unsigned)width ? 16 : 0);
   }
 }
 
@@ -74,14 +80,16 @@ HK_DEV void transposed_in_place(int first, int end, char *raw) {
 
 /* All of a block's x and weights to shared memory; the first half is turned while the second is on its way. */
 HK_DEV void transposed_stage(const hk_cu_dw *P, transposed_place at, char *raw) {
-  const int warp = threadIdx.x / 32, half = (P->transposed.slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS, half_end = half < P->transposed.slots ? half : P->transposed.slots;
+  const int warp = threadIdx.x / 32, half = (P->transposed.slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS,
+            half_end = half < P->transposed.slots ? half : P->transposed.slots;
   const int count = P->channels - at.k < HK_TRANSPOSED_CHANNELS ? P->channels - at.k : HK_TRANSPOSED_CHANNELS;
   const char *weights = (const char *)P->packed + (hk_cu_i64)at.k * P->taps_bytes;
   transposed_copy(P, at, warp, half_end, raw);
   asm volatile("cp.async.commit_group;" ::: "memory");
   transposed_copy(P, at, half + warp, P->transposed.slots, raw);
 #pragma unroll 4
-  for (int i = threadIdx.x * 16; i < count * P->taps_bytes; i += HK_TRANSPOSED_THREADS * 16) dw_copy16(dw_shared(raw) + P->transposed.taps_at + i, weights + i, 16);
+  for (int i = threadIdx.x * 16; i < count * P->taps_bytes; i += HK_TRANSPOSED_THREADS * 16)
+    dw_copy16(dw_shared(raw) + P->transposed.taps_at + i, weights + i, 16);
   asm volatile("cp.async.commit_group;" ::: "memory");
   asm volatile("cp.async.wait_group 1;" ::: "memory");
   transposed_in_place(warp, half_end, raw);
@@ -92,7 +100,8 @@ HK_DEV void transposed_stage(const hk_cu_dw *P, transposed_place at, char *raw) 
 /* One channel of the block, in its place. */
 HK_DEV void transposed_channel(const hk_cu_dw *P, transposed_place at, int channel, char *raw, const int plain) {
   const int lane = threadIdx.x % 32, offset = FRONT + lane % 4 * 2 - lane / 4;
-  hk_cu_u32 taps = dw_shared(raw) + P->transposed.taps_at + channel * P->taps_bytes + (offset & 1) * (P->taps_bytes / 2) + (offset >> 1) * 4;
+  hk_cu_u32 taps = dw_shared(raw) + P->transposed.taps_at + channel * P->taps_bytes +
+                   (offset & 1) * (P->taps_bytes / 2) + (offset >> 1) * 4;
   hk_cu_u32 x[4]; /* of pieces 0, 2, 4, 6 of the lane's window, or one more */
 #pragma unroll
   for (int s = 0; s < 4; ++s) x[s] = dw_shared(raw) + lane % 16 * REGION + transposed_piece(channel, 2 * s + lane / 16);
@@ -136,18 +145,22 @@ HK_DEV int transposed_store(const hk_cu_dw *P, transposed_place at, const char *
   hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + pixel_offset(&g->y, at.n, p) + k;
   const char *from[8];
 #pragma unroll
-  for (int c = 0; c < 8; ++c) from[c] = raw + first * REGION + transposed_piece(late * 8 + c, column / 8) + column % 8 * 2;
+  for (int c = 0; c < 8; ++c)
+    from[c] = raw + first * REGION + transposed_piece(late * 8 + c, column / 8) + column % 8 * 2;
   hk_cu_u32 sum = 0;
 #pragma unroll 2
-  for (int i = 0; i < 16; i += HK_TRANSPOSED_THREADS / 64, wide -= HK_TRANSPOSED_THREADS, y += HK_TRANSPOSED_THREADS * g->y.at[2]) {
+  for (int i = 0; i < 16;
+       i += HK_TRANSPOSED_THREADS / 64, wide -= HK_TRANSPOSED_THREADS, y += HK_TRANSPOSED_THREADS * g->y.at[2]) {
     if (wide <= 0) break;
     hk_cu_u32 low[4], high[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const hk_cu_u32 a = *(const hk_cu_u32 *)(from[2 * j] + i * REGION), b = *(const hk_cu_u32 *)(from[2 * j + 1] + i * REGION);
+      const hk_cu_u32 a = *(const hk_cu_u32 *)(from[2 * j] + i * REGION),
+                      b = *(const hk_cu_u32 *)(from[2 * j + 1] + i * REGION);
       low[j] = __byte_perm(a, b, 0x5410), high[j] = __byte_perm(a, b, 0x7632);
     }
-    const uint4 left = make_uint4(low[0], low[1], low[2], low[3]), right = make_uint4(high[0], high[1], high[2], high[3]);
+    const uint4 left = make_uint4(low[0], low[1], low[2], low[3]),
+                right = make_uint4(high[0], high[1], high[2], high[3]);
     sum = matrix_most(sum, matrix_sum(matrix_sum8(left), matrix_sum8(right)));
     *(uint4 *)y = left;
     if (wide > 1) *(uint4 *)(y + g->y.at[2]) = right;
@@ -159,15 +172,18 @@ HK_DEV int transposed_store(const hk_cu_dw *P, transposed_place at, const char *
 static __device__ __noinline__ void transposed_recompute_nan(const hk_cu_dw *P) {
   const hk_cu_geom *g = &P->g;
   const transposed_place at = transposed_find(P);
-  const int k = at.k + threadIdx.x % HK_TRANSPOSED_CHANNELS, end = at.q + HK_TRANSPOSED_LENGTH < (int)g->out[2] ? at.q + HK_TRANSPOSED_LENGTH : (int)g->out[2];
+  const int k = at.k + threadIdx.x % HK_TRANSPOSED_CHANNELS,
+            end = at.q + HK_TRANSPOSED_LENGTH < (int)g->out[2] ? at.q + HK_TRANSPOSED_LENGTH : (int)g->out[2];
 #pragma unroll 1
-  for (int q = at.q + threadIdx.x / HK_TRANSPOSED_CHANNELS; q < end && k < P->channels; q += HK_TRANSPOSED_THREADS / HK_TRANSPOSED_CHANNELS) {
+  for (int q = at.q + threadIdx.x / HK_TRANSPOSED_CHANNELS; q < end && k < P->channels;
+       q += HK_TRANSPOSED_THREADS / HK_TRANSPOSED_CHANNELS) {
     const int p[3] = {at.p0, at.p1, q};
     const hk_cu_i64 to = pixel_offset(&g->y, at.n, p) + k;
     float v = dw_half(TYPE, ((const volatile hk_cu_u16 *)P->e.y)[to]);
     if (v == v) continue;
     v = dw_plain(P, TYPE, at.n, at.p0, at.p1, q, k);
-    const float cv = P->e.residual ? load_f32(P->e.c, pixel_offset(&g->c, at.n, p) + dw_channel(g, &g->c, k), g->y_type) : 0.0f;
+    const float cv =
+        P->e.residual ? load_f32(P->e.c, pixel_offset(&g->c, at.n, p) + dw_channel(g, &g->c, k), g->y_type) : 0.0f;
     dw_finish(&P->e, 1, 1, k, 0, &cv, &v);
     store_f32(P->e.y, to, g->y_type, v);
   }
@@ -178,7 +194,8 @@ HK_DEV void transposed_body(const hk_cu_dw *P, char *raw, const int plain) {
   transposed_stage(P, at, raw);
   __syncthreads();
 #pragma unroll 1
-  for (int channel = threadIdx.x / 32; channel < HK_TRANSPOSED_CHANNELS && at.k + channel < P->channels; channel += WARPS)
+  for (int channel = threadIdx.x / 32; channel < HK_TRANSPOSED_CHANNELS && at.k + channel < P->channels;
+       channel += WARPS)
     transposed_channel(P, at, channel, raw, plain);
   __syncthreads();
   if (__syncthreads_or(transposed_store(P, at, raw))) transposed_recompute_nan(P);

@@ -58,7 +58,16 @@ static hk_status context(const hk_cu_driver *cu) {
 }
 
 static hk_status ask(const hk_cu_driver *cu, hk_cu_device *d) {
-  enum { CLOCK = 13, PROCESSORS = 16, MEMORY_CLOCK = 36, BUS_BITS = 37, L2_BYTES = 38, MAJOR = 75, MINOR = 76, SHARED_OPTIN = 97 };
+  enum {
+    CLOCK = 13,
+    PROCESSORS = 16,
+    MEMORY_CLOCK = 36,
+    BUS_BITS = 37,
+    L2_BYTES = 38,
+    MAJOR = 75,
+    MINOR = 76,
+    SHARED_OPTIN = 97
+  };
   hk_status s = hk_cu_check(cu->device_name(d->name, sizeof d->name, d->device), "asking for the device's name");
   const struct { int *to, id; } asked[] = {{&d->processors, PROCESSORS}, {&d->l2_bytes, L2_BYTES}, {&d->major, MAJOR},
                                            {&d->minor, MINOR}, {&d->shared_bytes, SHARED_OPTIN}, {&d->clock_khz, CLOCK},

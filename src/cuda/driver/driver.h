@@ -45,7 +45,8 @@ typedef struct hk_cu_config {
   ENTRY(stream_destroy, "cuStreamDestroy_v2", (hk_cu_stream stream))                                                  \
   ENTRY(capture_begin, "cuStreamBeginCapture_v2", (hk_cu_stream stream, int mode))                                    \
   ENTRY(capture_end, "cuStreamEndCapture", (hk_cu_stream stream, hk_cu_graph *graph))                                 \
-  ENTRY(graph_instantiate, "cuGraphInstantiateWithFlags", (hk_cu_exec *exec, hk_cu_graph graph, unsigned long long flags)) \
+  ENTRY(graph_instantiate, "cuGraphInstantiateWithFlags",                                                             \
+        (hk_cu_exec *exec, hk_cu_graph graph, unsigned long long flags))                                              \
   ENTRY(graph_launch, "cuGraphLaunch", (hk_cu_exec exec, hk_cu_stream stream))                                        \
   ENTRY(graph_destroy, "cuGraphDestroy", (hk_cu_graph graph))                                                         \
   ENTRY(exec_destroy, "cuGraphExecDestroy", (hk_cu_exec exec))                                                        \
@@ -63,12 +64,13 @@ typedef struct hk_cu_config {
   ENTRY(kernel_set, "cuKernelSetAttribute", (int attribute, int value, hk_cu_kernel kernel, hk_cu_dev device))        \
   ENTRY(kernel_function, "cuKernelGetFunction", (void **function, hk_cu_kernel kernel))                               \
   ENTRY(launch, "cuLaunchKernelEx", (const hk_cu_config *config, void *function, void **params, void **extra))        \
-  ENTRY(max_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int *blocks, void *function, int threads, size_t shared_bytes)) \
+  ENTRY(max_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                                    \
+        (int *blocks, void *function, int threads, size_t shared_bytes))                                              \
   ENTRY(max_clusters, "cuOccupancyMaxActiveClusters", (int *clusters, void *function, const hk_cu_config *config))    \
   ENTRY(map_im2col, "cuTensorMapEncodeIm2col",                                                                        \
         (void *map, int type, unsigned rank, void *base, const uint64_t *dims, const uint64_t *strides,               \
-         const int *lower, const int *upper, unsigned channels, unsigned pixels, const unsigned *steps, int interleave, \
-         int swizzle, int promotion, int fill))                                                                       \
+         const int *lower, const int *upper, unsigned channels, unsigned pixels, const unsigned *steps,               \
+         int interleave, int swizzle, int promotion, int fill))                                                       \
   ENTRY(map_tiled, "cuTensorMapEncodeTiled",                                                                          \
         (void *map, int type, unsigned rank, void *base, const uint64_t *dims, const uint64_t *strides,               \
          const unsigned *box, const unsigned *steps, int interleave, int swizzle, int promotion, int fill))           \
@@ -100,9 +102,9 @@ hk_status hk_cu_kernel_find(const char *image, const char *name, int shared_byte
 /* Whether so many blocks fill the device or nearly so. */
 hk_status hk_cu_kernel_fills(hk_cu_kernel kernel, int64_t blocks, int threads, int shared_bytes, bool *fills);
 /* One launch of threads x 1 x 1 blocks in clusters of `cluster` along x. */
-hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
-                           void *params);
+hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes,
+                           void *stream, void *params);
 /* The same, started while the launch before it in the stream still runs: the kernel waits for that one's results itself. */
-hk_status hk_cu_kernel_run_pdl(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
-                             void *params);
+hk_status hk_cu_kernel_run_pdl(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes,
+                               void *stream, void *params);
 #endif

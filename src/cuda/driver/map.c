@@ -12,7 +12,8 @@
 #define REFUSE(...) return snprintf(why, HK_CU_REASON, __VA_ARGS__), false
 
 static bool channels_fit(const hk_geom *g, int bytes, char *why) {
-  if (g->x.channel != 1 && g->c * g->groups > 1) REFUSE("x's channels are not contiguous: stride %lld", (long long)g->x.channel);
+  if (g->x.channel != 1 && g->c * g->groups > 1)
+    REFUSE("x's channels are not contiguous: stride %lld", (long long)g->x.channel);
   if (g->groups > 1) {
     if (g->batch_grouped) REFUSE("batch groups");
     if (g->x.group != g->c) REFUSE("x's groups do not follow each other");
@@ -24,8 +25,10 @@ static bool channels_fit(const hk_geom *g, int bytes, char *why) {
 /* The stride of a dimension of size 1 is never used; any legal one serves. */
 static bool stride_fits(const hk_geom *g, int64_t size, int64_t stride, int bytes, uint64_t *to, char *why) {
   if (size == 1) return *to = (uint64_t)hk_round_up(g->c * g->groups * bytes, 16), true;
-  if (stride <= 0 || stride * bytes % 16) REFUSE("an x stride of %lld elements is no positive multiple of 16 bytes", (long long)stride);
-  if (stride >= ((int64_t)1 << 40) / bytes) REFUSE("an x stride of %lld elements is beyond 2^40 bytes", (long long)stride);
+  if (stride <= 0 || stride * bytes % 16)
+    REFUSE("an x stride of %lld elements is no positive multiple of 16 bytes", (long long)stride);
+  if (stride >= ((int64_t)1 << 40) / bytes)
+    REFUSE("an x stride of %lld elements is beyond 2^40 bytes", (long long)stride);
   *to = (uint64_t)(stride * bytes);
   return true;
 }
@@ -50,10 +53,12 @@ static bool im2col(const hk_geom *g, hk_cu_map *m, char *why) {
   m->steps[0] = m->steps[space + 1] = 1;
   for (int i = 0; i < space; ++i) {
     const int d = 2 - i;
-    const int64_t lower = -g->lo[d], upper = g->hi[d] - (g->win[d] - 1) * g->dil[d], reach = (g->win[d] - 1) * g->dil[d];
+    const int64_t lower = -g->lo[d], upper = g->hi[d] - (g->win[d] - 1) * g->dil[d],
+                  reach = (g->win[d] - 1) * g->dil[d];
     if (g->stride[d] > 8) REFUSE("a stride of %lld is beyond 8", (long long)g->stride[d]);
     if (lower < -limit || lower >= limit || upper < -limit || upper >= limit || reach >= 2 * limit)
-      REFUSE("padding or dilated window (corners %lld, %lld) beyond the copy engine's %d", (long long)lower, (long long)upper, limit);
+      REFUSE("padding or dilated window (corners %lld, %lld) beyond the copy engine's %d", (long long)lower,
+             (long long)upper, limit);
     m->dims[i + 1] = (uint64_t)g->in[d];
     m->lower[i] = (int)lower;
     m->upper[i] = (int)upper;
@@ -107,9 +112,11 @@ hk_status hk_cu_map_encode_rows(const hk_geom *g, const hk_strides *s, int bn, i
   int span = 128, swizzle = 3; /* the widest slab that divides the tile, and the swizzle of that width */
   while (bn * bytes % span) span /= 2, --swizzle;
   const uint64_t dims[3] = {(uint64_t)g->k, (uint64_t)g->groups, (uint64_t)g->gm};
-  const uint64_t pixel = (uint64_t)(s->at[2] * bytes), strides[2] = {g->groups > 1 ? (uint64_t)(s->group * bytes) : pixel, pixel};
+  const uint64_t pixel = (uint64_t)(s->at[2] * bytes),
+                 strides[2] = {g->groups > 1 ? (uint64_t)(s->group * bytes) : pixel, pixel};
   const unsigned box[3] = {(unsigned)(span / bytes), 1, (unsigned)rows};
   if (!cu) return HK_DEVICE;
-  return hk_cu_check(cu->map_tiled(to, bytes == 4 ? UINT32 : UINT16, 3, (void *)(uintptr_t)4096, dims, strides, box, steps,
-                                   INTERLEAVE_NONE, swizzle, PROMOTE_128, FILL_ZERO), "encoding the tensor map of y or c");
+  return hk_cu_check(cu->map_tiled(to, bytes == 4 ? UINT32 : UINT16, 3, (void *)(uintptr_t)4096, dims, strides, box,
+                                   steps, INTERLEAVE_NONE, swizzle, PROMOTE_128, FILL_ZERO),
+                     "encoding the tensor map of y or c");
 }

@@ -7,7 +7,8 @@ hk_status hk_cu_buffer_make(hk_cu_buffer *b, const void *from, size_t bytes) {
   b->data = NULL;
   b->bytes = 0;
   if (!cu) return HK_DEVICE;
-  if (cu->alloc(&p, bytes ? bytes : 1)) return hk_fail(HK_NO_MEMORY, "device memory: %zu bytes could not be allocated", bytes);
+  if (cu->alloc(&p, bytes ? bytes : 1))
+    return hk_fail(HK_NO_MEMORY, "device memory: %zu bytes could not be allocated", bytes);
   b->data = (void *)(uintptr_t)p;
   b->bytes = bytes;
   if (!from || !bytes) return HK_OK;

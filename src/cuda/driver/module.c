@@ -91,30 +91,36 @@ hk_status hk_cu_kernel_fills(hk_cu_kernel kernel, int64_t blocks, int threads, i
   int held = 0;
   hk_status s = hk_cu_here(&here);
   if (!s) s = hk_cu_check(hk_cu()->kernel_function(&function, kernel), "loading a kernel");
-  if (!s) s = hk_cu_check(hk_cu()->max_blocks(&held, function, threads, (size_t)shared_bytes), "asking how many blocks a processor holds");
+  if (!s)
+    s = hk_cu_check(hk_cu()->max_blocks(&held, function, threads, (size_t)shared_bytes),
+                    "asking how many blocks a processor holds");
   *fills = !s && 10 * blocks >= 9 * (int64_t)held * here.processors;
   return s;
 }
 
-static hk_status launch(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream, void *params,
-                        bool pdl) {
+static hk_status launch(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
+                        void *params, bool pdl) {
   enum { CLUSTER_DIMENSION = 4, PROGRAMMATIC_SERIALIZATION = 6 };
   hk_cu_attribute a[2] = {{.id = CLUSTER_DIMENSION, .value = {.cluster = {(unsigned)cluster, 1, 1}}}};
   unsigned count = cluster > 1;
   if (pdl) a[count++] = (hk_cu_attribute){.id = PROGRAMMATIC_SERIALIZATION, .value = {.allowed = 1}};
-  const hk_cu_config c = {.grid = {(unsigned)blocks, 1, 1}, .block = {(unsigned)threads, 1, 1},
-                          .shared_bytes = (unsigned)shared_bytes, .stream = stream, .attributes = a, .attribute_count = count};
+  const hk_cu_config c = {.grid = {(unsigned)blocks, 1, 1},
+                          .block = {(unsigned)threads, 1, 1},
+                          .shared_bytes = (unsigned)shared_bytes,
+                          .stream = stream,
+                          .attributes = a,
+                          .attribute_count = count};
   void *args[] = {params};
   return hk_cu_check(hk_cu()->launch(&c, kernel, args, NULL), "a kernel launch");
 }
 
-hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
-                           void *params) {
+hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes,
+                           void *stream, void *params) {
   return launch(kernel, blocks, threads, cluster, shared_bytes, stream, params, false);
 }
 
-hk_status hk_cu_kernel_run_pdl(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
-                             void *params) {
+hk_status hk_cu_kernel_run_pdl(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes,
+                               void *stream, void *params) {
   return launch(kernel, blocks, threads, cluster, shared_bytes, stream, params, true);
 }
 

@@ -38,7 +38,8 @@ enum { TEXTS = sizeof texts / sizeof texts[0] - 1 };
 
 typedef struct compiler {
   int (*version)(int *major, int *minor);
-  int (*create)(void **p, const char *source, const char *name, int count, const char *const *texts, const char *const *names);
+  int (*create)(void **p, const char *source, const char *name, int count, const char *const *texts,
+                const char *const *names);
   int (*compile)(void *p, int count, const char *const *options);
   int (*log_size)(void *p, size_t *size);
   int (*log)(void *p, char *log);
@@ -76,15 +77,18 @@ static bool kernel_text(const char *row, char *to, size_t size) {
   for (int i = 0; i < hk_cu_row_count; ++i)
     if (!strcmp(hk_cu_rows[i].name, row)) r = &hk_cu_rows[i];
   if (!r || !type) return false;
-  snprintf(to, size,
-           "extern \"C\" __global__ void __launch_bounds__(%d, 1) hk_wgmma_user(const __grid_constant__ hk_cu_launch P) {\n"
-           "  const igemm_tile t = {%d, %d, %d, %d, %d, %d, %d, %d, %d, %d};\n  igemm_body(&P, %s, t);\n}\n/* %s */\n",
-           128 * (r->nc + 1), r->mi, r->nc, r->bn, r->stages, r->cm, r->cn, r->split, r->chunk, r->parts, r->wgs, type, tag);
+  snprintf(
+      to, size,
+      "extern \"C\" __global__ void __launch_bounds__(%d, 1) hk_wgmma_user(const __grid_constant__ hk_cu_launch P) {\n"
+      "  const igemm_tile t = {%d, %d, %d, %d, %d, %d, %d, %d, %d, %d};\n  igemm_body(&P, %s, t);\n}\n/* %s */\n",
+      128 * (r->nc + 1), r->mi, r->nc, r->bn, r->stages, r->cm, r->cn, r->split, r->chunk, r->parts, r->wgs, type, tag);
   return true;
 }
 
 char *hk_cu_user_source(const char *row, const hk_epilogue *e) {
-  const struct { const char *text, *name; } functions[] = {{e->cuda_user, "HK_USER"}, {e->cuda_user2, "HK_USER2"}, {e->cuda_store, "HK_USER_STORE"}};
+  const struct {
+    const char *text, *name;
+  } functions[] = {{e->cuda_user, "HK_USER"}, {e->cuda_user2, "HK_USER2"}, {e->cuda_store, "HK_USER_STORE"}};
   char kernel[1024] = "";
   size_t size = sizeof kernel + 1024;
   if (row && !kernel_text(row, kernel, sizeof kernel)) return NULL;
@@ -117,13 +121,18 @@ static void cache_path(char *path, size_t size, const char *source, int major, i
   a = hash(a, source, strlen(source)), b = hash(b, source, strlen(source));
   a = hash(a, HK_VERSION_TEXT, sizeof HK_VERSION_TEXT);
   char folder[512];
-  snprintf(folder, sizeof folder, "%.200s%s/hankel", root && *root ? root : home ? home : "/tmp", root && *root ? "" : "/.cache");
+  snprintf(folder, sizeof folder, "%.200s%s/hankel",
+           root && *root ? root
+           : home        ? home
+                         : "/tmp",
+           root && *root ? "" : "/.cache");
   for (char *s = folder + 1; *s; ++s)
     if (*s == '/') *s = 0, mkdir(folder, 0777), *s = '/';
   mkdir(folder, 0777);
   snprintf(path, size, "%s/cubin", folder);
   mkdir(path, 0777);
-  snprintf(path, size, "%s/cubin/%016llx%016llx-%d.%d", folder, (unsigned long long)a, (unsigned long long)b, major, minor);
+  snprintf(path, size, "%s/cubin/%016llx%016llx-%d.%d", folder, (unsigned long long)a, (unsigned long long)b, major,
+           minor);
 }
 
 static char *file_read(const char *path, size_t *size) {
@@ -161,7 +170,8 @@ static hk_status compile(const compiler *c, const char *source, char **cubin, si
     bodies[i] = copies[i];
     names[i] = texts[i].file;
   }
-  if (!s && c->create(&program, source, "hankel_user.cu", TEXTS, bodies, names)) s = hk_fail(HK_DEVICE, "device: NVRTC did not start");
+  if (!s && c->create(&program, source, "hankel_user.cu", TEXTS, bodies, names))
+    s = hk_fail(HK_DEVICE, "device: NVRTC did not start");
   if (!s && c->compile(program, HK_COUNT(options), options)) {
     char log[4096] = "";
     size_t n = 0;
@@ -175,7 +185,8 @@ static hk_status compile(const compiler *c, const char *source, char **cubin, si
   return s;
 }
 
-hk_status hk_cu_user_kernel(const char *row, const hk_epilogue *e, int shared_bytes, hk_cu_lib *lib, hk_cu_kernel *kernel) {
+hk_status hk_cu_user_kernel(const char *row, const hk_epilogue *e, int shared_bytes, hk_cu_lib *lib,
+                            hk_cu_kernel *kernel) {
   compiler c;
   const hk_cu_driver *cu = hk_cu();
   int major = 0, minor = 0;
@@ -194,7 +205,9 @@ hk_status hk_cu_user_kernel(const char *row, const hk_epilogue *e, int shared_by
     if (!s) file_keep(path, cubin, size);
   }
   if (!s) s = hk_cu_check(cu->lib_load(lib, cubin, NULL, NULL, 0, NULL, NULL, 0), "loading a compiled user function");
-  if (!s) s = hk_cu_check(cu->lib_kernel(kernel, *lib, row ? "hk_wgmma_user" : "hk_direct_staged"), "finding a compiled user function");
+  if (!s)
+    s = hk_cu_check(cu->lib_kernel(kernel, *lib, row ? "hk_wgmma_user" : "hk_direct_staged"),
+                    "finding a compiled user function");
   if (!s) s = hk_cu_kernel_prepare(*kernel, shared_bytes);
   hk_free(cubin);
   hk_free(source);

@@ -4,8 +4,8 @@
 
 enum { NON_BLOCKING = 1, THREAD_LOCAL = 1 }; /* CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
 
-static hk_status record(const hk_cu_driver *cu, hk_status (*body)(void *, int32_t, void *), void *context, int32_t repeats,
-                        hk_cu_stream stream, hk_cu_graph *graph) {
+static hk_status record(const hk_cu_driver *cu, hk_status (*body)(void *, int32_t, void *), void *context,
+                        int32_t repeats, hk_cu_stream stream, hk_cu_graph *graph) {
   hk_status s = hk_cu_check(cu->capture_begin(stream, THREAD_LOCAL), "recording launches");
   if (s) return s;
   for (int32_t i = 0; i < repeats && !s; ++i) s = body(context, i, stream);
@@ -28,7 +28,8 @@ static hk_status replay(const hk_cu_driver *cu, hk_cu_exec exec, hk_cu_stream st
   return s;
 }
 
-hk_status hk_cu_time(hk_status (*body)(void *context, int32_t i, void *stream), void *context, int32_t repeats, double *seconds) {
+hk_status hk_cu_time(hk_status (*body)(void *context, int32_t i, void *stream), void *context, int32_t repeats,
+                     double *seconds) {
   const hk_cu_driver *cu = hk_cu();
   hk_cu_stream stream = NULL;
   hk_cu_graph graph = NULL;

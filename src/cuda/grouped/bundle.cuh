@@ -7,7 +7,8 @@
 #include "cuda/grouped/grouped.cuh"
 
 /* Packed weights: [16 output channels][16 input channels][tap][lane] of four words, see dw_pack.cu. */
-HK_DEV void bundle_multiply(const hk_cu_dw *P, const uint4 *weights, hk_cu_u32 planes, const int stride, float (*acc)[2][4]) {
+HK_DEV void bundle_multiply(const hk_cu_dw *P, const uint4 *weights, hk_cu_u32 planes, const int stride,
+                            float (*acc)[2][4]) {
   const int lane = threadIdx.x % 32, steps = (int)P->g.cg / 16;
 #pragma unroll 1
   for (int j = 0; j < steps; ++j) {
@@ -47,7 +48,8 @@ HK_DEV void bundle_store(const hk_cu_dw *P, int n, int row, int q, int k, float 
   }
   const hk_cu_i64 yo = pixel_offset(&g->y, n, p) + k;
   if (g->y_type == HK_CU_F32) *(float4 *)((float *)P->e.y + yo) = make_float4(v[0], v[1], v[2], v[3]);
-  else *(uint2 *)((hk_cu_u16 *)P->e.y + yo) = make_uint2(dw_pack_pair(TYPE, v[0], v[1]), dw_pack_pair(TYPE, v[2], v[3]));
+  else
+    *(uint2 *)((hk_cu_u16 *)P->e.y + yo) = make_uint2(dw_pack_pair(TYPE, v[0], v[1]), dw_pack_pair(TYPE, v[2], v[3]));
 }
 
 HK_DEV void bundle_body(const hk_cu_dw *P, char *raw, const int stride) {
@@ -72,11 +74,14 @@ HK_DEV void bundle_body(const hk_cu_dw *P, char *raw, const int stride) {
 #pragma unroll
   for (int i = 0; i < 64; ++i) acc[i / 8][i / 4 % 2][i % 4] = 0.0f;
   bundle_multiply(P, (const uint4 *)P->packed + (hk_cu_i64)unit * (g->cg / 16) * 288,
-                  patch + (unit * 16 / (int)g->kg * slabs - at.slab0) * P->grouped.plane_bytes + (column - at.index0) * 16, stride, acc);
+                  patch + (unit * 16 / (int)g->kg * slabs - at.slab0) * P->grouped.plane_bytes +
+                      (column - at.index0) * 16,
+                  stride, acc);
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
     const int row = at.row0 + i / 2, q = column + lane / 4 + i % 2 * 8;
-    float v[4] = {acc[i / 2][0][i % 2 * 2], acc[i / 2][0][i % 2 * 2 + 1], acc[i / 2][1][i % 2 * 2], acc[i / 2][1][i % 2 * 2 + 1]};
+    float v[4] = {acc[i / 2][0][i % 2 * 2], acc[i / 2][0][i % 2 * 2 + 1], acc[i / 2][1][i % 2 * 2],
+                  acc[i / 2][1][i % 2 * 2 + 1]};
     if (row < g->out[1] && q < g->out[2]) bundle_store(P, at.n, row, q, unit * 16 + lane % 4 * 4, v);
   }
 }

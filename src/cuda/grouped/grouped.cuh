@@ -28,8 +28,10 @@ HK_DEV void load_x2(hk_cu_u32 at, hk_cu_u32 *r) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(at));
 }
 HK_DEV void mma_k16(float *d, hk_cu_u32 a0, hk_cu_u32 a1, hk_cu_u32 a2, hk_cu_u32 a3, hk_cu_u32 b0, hk_cu_u32 b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+  asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE
+      ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 HK_DEV void mma_k8(float *d, hk_cu_u32 a0, hk_cu_u32 a1, hk_cu_u32 b0) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
@@ -47,7 +49,8 @@ HK_DEV void mma_copy_slow(hk_cu_u32 to, const hk_cu_u16 *from, int live, int ste
 #pragma unroll
   for (int i = 0; i < 8; ++i)
     if (i < live) w[i / 2] |= (hk_cu_u32)__ldg(from + (hk_cu_i64)i * step) << (i % 2 * 16);
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]) : "memory");
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3])
+               : "memory");
 }
 
 /* The patch of a block, pixel by pixel. A thread keeps its slab; threads side by side copy neighbouring slabs of a pixel. */
@@ -64,7 +67,8 @@ HK_DEV void mma_patch(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch) {
   const int row0 = at.row0 * (int)g->stride[1] - (int)g->lo[1], depth0 = at.p0 * (int)g->stride[0] - (int)g->lo[0];
   const hk_cu_u32 to = patch + slab * P->grouped.plane_bytes;
   for (int px = lane; px < pixels; px += lanes) {
-    int z = dw_div(P->grouped.div_patch, px), i1 = row0, i0 = depth0, col = col0 + (px - z * P->grouped.patch_length) * col_step;
+    int z = dw_div(P->grouped.div_patch, px), i1 = row0, i0 = depth0,
+        col = col0 + (px - z * P->grouped.patch_length) * col_step;
     if (P->phases > 1) {
       const int zf = z;
       z = dw_div(P->grouped.div_phases, zf);
@@ -76,7 +80,8 @@ HK_DEV void mma_patch(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch) {
       i0 += d * (int)g->dil[0];
     }
     i1 += z * P->grouped.slot_step;
-    const int in = (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)rows && (unsigned)col < (unsigned)columns;
+    const int in =
+        (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)rows && (unsigned)col < (unsigned)columns;
     const hk_cu_u16 *from = image + (i0 * (int)g->x.at[0] + i1 * x1 + col * x2);
     if (P->grouped.x_vector) dw_copy16(to + px * 16, in ? from : image, in ? 16 : 0);
     else mma_copy_slow(to + px * 16, from, in ? all : 0, P->grouped.channel_step);
@@ -93,12 +98,15 @@ HK_DEV void mma_table(const hk_cu_dw *P, mma_place at, hk_cu_u32 table) {
 /* Four sums of a lane (pixels px and px+8, two channels) into the staging buffer. */
 HK_DEV void mma_stage(const hk_cu_dw *P, hk_cu_u32 at, const float *acc) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(acc[0]), "f"(acc[1]) : "memory");
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at + 8 * P->grouped.stage_pitch), "f"(acc[2]), "f"(acc[3]) : "memory");
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at + 8 * P->grouped.stage_pitch), "f"(acc[2]), "f"(acc[3])
+               : "memory");
 }
 
 HK_DEV void mma_read(hk_cu_u32 from, float *v) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(from));
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v[4]), "=f"(v[5]), "=f"(v[6]), "=f"(v[7]) : "r"(from + 16));
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v[4]), "=f"(v[5]), "=f"(v[6]), "=f"(v[7])
+               : "r"(from + 16));
 }
 
 HK_DEV void mma_residual(const hk_cu_dw *P, mma_place at, int p1, int q, int k, int valid, float *cv) {
@@ -109,13 +117,14 @@ HK_DEV void mma_residual(const hk_cu_dw *P, mma_place at, int p1, int q, int k, 
     dw_unpack(TYPE, *(const uint4 *)((const hk_cu_u16 *)P->e.c + co + k), cv);
   } else {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) cv[i] = i < valid ? load_f32(P->e.c, co + dw_channel(g, &g->c, k + i), g->y_type) : 0.0f;
+    for (int i = 0; i < 8; ++i)
+      cv[i] = i < valid ? load_f32(P->e.c, co + dw_channel(g, &g->c, k + i), g->y_type) : 0.0f;
   }
 }
 
 /* The pixels whose sums hold a NaN, channel by channel. */
-HK_DEV void mma_store_recomputed(const hk_cu_dw *P, mma_place at, int row, int index, const int width, const int count, hk_cu_u32 stage,
-                            int rank) {
+HK_DEV void mma_store_recomputed(const hk_cu_dw *P, mma_place at, int row, int index, const int width, const int count,
+                                 hk_cu_u32 stage, int rank) {
   const hk_cu_geom *g = &P->g;
   const int slab = rank % (unsigned)P->grouped.slabs, k0 = (at.kb0 + slab) * 8;
 #pragma unroll 1
@@ -129,7 +138,8 @@ HK_DEV void mma_store_recomputed(const hk_cu_dw *P, mma_place at, int row, int i
     if (sum == sum) continue;
 #pragma unroll 1
     for (int k = k0; k < k0 + 8 && k < P->channels; ++k) {
-      float v, cv = P->e.residual ? load_f32(P->e.c, pixel_offset(&g->c, at.n, p) + dw_channel(g, &g->c, k), g->y_type) : 0.0f;
+      float v, cv = P->e.residual ? load_f32(P->e.c, pixel_offset(&g->c, at.n, p) + dw_channel(g, &g->c, k), g->y_type)
+                                  : 0.0f;
       asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from + (k - k0) * 4));
       if (v != v) v = dw_plain(P, TYPE, at.n, p[0], p[1], p[2], k);
       dw_finish(&P->e, 1, 1, k, 1, &cv, &v);
@@ -139,9 +149,11 @@ HK_DEV void mma_store_recomputed(const hk_cu_dw *P, mma_place at, int row, int i
 }
 
 /* `count` staged pixels, rows of `width`, finished and stored: a thread takes 8 channels of a pixel, neighbouring slabs side by side. */
-HK_DEV void mma_store(const hk_cu_dw *P, mma_place at, int row, int index, const int width, const int count, hk_cu_u32 stage, int rank) {
+HK_DEV void mma_store(const hk_cu_dw *P, mma_place at, int row, int index, const int width, const int count,
+                      hk_cu_u32 stage, int rank) {
   const hk_cu_geom *g = &P->g;
-  const int slab = rank % (unsigned)P->grouped.slabs, k = (at.kb0 + slab) * 8, valid = P->channels - k < 8 ? P->channels - k : 8;
+  const int slab = rank % (unsigned)P->grouped.slabs, k = (at.kb0 + slab) * 8,
+            valid = P->channels - k < 8 ? P->channels - k : 8;
   if (valid <= 0) return;
   hk_cu_u16 *const y = (hk_cu_u16 *)P->e.y + at.n * g->y.outer + (at.p0 * (int)g->y.at[0] + k);
   const int y1 = (int)g->y.at[1], y2 = (int)g->y.at[2];
@@ -200,7 +212,8 @@ HK_DEV void mma_walk(hk_cu_u32 x, int us, const hk_cu_u32 *table, int pitch, hk_
             const hk_cu_u32 b1 = table[(tap + 1) * pitch] & mask;
 #pragma unroll
             for (int t = 0; t < 4; ++t)
-              mma_k16(acc[t], a[(2 * t + k) % 8], a[(2 * t + k + 1) % 8], b[(2 * t + k) % 8], b[(2 * t + k + 1) % 8], b0, b1);
+              mma_k16(acc[t], a[(2 * t + k) % 8], a[(2 * t + k + 1) % 8], b[(2 * t + k) % 8], b[(2 * t + k + 1) % 8],
+                      b0, b1);
           } else {
 #pragma unroll
             for (int t = 0; t < 4; ++t) mma_k8(acc[t], a[(2 * t + k) % 8], a[(2 * t + k + 1) % 8], b0);
@@ -219,7 +232,8 @@ HK_DEV void mma_walk(hk_cu_u32 x, int us, const hk_cu_u32 *table, int pitch, hk_
 
 HK_DEV void mma_walk_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_cu_u32 *table, hk_cu_u32 stages) {
   const hk_cu_geom *g = &P->g;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, sl = warp % P->grouped.slabs, team = warp / P->grouped.slabs;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, sl = warp % P->grouped.slabs,
+            team = warp / P->grouped.slabs;
   const int kb = at.kb0 + sl, rows = (int)(g->win[0] * g->win[1]) * P->phases, words = P->compact ? 4 : 32;
   const int col_chunks = P->grouped.tile_length / 64, chunks = P->grouped.tile_rows * col_chunks;
   const int diagonal = lane % 4 == lane / 8;
@@ -243,8 +257,8 @@ HK_DEV void mma_walk_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_c
         const int us = P->phases == 1 ? P->taps_u : ((int)g->win[2] - f + P->phases - 1) / P->phases;
 #pragma unroll 1
         for (int j = 0; j < P->reach; ++j)
-          mma_walk(planes + j * P->grouped.plane_bytes + ((slot * P->phases + f) * P->grouped.patch_length + i0) * 16, us,
-                   mine + (row * P->taps_u * P->reach + j) * words, P->reach * words, mask, acc);
+          mma_walk(planes + j * P->grouped.plane_bytes + ((slot * P->phases + f) * P->grouped.patch_length + i0) * 16,
+                   us, mine + (row * P->taps_u * P->reach + j) * words, P->reach * words, mask, acc);
         if (++f == P->phases) {
           f = 0;
           if (++r == (int)g->win[1]) r = 0, ++d;
@@ -261,9 +275,11 @@ HK_DEV void mma_walk_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_c
 }
 
 /* size: R = S, a constant. Groups of at most 8 channels whose runs of 8 outputs read one slab. */
-HK_DEV void mma_roll_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_cu_u32 *table, hk_cu_u32 stages, const int size) {
+HK_DEV void mma_roll_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_cu_u32 *table, hk_cu_u32 stages,
+                          const int size) {
   const hk_cu_geom *g = &P->g;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, sl = warp % P->grouped.slabs, team = warp / P->grouped.slabs;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, sl = warp % P->grouped.slabs,
+            team = warp / P->grouped.slabs;
   const int kb = at.kb0 + sl, words = P->compact ? 4 : 32;
   const int diagonal = lane % 4 == lane / 8;
   const hk_cu_u32 mask = !P->compact ? 0xffffffffu : !diagonal ? 0u : lane & 4 ? 0xffff0000u : 0xffffu;
@@ -303,7 +319,8 @@ HK_DEV void mma_roll_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_c
 #pragma unroll
     for (int p = 0; p < ROLL_ROWS; ++p) mma_stage(P, own + p * 16 * P->grouped.stage_pitch, acc[p]);
     mma_meet(P, team);
-    if (live) mma_store(P, at, at.row0, at.index0 + i0, 16, ROLL_ROWS * 16, stage, threadIdx.x - team * P->grouped.slabs * 32);
+    if (live)
+      mma_store(P, at, at.row0, at.index0 + i0, 16, ROLL_ROWS * 16, stage, threadIdx.x - team * P->grouped.slabs * 32);
     mma_meet(P, team);
   }
 }

@@ -32,14 +32,18 @@ HK_DEV void octet_load(const hk_cu_dw *P, octet_tile t, octet_place at, hk_cu_u3
   const hk_cu_u32 bar = ring + P->octet.table_at + slot * 8;
   const int column = at.q0 * t.stride - (int)P->g.lo[2], row = at.p0 * t.stride - (int)P->g.lo[1] + i;
   bar_expect(bar, P->octet.patch_length * P->octet.slabs * 16);
-  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(
-                   ring + slot * P->octet.plane_bytes), "l"(&P->octet.xmap), "r"(bar), "r"(at.c0), "r"(column), "r"(row), "r"(at.n) : "memory");
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+               "%6}], [%2];" ::"r"(ring + slot * P->octet.plane_bytes),
+               "l"(&P->octet.xmap), "r"(bar), "r"(at.c0), "r"(column), "r"(row), "r"(at.n)
+               : "memory");
 }
 
 /* Two rows of results out of a buffer; what lies outside y is not written. */
 HK_DEV void octet_store(const hk_cu_dw *P, octet_place at, hk_cu_u32 from, int row) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&P->octet.ymap), "r"(from), "r"(at.c0),
-               "r"(at.q0), "r"(row), "r"(at.n) : "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&P->octet.ymap),
+      "r"(from), "r"(at.c0), "r"(at.q0), "r"(row), "r"(at.n)
+      : "memory");
   copy_out_commit();
 }
 
@@ -68,7 +72,9 @@ HK_DEV void octet_finish(const hk_cu_dw *P, int n, int p1, int q, int k, float *
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int p[3] = {0, p1 + i, q};
-      if (p[1] < (int)P->g.out[1]) dw_unpack_pair(TYPE, *(const hk_cu_u32 *)((const hk_cu_u16 *)e->c + pixel_offset(&P->g.c, n, p) + k), cv + 2 * i);
+      if (p[1] < (int)P->g.out[1])
+        dw_unpack_pair(TYPE, *(const hk_cu_u32 *)((const hk_cu_u16 *)e->c + pixel_offset(&P->g.c, n, p) + k),
+                       cv + 2 * i);
     }
   }
 #pragma unroll
@@ -85,7 +91,8 @@ HK_DEV void octet_finish(const hk_cu_dw *P, int n, int p1, int q, int k, float *
 }
 
 /* Two rows of 16 columns a turn. x: the lane's lines of its matrices in the ring; to: its line in the buffer of results. Whether a sum is NaN. */
-HK_DEV int octet_step(const hk_cu_dw *P, octet_tile t, octet_place at, int team, int p1, const hk_cu_u32 *x, hk_cu_u32 to, const hk_cu_u32 *w) {
+HK_DEV int octet_step(const hk_cu_dw *P, octet_tile t, octet_place at, int team, int p1, const hk_cu_u32 *x,
+                      hk_cu_u32 to, const hk_cu_u32 *w) {
   const int lane = threadIdx.x % 32, eights = P->octet.tile_length / 8, right = 128 * P->octet.slabs;
   int nan = 0;
 #pragma unroll 1
@@ -128,7 +135,8 @@ static __device__ __noinline__ void octet_recompute_nan(const hk_cu_dw *P, octet
   for (int s = 0; s < at.steps; ++s)
 #pragma unroll 1
     for (int i = threadIdx.x % 32; (steps >> (s & 31) & 1) && i < count; i += 32) {
-      const int k = at.k + i % 8, down = i / 8 / P->octet.tile_length, p[3] = {0, at.p0 + 2 * s + down, at.q0 + i / 8 - down * P->octet.tile_length};
+      const int k = at.k + i % 8, down = i / 8 / P->octet.tile_length,
+                p[3] = {0, at.p0 + 2 * s + down, at.q0 + i / 8 - down * P->octet.tile_length};
       if (p[1] >= (int)g->out[1] || p[2] >= (int)g->out[2] || k >= P->channels) continue;
       const float v = dw_half(TYPE, ((const volatile hk_cu_u16 *)P->e.y)[pixel_offset(&g->y, at.n, p) + k]);
       if (v != v) octet_recompute(P, at.n, p[1], p[2], k);
@@ -138,8 +146,10 @@ static __device__ __noinline__ void octet_recompute_nan(const hk_cu_dw *P, octet
 HK_DEV octet_place octet_find(const hk_cu_dw *P, int slab) {
   octet_place at;
   unsigned rest = blockIdx.x;
-  const unsigned a = rest / (unsigned)P->octet.slab_blocks, b = a / (unsigned)P->octet.tiles, c = b / (unsigned)P->octet.row_tiles;
-  at.n = (int)c, at.p0 = (int)(b - c * P->octet.row_tiles) * P->octet.tile_rows, at.q0 = (int)(a - b * P->octet.tiles) * P->octet.tile_length;
+  const unsigned a = rest / (unsigned)P->octet.slab_blocks, b = a / (unsigned)P->octet.tiles,
+                 c = b / (unsigned)P->octet.row_tiles;
+  at.n = (int)c, at.p0 = (int)(b - c * P->octet.row_tiles) * P->octet.tile_rows,
+  at.q0 = (int)(a - b * P->octet.tiles) * P->octet.tile_length;
   at.c0 = (int)(rest - a * P->octet.slab_blocks) * P->octet.slabs * 8;
   at.k = at.c0 + slab * 8;
   const int rows = (int)P->g.out[1] - at.p0 < P->octet.tile_rows ? (int)P->g.out[1] - at.p0 : P->octet.tile_rows;
@@ -148,7 +158,8 @@ HK_DEV octet_place octet_find(const hk_cu_dw *P, int slab) {
 }
 
 HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, team = warp / (unsigned)P->octet.slabs, slab = warp - team * P->octet.slabs;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, team = warp / (unsigned)P->octet.slabs,
+            slab = warp - team * P->octet.slabs;
   const octet_place at = octet_find(P, slab);
   const hk_cu_u32 ring = dw_shared(raw), bars = ring + P->octet.table_at;
   const int rows = (2 * at.steps - 1) * t.stride + 3, live = at.k < P->channels;
@@ -161,7 +172,8 @@ HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
   }
   hk_cu_u32 w[9];
 #pragma unroll
-  for (int i = 0; i < 9; ++i) w[i] = live ? ((const hk_cu_u32 *)P->packed)[((hk_cu_i64)(at.k / 8) * 9 + i) * 32 + lane] : 0;
+  for (int i = 0; i < 9; ++i)
+    w[i] = live ? ((const hk_cu_u32 *)P->packed)[((hk_cu_i64)(at.k / 8) * 9 + i) * 32 + lane] : 0;
   int row[4], offset[4];
 #pragma unroll
   for (int l = 0; l < octet_loads(t); ++l) {
@@ -169,7 +181,9 @@ HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
     row[l] = m / 3, offset[l] = octet_offset(P, t, slab, m % 3);
   }
   const int pixel = lane / 8 % 2 * P->octet.tile_length + lane / 16 * 8 + lane % 8;
-  const hk_cu_u32 to = ring + P->octet.stage_at + (pixel * P->octet.slabs + (slab ^ (pixel >> P->octet.swizzle_shift & P->octet.swizzle_mask))) * 16;
+  const hk_cu_u32 to =
+      ring + P->octet.stage_at +
+      (pixel * P->octet.slabs + (slab ^ (pixel >> P->octet.swizzle_shift & P->octet.swizzle_mask))) * 16;
   __syncthreads();
   int first = 0, next = 0, parity = 0, seen = 0; /* slot of the step's first row; of the row to wait for */
   unsigned bad = 0;

@@ -17,13 +17,16 @@
 typedef struct stem_place { int n, row0, col0, k0; } stem_place;
 
 HK_DEV void mma_k16(float *d, const hk_cu_u32 *a, hk_cu_u32 b0, hk_cu_u32 b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE
+      ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 /* Zeros around the staged rows, and in the last `widened` (0 or 1) element of each pixel. */
 HK_DEV void stem_patch_zeros(const hk_cu_dw *P, char *patch, int widened) {
-  const int length = P->stem.patch_pitch / 2, used = P->lead + P->stem.patch_pixels * P->pixel, rest = length - used + P->lead;
+  const int length = P->stem.patch_pitch / 2, used = P->lead + P->stem.patch_pixels * P->pixel,
+            rest = length - used + P->lead;
   for (int i = threadIdx.x; i < P->stem.slots * rest; i += blockDim.x) {
     const int z = i / rest, e = i - z * rest;
     ((hk_cu_u16 *)(patch + z * P->stem.patch_pitch))[e < P->lead ? e : used + e - P->lead] = 0;
@@ -55,12 +58,14 @@ HK_DEV void stem_patch_single(const hk_cu_dw *P, stem_place at, char *patch) {
 /* Channels-first x: sixteen bytes of a channel's row at a time, dealt out to the pixels. */
 HK_DEV void stem_patch_rows(const hk_cu_dw *P, stem_place at, char *patch) {
   const hk_cu_geom *g = &P->g;
-  const int row0 = at.row0 * (int)g->stride[1] - (int)g->lo[1], col0 = at.col0 * (int)g->stride[2] - (int)g->lo[2], grid = col0 & ~7;
+  const int row0 = at.row0 * (int)g->stride[1] - (int)g->lo[1], col0 = at.col0 * (int)g->stride[2] - (int)g->lo[2],
+            grid = col0 & ~7;
   const int pieces = P->stem.row_pieces, cg = (int)g->cg, width = (int)g->in[2];
   const hk_cu_u16 *image = (const hk_cu_u16 *)P->x + at.n * g->x.outer;
 #pragma unroll 4
   for (int i = threadIdx.x; i < P->stem.slots * cg * pieces; i += blockDim.x) {
-    const int zc = dw_div(P->stem.div_patch, i), z = zc / cg, c = zc - z * cg, row = row0 + z, col = grid + (i - zc * pieces) * 8;
+    const int zc = dw_div(P->stem.div_patch, i), z = zc / cg, c = zc - z * cg, row = row0 + z,
+              col = grid + (i - zc * pieces) * 8;
     const int in = (unsigned)row < (unsigned)g->in[1];
     const hk_cu_u16 *from = image + (c * g->x.channel + row * (int)g->x.at[1] + col);
     uint4 u = make_uint4(0, 0, 0, 0);
@@ -77,7 +82,8 @@ HK_DEV void stem_patch_rows(const hk_cu_dw *P, stem_place at, char *patch) {
     hk_cu_u16 *to = (hk_cu_u16 *)(patch + z * P->stem.patch_pitch) + P->lead + (col - col0) * P->pixel + c;
 #pragma unroll
     for (int j = 0; j < 8; ++j)
-      if ((unsigned)(col + j - col0) < (unsigned)P->stem.patch_pixels) to[j * P->pixel] = (hk_cu_u16)(w[j / 2] >> (j % 2 * 16));
+      if ((unsigned)(col + j - col0) < (unsigned)P->stem.patch_pixels)
+        to[j * P->pixel] = (hk_cu_u16)(w[j / 2] >> (j % 2 * 16));
   }
   stem_patch_zeros(P, patch, P->pixel - cg);
 }
@@ -163,7 +169,8 @@ HK_DEV void stem_store(const hk_cu_dw *P, stem_place at, int p1, int q, int k, c
   if (k >= P->channels || p1 >= g->out[1] || q >= g->out[2]) return;
   const float all = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
   if (P->plain && P->stem.y_vector && all == all) {
-    *(uint4 *)((hk_cu_u16 *)P->e.y + at.n * g->y.outer + (p1 * (int)g->y.at[1] + q * (int)g->y.at[2] + k)) = dw_pack(TYPE, sums);
+    *(uint4 *)((hk_cu_u16 *)P->e.y + at.n * g->y.outer + (p1 * (int)g->y.at[1] + q * (int)g->y.at[2] + k)) =
+        dw_pack(TYPE, sums);
     return;
   }
   float v[8];
@@ -174,8 +181,8 @@ HK_DEV void stem_store(const hk_cu_dw *P, stem_place at, int p1, int q, int k, c
 
 /* Two tiles of 16 outputs by 64 channels. x: words of each tile's first row tap at this lane's output; pairs: where this lane's pairs lie.
  * acc[tile][8 channels][..] or, turned, acc[tile][16 channels * 2 + 8 outputs][..]. */
-HK_DEV void stem_multiply(const hk_cu_dw *P, const hk_cu_u32 *const *x, const int *pairs, const uint4 *table, const int transposed,
-                          float (*acc)[8][4]) {
+HK_DEV void stem_multiply(const hk_cu_dw *P, const hk_cu_u32 *const *x, const int *pairs, const uint4 *table,
+                          const int transposed, float (*acc)[8][4]) {
   const int pitch = (int)P->g.stride[2] * P->pixel / 2 * (transposed ? 2 : 8); /* words from this lane's output to its other one */
 #pragma unroll 2
   for (int s = 0; s < P->k_steps; ++s, pairs += 8, table += 4 * 32) {
@@ -183,7 +190,8 @@ HK_DEV void stem_multiply(const hk_cu_dw *P, const hk_cu_u32 *const *x, const in
     hk_cu_u32 a[2][4];
 #pragma unroll
     for (int m = 0; m < 2; ++m)
-      a[m][0] = x[m][at0], a[m][transposed ? 2 : 1] = x[m][at0 + pitch], a[m][transposed ? 1 : 2] = x[m][at1], a[m][3] = x[m][at1 + pitch];
+      a[m][0] = x[m][at0], a[m][transposed ? 2 : 1] = x[m][at0 + pitch], a[m][transposed ? 1 : 2] = x[m][at1],
+      a[m][3] = x[m][at1 + pitch];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const uint4 b = table[j * 32];
@@ -219,7 +227,8 @@ HK_DEV void stem_store_transposed(const hk_cu_dw *P, stem_place at, int p1, int 
   const int lane = threadIdx.x % 32, n = lane / 4;
 #pragma unroll
   for (int j = 0; j < 8; ++j) { /* block j of 8 channels as packed, see dw_pack.cu */
-    const float v[4] = {acc[j / 2 * 2][j % 2 * 2], acc[j / 2 * 2][j % 2 * 2 + 1], acc[j / 2 * 2 + 1][j % 2 * 2], acc[j / 2 * 2 + 1][j % 2 * 2 + 1]};
+    const float v[4] = {acc[j / 2 * 2][j % 2 * 2], acc[j / 2 * 2][j % 2 * 2 + 1], acc[j / 2 * 2 + 1][j % 2 * 2],
+                        acc[j / 2 * 2 + 1][j % 2 * 2 + 1]};
     stem_store_row(P, at, p1, q + lane % 4 * 4, at.k0 + j / 4 * 32 + n / 2 * 8 + j % 4 * 2 + n % 2, v);
   }
 }
@@ -257,7 +266,8 @@ HK_DEV void stem_body(const hk_cu_dw *P, char *raw, const int transposed) {
       const int tile = t + m < tiles ? t + m : t;
       rl[m] = tile / (unsigned)across, cl[m] = (tile - rl[m] * across) * 16;
       x[m] = (const hk_cu_u32 *)(raw + rl[m] * (int)g->stride[1] * P->stem.patch_pitch) +
-             (cl[m] + (transposed ? lane / 8 * 4 + lane / 4 % 2 : lane / 4)) * ((int)g->stride[2] * P->pixel / 2) + skew;
+             (cl[m] + (transposed ? lane / 8 * 4 + lane / 4 % 2 : lane / 4)) * ((int)g->stride[2] * P->pixel / 2) +
+             skew;
 #pragma unroll
       for (int j = 0; j < 8; ++j)
 #pragma unroll

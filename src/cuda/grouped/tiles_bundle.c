@@ -33,22 +33,27 @@ static int64_t shape(const hk_geom *g, hk_cu_dw *p, int runs, int columns) {
  * bench/results/gpu-more-2026-11-15.tsv. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p, int64_t shared) {
   const int warps = p->grouped.slabs * (p->grouped.tile_length / 16);
-  const double work = warps * ((double)g->c / 16 * (144 * 1.7 + p->grouped.slots * 3 * 4.0) + 250), fill = (double)shared / 40;
-  const double crowd = (shared > 110 * 1024 ? 1.6 : shared > 72 * 1024 ? 1.2 : 1) * (g->stride[1] == 2 ? 1.25 : 0.85);
-  return crowd * (warps < 4 ? 1.3 : 1) * (work + fill + 300);
+  const double work = warps * ((double)g->c / 16 * (144 * 1.7 + p->grouped.slots * 3 * 4.0) + 250),
+               fill = (double)shared / 40;
+  const double contention = (shared > 110 * 1024 ? 1.6 : shared > 72 * 1024 ? 1.2 : 1) * (g->stride[1] == 2 ? 1.25 : 0.85);
+  return contention * (warps < 4 ? 1.3 : 1) * (work + fill + 300);
 }
 
 bool hk_cu_dw_tile_bundle(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
-  static const char *const names[2][2] = {{"hk_bundle_f16_s1", "hk_bundle_f16_s2"}, {"hk_bundle_bf16_s1", "hk_bundle_bf16_s2"}};
+  static const char *const names[2][2] = {{"hk_bundle_f16_s1", "hk_bundle_f16_s2"},
+                                          {"hk_bundle_bf16_s1", "hk_bundle_bf16_s2"}};
   hk_cu_dw *p = &t->params;
   const int64_t stride = g->stride[2];
-  if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || (g->y_type != g->x_type && g->y_type != HK_F32)) REFUSE("takes f16 and bf16, y of the type of x or f32");
+  if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || (g->y_type != g->x_type && g->y_type != HK_F32))
+    REFUSE("takes f16 and bf16, y of the type of x or f32");
   if (g->groups < 2 || g->c % 16 || g->k % 16 || g->c > 128 || g->k > 128 || g->c % 64 == 0)
-    REFUSE("takes groups of 16, 32, 48, 80, 96, 112 channels, and sixteens of filters up to 128, not %lld and %lld", (long long)g->c, (long long)g->k);
-  if (g->win[0] != 1 || g->in[0] != 1 || g->out[0] != 1 || g->win[1] != 3 || g->win[2] != 3 || g->stride[1] != stride || stride > 2 ||
-      g->dil[1] != 1 || g->dil[2] != 1)
+    REFUSE("takes groups of 16, 32, 48, 80, 96, 112 channels, and sixteens of filters up to 128, not %lld and %lld",
+           (long long)g->c, (long long)g->k);
+  if (g->win[0] != 1 || g->in[0] != 1 || g->out[0] != 1 || g->win[1] != 3 || g->win[2] != 3 || g->stride[1] != stride ||
+      stride > 2 || g->dil[1] != 1 || g->dil[2] != 1)
     REFUSE("takes 3x3 images with stride 1 or 2");
-  if (unaligned || !takes(g, &g->x, g->c, g->in) || !takes(g, &g->y, g->k, g->out)) REFUSE("takes aligned x and y of contiguous channels");
+  if (unaligned || !takes(g, &g->x, g->c, g->in) || !takes(g, &g->y, g->k, g->out))
+    REFUSE("takes aligned x and y of contiguous channels");
   const int whole_runs = (int)(g->k / 16);
   int best = 0, columns = 0;
   double least = 0;
@@ -56,10 +61,13 @@ bool hk_cu_dw_tile_bundle(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs
   p->grouped.x_vector = 1;
   for (int runs = whole_runs; runs <= 8; runs += whole_runs)
     for (int run = 16; run <= 64 && runs * run <= 8 * 16; run += 16) {
-      if ((knobs.slabs && knobs.slabs != runs) || (knobs.run && knobs.run != run) || (run > 16 && run - 16 >= g->out[2])) continue;
+      if ((knobs.slabs && knobs.slabs != runs) || (knobs.run && knobs.run != run) ||
+          (run > 16 && run - 16 >= g->out[2]))
+        continue;
       const int64_t shared = shape(g, p, runs, run);
       if (shared > SHARED_MOST) continue;
-      const double clocks = (double)p->grouped.slab_blocks * p->grouped.tiles * p->grouped.row_tiles * block_clocks(g, p, shared);
+      const double clocks =
+          (double)p->grouped.slab_blocks * p->grouped.tiles * p->grouped.row_tiles * block_clocks(g, p, shared);
       if (!best || clocks < least) best = runs, columns = run, least = clocks;
     }
   if (!best) REFUSE("no block of %d runs and %d columns", knobs.slabs, knobs.run);

@@ -35,7 +35,8 @@ static void mma_slabs(const hk_geom *g, hk_cu_dw *p, int slabs) {
 
 static void mma_rows(const hk_geom *g, hk_cu_dw *p, int rows) {
   p->grouped.tile_rows = rows;
-  p->grouped.depth_slots = rows == 1 ? (int)g->win[1] : (int)((rows - 1) * g->stride[1] + (g->win[1] - 1) * g->dil[1] + 1);
+  p->grouped.depth_slots =
+      rows == 1 ? (int)g->win[1] : (int)((rows - 1) * g->stride[1] + (g->win[1] - 1) * g->dil[1] + 1);
   p->grouped.slot_rows = rows == 1 ? 0 : (int)g->stride[1];
   p->grouped.slot_taps = rows == 1 ? 1 : (int)g->dil[1];
   p->grouped.slot_step = rows == 1 ? (int)g->dil[1] : 1;
@@ -48,7 +49,8 @@ static int64_t mma_shared(const hk_geom *g, hk_cu_dw *p, bool roll) {
   p->grouped.patch_length = (int)hk_min64(p->grouped.tile_length, p->class_length) + p->taps_u - 1;
   const int64_t pixels = (int64_t)p->grouped.slots * p->phases * p->grouped.patch_length;
   const int64_t plane = (pixels + 6) / 8 * 8 + 1;
-  const int64_t table = (int64_t)p->grouped.slabs * g->win[0] * g->win[1] * p->phases * p->taps_u * p->reach * (p->compact ? 16 : 128);
+  const int64_t table =
+      (int64_t)p->grouped.slabs * g->win[0] * g->win[1] * p->phases * p->taps_u * p->reach * (p->compact ? 16 : 128);
   /* ldmatrix reads whole fragments past the last pixel; what it finds there goes into no stored result */
   const int64_t patch = plane * 16 * p->grouped.in_slabs + 80 * 16;
   p->grouped.stage_pitch = (p->grouped.slabs | 1) * 32;
@@ -75,7 +77,8 @@ static bool mma_fit(const hk_geom *g, hk_cu_dw *p, bool roll, hk_cu_dw_knobs kno
         if (knobs.rows && !roll && rows != knobs.rows) continue;
         mma_rows(g, p, rows);
         if (mma_shared(g, p, roll) > limits[l]) continue;
-        const double waste = (double)p->grouped.slab_blocks * slabs / runs, again = (double)p->grouped.depth_slots / rows / (double)g->stride[1];
+        const double waste = (double)p->grouped.slab_blocks * slabs / runs,
+                     again = (double)p->grouped.depth_slots / rows / (double)g->stride[1];
         const double cost = waste * (1 + (again < (double)g->win[1] ? again : (double)g->win[1])) * (1 + 0.3 / slabs) *
                             (1 + (double)(p->grouped.in_slabs - slabs > 0 ? p->grouped.in_slabs - slabs : 0) / slabs);
         if (!best || cost < least) best = slabs, best_rows = rows, least = cost;
@@ -98,7 +101,8 @@ bool hk_cu_dw_is_whole(const hk_strides *s) {
 
 bool hk_cu_dw_is_small(const hk_geom *g, const hk_strides *s, const int64_t *size) {
   double far = 0;
-  for (int d = 0; d < 3; d++) far += (double)hk_max64(s->at[d], -s->at[d]) * (double)(size[d] + 2 * g->win[d] * g->dil[d]);
+  for (int d = 0; d < 3; d++)
+    far += (double)hk_max64(s->at[d], -s->at[d]) * (double)(size[d] + 2 * g->win[d] * g->dil[d]);
   return far < 2e9;
 }
 
@@ -107,30 +111,38 @@ static double mma_seconds(const hk_geom *g, const hk_cu_dw_tiling *t, bool roll)
   const int size = (int)g->win[2];
   /* 1.7 clocks a multiplication, 4 a fragment; walk loads 4 a pair of taps unless they slide. What comes on top was fitted
    * to bench/results/gpu-depthwise-2026-11-15.md */
-  const double warps = (double)t->blocks * p->grouped.slabs, rows = (double)(g->win[0] * g->win[1]) * p->phases * p->reach;
+  const double warps = (double)t->blocks * p->grouped.slabs,
+               rows = (double)(g->win[0] * g->win[1]) * p->phases * p->reach;
   double clocks;
   if (roll) {
-    clocks = warps * (p->grouped.tile_length / 16) * (8.0 * size * (size + 1) / 2 * 1.7 + (8.0 + size) * size * 2 * 0.5 + 250);
+    clocks = warps * (p->grouped.tile_length / 16) *
+             (8.0 * size * (size + 1) / 2 * 1.7 + (8.0 + size) * size * 2 * 0.5 + 250);
   } else {
     const double pairs = (p->taps_u + 1) / 2, slide = hk_ceil_div(p->taps_u, 8);
     const double load = hk_min64(p->taps_u, 8) / 2.0 * 16 + (slide - 1) * 8, mma = pairs * 4 * 1.7;
-    clocks = warps * p->grouped.tile_rows * (p->grouped.tile_length / 64) * rows * ((p->compact ? 3.5 : 2.2) * (load > mma ? load : mma) + 30);
+    clocks = warps * p->grouped.tile_rows * (p->grouped.tile_length / 64) * rows *
+             ((p->compact ? 3.5 : 2.2) * (load > mma ? load : mma) + 30);
   }
-  const double slabs_read = (double)p->grouped.in_slabs / p->grouped.slabs, rows_read = (double)p->grouped.slots / p->grouped.tile_rows / (double)g->stride[1];
+  const double slabs_read = (double)p->grouped.in_slabs / p->grouped.slabs,
+               rows_read = (double)p->grouped.slots / p->grouped.tile_rows / (double)g->stride[1];
   /* elements one by one: estimates, not measured for channels-first */
-  const double factor = 1.15 + 0.1 * (rows_read > 1 ? rows_read - 1 : 0) + 0.1 * (slabs_read - 1) + (p->grouped.x_vector ? 0 : 6) + (p->grouped.y_vector ? 0 : 3);
+  const double factor = 1.15 + 0.1 * (rows_read > 1 ? rows_read - 1 : 0) + 0.1 * (slabs_read - 1) +
+                        (p->grouped.x_vector ? 0 : 6) + (p->grouped.y_vector ? 0 : 3);
   return hk_cu_dw_seconds(g, clocks, factor);
 }
 
-bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool roll, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool roll, hk_cu_dw_knobs knobs,
+                       hk_cu_dw_tiling *t, char *why) {
   static const char *const names[2][4] = {
       {"hk_grouped_f16_walk", "hk_grouped_f16_roll3", "hk_grouped_f16_roll5", "hk_grouped_f16_roll7"},
       {"hk_grouped_bf16_walk", "hk_grouped_bf16_roll3", "hk_grouped_bf16_roll5", "hk_grouped_bf16_roll7"}};
   hk_cu_dw *p = &t->params;
   if (!half_type(g->x_type)) REFUSE("takes f16 and bf16");
-  if (!hk_cu_dw_is_small(g, &g->x, g->in) || !hk_cu_dw_is_small(g, &g->y, g->out)) REFUSE("an image spans more than 2^31 elements");
+  if (!hk_cu_dw_is_small(g, &g->x, g->in) || !hk_cu_dw_is_small(g, &g->y, g->out))
+    REFUSE("an image spans more than 2^31 elements");
   const int64_t step = g->c * g->groups == 1 ? 1 : g->c == 1 ? g->x.group : g->x.channel;
-  if ((g->c > 1 && g->groups > 1 && g->x.group != g->c * step) || step < 1 || step > INT32_MAX) REFUSE("takes x whose channels lie evenly");
+  if ((g->c > 1 && g->groups > 1 && g->x.group != g->c * step) || step < 1 || step > INT32_MAX)
+    REFUSE("takes x whose channels lie evenly");
   p->grouped.channel_step = (int)step;
   if (g->c > 256) REFUSE("takes up to 256 channels a group, not %lld", (long long)g->c);
   const int size = (int)g->win[2];
@@ -147,9 +159,12 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   if (roll && p->reach > 1) REFUSE("takes 8 output channels that read 8 input channels");
   p->compact = g->c == 1 && g->k == 1;
   p->grouped.leaks = g->c % 8 != 0 || g->k % 8 != 0;
-  p->grouped.x_vector = !unaligned && g->c * g->groups % 8 == 0 && hk_cu_dw_is_last(g, &g->x, g->c) && hk_cu_dw_is_whole(&g->x);
-  p->grouped.y_vector = !unaligned && g->y_type == g->x_type && p->channels % 8 == 0 && hk_cu_dw_is_last(g, &g->y, g->k) && hk_cu_dw_is_whole(&g->y);
-  p->grouped.c_vector = e->e.residual && p->grouped.y_vector && hk_cu_dw_is_last(g, &e->c, g->k) && hk_cu_dw_is_whole(&e->c);
+  p->grouped.x_vector =
+      !unaligned && g->c * g->groups % 8 == 0 && hk_cu_dw_is_last(g, &g->x, g->c) && hk_cu_dw_is_whole(&g->x);
+  p->grouped.y_vector = !unaligned && g->y_type == g->x_type && p->channels % 8 == 0 &&
+                        hk_cu_dw_is_last(g, &g->y, g->k) && hk_cu_dw_is_whole(&g->y);
+  p->grouped.c_vector =
+      e->e.residual && p->grouped.y_vector && hk_cu_dw_is_last(g, &e->c, g->k) && hk_cu_dw_is_whole(&e->c);
   const int unit = roll ? 16 : 64, most = knobs.run ? knobs.run : g->out[1] == 1 ? 256 : roll ? 64 : 128;
   if (most % unit) REFUSE("run = %d must be a multiple of %d", most, unit);
   p->grouped.tile_length = (int)hk_min64(hk_ceil_div(p->class_length, unit) * unit, most);

@@ -13,7 +13,11 @@ static bool takes(const hk_geom *g, const hk_strides *s, const int64_t *size) {
   const int64_t all[] = {s->at[2] * (size[2] > 1), s->at[1] * (size[1] > 1), s->outer * (g->n > 1)};
   if (!hk_cu_dw_is_last(g, s, g->c) || !hk_cu_dw_is_whole(s) || !hk_cu_dw_is_small(g, s, size)) return false;
   for (int i = 0; i < HK_COUNT(all); i++)
-    if (all[i] < 0 || all[i] >= (int64_t)1 << 38 || (all[i] == 0 && (i == 0 ? size[2] > 1 : i == 1 ? size[1] > 1 : g->n > 1))) return false;
+    if (all[i] < 0 || all[i] >= (int64_t)1 << 38 ||
+        (all[i] == 0 && (i == 0   ? size[2] > 1
+                         : i == 1 ? size[1] > 1
+                                  : g->n > 1)))
+      return false;
   return true;
 }
 
@@ -32,7 +36,8 @@ static int shared_of(const hk_geom *g, hk_cu_dw *p, int slabs, int columns) {
   p->octet.stage_bytes = (int)hk_round_up(2 * columns * slabs * 16, align);
   /* a step's rows, and those of the next two steps under way */
   p->octet.slots = 3 + stride + 4 * stride;
-  if (p->octet.slots * p->octet.plane_bytes + 2 * p->octet.stage_bytes > SHARED_ALL / 2 - 2048) p->octet.slots = 3 + stride + 2 * stride;
+  if (p->octet.slots * p->octet.plane_bytes + 2 * p->octet.stage_bytes > SHARED_ALL / 2 - 2048)
+    p->octet.slots = 3 + stride + 2 * stride;
   p->octet.stage_at = p->octet.slots * p->octet.plane_bytes;
   p->octet.table_at = p->octet.stage_at + 2 * p->octet.stage_bytes;
   return p->octet.table_at + p->octet.slots * 8;
@@ -48,10 +53,12 @@ static int resident(const hk_cu_dw *p, int shared) {
  * each pixel as it has slabs and a little, more where it does not swizzle (measured: 48, 80, 144 bytes). A block waits 2000 for its first
  * rows; whole waves of blocks count for a half. */
 static double clocks_of(const hk_geom *g, const hk_cu_dw *p, int shared, int rows) {
-  const double blocks = (double)g->n * p->octet.slab_blocks * p->octet.tiles * (double)hk_ceil_div(g->out[1], rows), steps = (double)hk_ceil_div(rows, 2);
+  const double blocks = (double)g->n * p->octet.slab_blocks * p->octet.tiles * (double)hk_ceil_div(g->out[1], rows),
+               steps = (double)hk_ceil_div(rows, 2);
   const int held = resident(p, shared);
   const double work = steps * p->octet.slabs * (p->octet.tile_length / 8.0 * 13 + 30.0 * p->octet.teams);
-  const double pixels = ((2 * steps - 1) * (double)g->stride[1] + 3) * p->octet.patch_length + 2 * steps * p->octet.tile_length;
+  const double pixels =
+      ((2 * steps - 1) * (double)g->stride[1] + 3) * p->octet.patch_length + 2 * steps * p->octet.tile_length;
   const double copies = pixels * (p->octet.slabs % 2 ? 7 + 0.7 * p->octet.slabs : 1.5 + 0.7 * p->octet.slabs);
   const double block = (work > copies ? work : copies) + 2000.0 / held;
   const double waves = blocks / (PROCESSORS * (double)held), whole = (double)(int64_t)(waves + 0.999);
@@ -75,7 +82,9 @@ static bool shape_of(const hk_geom *g, hk_cu_dw *p, hk_cu_dw_knobs knobs, int *s
   for (int i = 0; i < HK_COUNT(eights); i++)
     for (int tiles = 1; tiles <= 4096 && tiles * 8 < g->out[2] + 8; tiles++) {
       const int run = (int)hk_round_up(hk_ceil_div(g->out[2], tiles), 8);
-      if ((knobs.slabs && knobs.slabs != eights[i]) || (knobs.run && knobs.run != run) || ((run - 1) * g->stride[2] + 3) > 256) continue;
+      if ((knobs.slabs && knobs.slabs != eights[i]) || (knobs.run && knobs.run != run) ||
+          ((run - 1) * g->stride[2] + 3) > 256)
+        continue;
       const int shared = shared_of(g, p, eights[i], run), strip = knobs.rows ? knobs.rows : rows_of(g, p, shared);
       if (shared > SHARED_ALL - 1024) continue;
       /* columns that two tiles read cost bytes */
@@ -87,23 +96,30 @@ static bool shape_of(const hk_geom *g, hk_cu_dw *p, hk_cu_dw_knobs knobs, int *s
   return *slabs;
 }
 
-bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
-  static const char *const names[2][2][2] = {{{"hk_octet_f16_s1", "hk_octet_f16_s1_epi"}, {"hk_octet_f16_s2", "hk_octet_f16_s2_epi"}},
-                                             {{"hk_octet_bf16_s1", "hk_octet_bf16_s1_epi"}, {"hk_octet_bf16_s2", "hk_octet_bf16_s2_epi"}}};
+bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                         char *why) {
+  static const char *const names[2][2][2] = {
+      {{"hk_octet_f16_s1", "hk_octet_f16_s1_epi"}, {"hk_octet_f16_s2", "hk_octet_f16_s2_epi"}},
+      {{"hk_octet_bf16_s1", "hk_octet_bf16_s1_epi"}, {"hk_octet_bf16_s2", "hk_octet_bf16_s2_epi"}}};
   hk_cu_dw *p = &t->params;
   const int64_t stride = g->stride[2];
-  if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || g->y_type != g->x_type) REFUSE("takes f16 and bf16, y of the type of x");
-  if (g->c != g->k || g->c > 8 || 8 % g->c || p->channels % 8) REFUSE("takes groups of 1, 2, 4 or 8 channels and as many filters, eights in all");
-  if (!hk_cu_is_flat(g, 0) || g->win[1] != 3 || g->win[2] != 3 || g->stride[1] != stride || stride > 2 || g->dil[1] != 1 || g->dil[2] != 1)
+  if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || g->y_type != g->x_type)
+    REFUSE("takes f16 and bf16, y of the type of x");
+  if (g->c != g->k || g->c > 8 || 8 % g->c || p->channels % 8)
+    REFUSE("takes groups of 1, 2, 4 or 8 channels and as many filters, eights in all");
+  if (!hk_cu_is_flat(g, 0) || g->win[1] != 3 || g->win[2] != 3 || g->stride[1] != stride || stride > 2 ||
+      g->dil[1] != 1 || g->dil[2] != 1)
     REFUSE("takes 3x3 images with stride 1 or 2");
   p->octet.leaks = g->c < 8;
-  if (p->octet.leaks && e->e.residual) REFUSE("a residual that y overwrites would be lost where results are computed again");
+  if (p->octet.leaks && e->e.residual)
+    REFUSE("a residual that y overwrites would be lost where results are computed again");
   if (unaligned || !takes(g, &g->x, g->in) || !takes(g, &g->y, g->out) ||
       (e->e.residual && !(hk_cu_dw_is_last(g, &e->c, g->k) && hk_cu_dw_is_whole(&e->c))))
     REFUSE("takes aligned x and y of contiguous channels");
   if (knobs.rows < 0 || knobs.rows % 2) REFUSE("rows = %d must be even", knobs.rows);
   int slabs, columns, rows;
-  if (!shape_of(g, p, knobs, &slabs, &columns, &rows)) REFUSE("no block of %d slabs and %d columns", knobs.slabs, knobs.run);
+  if (!shape_of(g, p, knobs, &slabs, &columns, &rows))
+    REFUSE("no block of %d slabs and %d columns", knobs.slabs, knobs.run);
   t->shared_bytes = shared_of(g, p, slabs, columns);
   p->octet.tile_rows = rows;
   p->octet.row_tiles = (int)hk_ceil_div(g->out[1], rows);

@@ -27,15 +27,18 @@ static int warps_of(int tiles) {
   return best;
 }
 
-bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
+bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                        char *why) {
   hk_cu_dw *p = &t->params;
   if (g->x_type != HK_F16 && g->x_type != HK_BF16) REFUSE("takes f16 and bf16");
   if (g->groups != 1 || g->c > 8) REFUSE("takes one group of 1 to 8 channels");
   if (!hk_cu_is_flat(g, 0)) REFUSE("takes 1D and 2D problems");
   if (g->dil[2] != 1) REFUSE("does not take dilation of the width");
-  if (g->x.at[1] < 0 || g->x.at[2] < 0 || g->x.channel < 0 || (double)g->in[1] * (double)g->x.at[1] + (double)g->in[2] * (double)g->x.at[2] + 8.0 * (double)g->x.channel > 2e9)
+  if (g->x.at[1] < 0 || g->x.at[2] < 0 || g->x.channel < 0 ||
+      (double)g->in[1] * (double)g->x.at[1] + (double)g->in[2] * (double)g->x.at[2] + 8.0 * (double)g->x.channel > 2e9)
     REFUSE("an image spans more than 2^31 elements");
-  if (g->y.at[1] < 0 || g->y.at[2] < 0 || (double)g->out[1] * (double)g->y.at[1] + (double)g->out[2] * (double)g->y.at[2] > 2e9)
+  if (g->y.at[1] < 0 || g->y.at[2] < 0 ||
+      (double)g->out[1] * (double)g->y.at[1] + (double)g->out[2] * (double)g->y.at[2] > 2e9)
     REFUSE("an image of y spans more than 2^31 elements");
   p->phases = 1;
   p->taps_u = (int)g->win[2];
@@ -53,23 +56,29 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   p->stem.slab_blocks = (int)hk_ceil_div(p->channels, 64);
   p->stem.tiles = (int)hk_ceil_div(g->out[2], columns);
   p->stem.row_tiles = (int)hk_ceil_div(g->out[1], rows);
-  p->stem.x_vector = !unaligned && p->pixel == g->c && (g->c == 1 || g->x.channel == 1) && g->x.at[2] == g->c && g->x.at[1] % 8 == 0 &&
-                g->x.outer % 8 == 0 && g->x.offset % 8 == 0;
-  if (!unaligned && !p->stem.x_vector && g->x.at[2] == 1 && g->x.at[1] % 8 == 0 && g->x.channel % 8 == 0 && g->x.outer % 8 == 0 && g->x.offset % 8 == 0)
+  p->stem.x_vector = !unaligned && p->pixel == g->c && (g->c == 1 || g->x.channel == 1) && g->x.at[2] == g->c &&
+                     g->x.at[1] % 8 == 0 && g->x.outer % 8 == 0 && g->x.offset % 8 == 0;
+  if (!unaligned && !p->stem.x_vector && g->x.at[2] == 1 && g->x.at[1] % 8 == 0 && g->x.channel % 8 == 0 &&
+      g->x.outer % 8 == 0 && g->x.offset % 8 == 0)
     p->stem.x_vector = 2;
   p->stem.row_pieces = (int)hk_ceil_div(p->stem.patch_pixels + 7, 8);
-  p->stem.div_patch = hk_cu_dw_divisor(p->stem.x_vector == 1 ? p->stem.patch_pitch / 16 : p->stem.x_vector ? p->stem.row_pieces : p->stem.patch_pixels);
+  p->stem.div_patch = hk_cu_dw_divisor(p->stem.x_vector == 1 ? p->stem.patch_pitch / 16
+                                       : p->stem.x_vector    ? p->stem.row_pieces
+                                                             : p->stem.patch_pixels);
   const bool transposed = g->y.at[2] == 1 && g->y.channel != 1;
   const int run = transposed ? 4 : 8;
   p->turned = transposed;
-  p->stem.y_vector = !unaligned && g->y_type == g->x_type && (transposed ? g->out[2] : p->channels) % run == 0 && (transposed || g->y.channel == 1) &&
-                g->y.offset % run == 0 && g->y.outer % run == 0 && g->y.at[1] % run == 0 && (transposed ? g->y.channel : g->y.at[2]) % run == 0;
+  p->stem.y_vector = !unaligned && g->y_type == g->x_type && (transposed ? g->out[2] : p->channels) % run == 0 &&
+                     (transposed || g->y.channel == 1) && g->y.offset % run == 0 && g->y.outer % run == 0 &&
+                     g->y.at[1] % run == 0 && (transposed ? g->y.channel : g->y.at[2]) % run == 0;
   (void)e;
   p->pack = HK_DW_PACK_STEM;
   t->packed_bytes = (size_t)p->stem.slab_blocks * (size_t)p->k_steps * 2048;
   t->knobs = (hk_cu_dw_knobs){0, 0, rows};
   t->image = g->x_type == HK_BF16 ? "stem_bf16" : "stem_f16";
-  t->kernel = g->x_type == HK_BF16 ? (transposed ? "hk_stem_bf16_transposed" : "hk_stem_bf16") : transposed ? "hk_stem_f16_transposed" : "hk_stem_f16";
+  t->kernel = g->x_type == HK_BF16 ? (transposed ? "hk_stem_bf16_transposed" : "hk_stem_bf16")
+              : transposed         ? "hk_stem_f16_transposed"
+                                   : "hk_stem_f16";
   t->aligned = p->stem.y_vector || p->stem.x_vector;
   t->threads = 32 * warps_of((int)(columns / 16) * rows);
   t->shared_bytes = (int)shape(g, p, rows, columns);

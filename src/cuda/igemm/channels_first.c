@@ -16,7 +16,8 @@ static bool epilogue_fits(const hk_geom *g, const hk_epi *e, char *why) {
 
 bool hk_cu_first_takes(const hk_geom *g, const hk_epi *e, int d0, char *why) {
   if (g->x_type != g->f_type || (g->x_type != HK_BF16 && g->x_type != HK_F16))
-    REFUSE("x and f must both be bf16 or both f16, they are %s and %s", hk_type_name(g->x_type), hk_type_name(g->f_type));
+    REFUSE("x and f must both be bf16 or both f16, they are %s and %s", hk_type_name(g->x_type),
+           hk_type_name(g->f_type));
   if (!g->gm || !g->gn || !g->gk) REFUSE("the problem has no products: a size is 0");
   if (!epilogue_fits(g, e, why)) return false;
   if (g->batch_grouped) REFUSE("batch groups are not supported");
@@ -35,7 +36,9 @@ hk_cu_row hk_cu_first_filter_row(const hk_cu_planes_row *r) {
 int64_t hk_cu_first_tiles_m(const hk_cu_planes_row *r, const hk_geom *g, const hk_cu_planes *p) {
   return g->n * hk_ceil_div(p->flat, r->bn - p->lost);
 }
-int64_t hk_cu_first_tiles_n(const hk_cu_planes_row *r, const hk_geom *g) { return g->groups * hk_ceil_div(g->k, r->bm); }
+int64_t hk_cu_first_tiles_n(const hk_cu_planes_row *r, const hk_geom *g) {
+  return g->groups * hk_ceil_div(g->k, r->bm);
+}
 
 double hk_cu_first_tile_clocks(const hk_cu_planes_row *r, double waves, double work, double finish) {
   const bool ping_pong = r->wgs < r->nc;
@@ -47,7 +50,8 @@ hk_status hk_cu_first_map(const hk_geom *g, const hk_strides *s, hk_cu_first_box
   static const unsigned steps[4] = {1, 1, 1, 1};
   const uint64_t any = (uint64_t)hk_round_up(b.pixels * 2, 16); /* a legal stride for dimensions of size 1 */
   const uint64_t dims[4] = {(uint64_t)b.pixels, (uint64_t)b.channels, (uint64_t)g->groups, (uint64_t)g->n};
-  const uint64_t strides[3] = {b.channels > 1 ? (uint64_t)(b.step * 2) : any, g->groups > 1 ? (uint64_t)(s->group * 2) : any,
+  const uint64_t strides[3] = {b.channels > 1 ? (uint64_t)(b.step * 2) : any,
+                               g->groups > 1 ? (uint64_t)(s->group * 2) : any,
                                g->n > 1 ? (uint64_t)(s->outer * 2) : any};
   const unsigned boxes[4] = {64, (unsigned)b.box, 1, 1};
   const hk_cu_driver *cu = hk_cu();

@@ -27,10 +27,12 @@ HK_DEV hk_cu_i64 finish_offset(const hk_cu_divisor *by_out, const hk_cu_view *s,
 /* The residual's rows of a coming split tile on their way into the L2, while the tile is multiplied. */
 HK_DEV void finish_prefetch(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int part) {
   const hk_cu_geom *g = &P->g;
-  const int bytes = g->y_type == HK_CU_F32 ? 4 : 2, width = (int)g->kg - at.k0 < t.bn ? (int)g->kg - at.k0 : t.bn, lines = (t.bn * 4 + 127) / 128;
+  const int bytes = g->y_type == HK_CU_F32 ? 4 : 2, width = (int)g->kg - at.k0 < t.bn ? (int)g->kg - at.k0 : t.bn,
+            lines = (t.bn * 4 + 127) / 128;
   for (int i = threadIdx.x % 128; i < 64 * t.mi * lines && P->wide; i += 128) {
     const int m = at.m0 + part * 64 * t.mi + i / lines, k = i % lines * (128 / bytes);
-    if (m < P->gm && k < width) prefetch_line((const hk_cu_u8 *)P->e.c + (m * g->c.at[2] + at.group * g->c.group + at.k0 + k) * bytes);
+    if (m < P->gm && k < width)
+      prefetch_line((const hk_cu_u8 *)P->e.c + (m * g->c.at[2] + at.group * g->c.group + at.k0 + k) * bytes);
   }
 }
 
@@ -216,8 +218,9 @@ HK_DEV float finish_sum(igemm_tile t, const float *from) {
 
 /* The general way: element by element, neighbours along y's contiguous dimension. `count` rows of `width` columns from
  * column c0, staged at `from` with `pitch`; row 0 is pixel m0 and entry 0 of rows. */
-HK_DEV void finish_items(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int count, int c0, int width, int tid,
-                         int threads, const float *from, int pitch, const hk_cu_i64 *rows, const float *params) {
+HK_DEV void finish_items(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int count, int c0, int width,
+                         int tid, int threads, const float *from, int pitch, const hk_cu_i64 *rows,
+                         const float *params) {
   const int limit = (int)(P->e.gate ? P->g.kg / 2 : P->g.kg);
 #pragma unroll 1
   for (int i = tid; i < count * width; i += threads) {
@@ -243,7 +246,8 @@ HK_DEV void finish_params(igemm_tile t, finish_affine affine, float *params) {
 }
 
 /* Everything up to the residual, on the accumulators. */
-HK_DEV void finish_early(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, const float *params, float (*acc)[128]) {
+HK_DEV void finish_early(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, const float *params,
+                         float (*acc)[128]) {
   if (P->e.scale || P->e.bias) wide_affine(&P->e, t, params, acc);
 #ifdef HK_USER
   if (P->e.act == HK_CU_USER) user_act(P, t, at, m0, acc);
@@ -254,7 +258,8 @@ HK_DEV void finish_early(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
 }
 
 /* y by the copy engine. */
-HK_DEV void finish_slabs(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_residuals *rest, float (*acc)[128]) {
+HK_DEV void finish_slabs(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_residuals *rest,
+                         float (*acc)[128]) {
   if (P->e.scale || P->e.bias) slab_affine(P, t, at, acc);
 #ifdef HK_USER
   if (P->e.act == HK_CU_USER) user_act(P, t, at, m0, acc);
@@ -295,7 +300,8 @@ HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_plac
       const int piece = c / columns * 64;
       finish_put(t, c, sums, acc);
       named_sync(wg + 1, 128);
-      finish_items(P, t, at, m0 + piece, 64, c % columns * t.chunk, t.chunk, tid, 128, sums, pitch, rows + piece * 2, params);
+      finish_items(P, t, at, m0 + piece, 64, c % columns * t.chunk, t.chunk, tid, 128, sums, pitch, rows + piece * 2,
+                   params);
       named_sync(wg + 1, 128);
     }
   }
@@ -331,7 +337,8 @@ HK_DEV void finish_split(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
     for (int i = tid; i < share * (t.bn / 8); i += threads) {
       const int row = i / (t.bn / 8), col = i % (t.bn / 8) * 8, k = at.k0 + col;
       const int m = at.m0 + first + row;
-      if (m < P->gm && k < P->g.kg) wide_run(P, t, at, col, m, k, rows + row * 2, sums + (first + row) * pitch + col, params);
+      if (m < P->gm && k < P->g.kg)
+        wide_run(P, t, at, col, m, k, rows + row * 2, sums + (first + row) * pitch + col, params);
     }
   } else {
     finish_items(P, t, at, at.m0 + first, share, 0, t.bn, tid, threads, sums + first * pitch, pitch, rows, params);

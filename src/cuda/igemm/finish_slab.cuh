@@ -35,7 +35,9 @@ HK_DEV slab_form slab_form_of(igemm_tile t, int type) {
   return s;
 }
 /* First pixel, first column of step n; which 8 of the warp's 16 rows come first in it. */
-HK_DEV int slab_row(slab_form s, int m0, int n) { return m0 + threadIdx.x / 32 % 4 * 16 + n / s.steps * 64 + n % s.parts * 8; }
+HK_DEV int slab_row(slab_form s, int m0, int n) {
+  return m0 + threadIdx.x / 32 % 4 * 16 + n / s.steps * 64 + n % s.parts * 8;
+}
 HK_DEV int slab_col(slab_form s, int n) { return n % s.steps / s.parts * s.width; }
 
 /* Byte offset in a slot of 16-byte piece `piece` of a row: the engine's swizzle for rows of that length. */
@@ -67,7 +69,8 @@ HK_DEV void slab_put(int type, slab_form s, int half, hk_cu_u32 slot, const floa
     }
     hk_cu_u32 w[4];
 #pragma unroll
-    for (int i = 0; i < step; ++i) w[i] = pack_pair(type, v[slab_value(s, half, q + i)], v[slab_value(s, half, q + i) + 1]);
+    for (int i = 0; i < step; ++i)
+      w[i] = pack_pair(type, v[slab_value(s, half, q + i)], v[slab_value(s, half, q + i) + 1]);
     matrix_put(step, slab_matrix(s, slot, q, step), w);
   }
 }
@@ -77,7 +80,10 @@ HK_DEV void slab_get(int type, slab_form s, hk_cu_u32 slot, hk_cu_u32 *w) {
 #pragma unroll
   for (int q = 0; q < count; q += step) {
     if (type == HK_CU_F32)
-      asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(w[2 * q]), "=r"(w[2 * q + 1]) : "r"(slab_pair(s, slot, q)) : "memory");
+      asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                   : "=r"(w[2 * q]), "=r"(w[2 * q + 1])
+                   : "r"(slab_pair(s, slot, q))
+                   : "memory");
     else matrix_get(step, slab_matrix(s, slot, q, step), w + q);
   }
 }
@@ -109,26 +115,30 @@ typedef struct slab_residuals {
   hk_cu_u32 w[48];
 } slab_residuals;
 /* Asks for `count` steps from step n on, into the slots from the first on; `read`: bits of all that lane 0 has read there. */
-HK_DEV void slab_prefetch(const hk_cu_igemm *P, slab_form s, igemm_place at, int m0, int n, int count, hk_cu_u32 read, const slab_residuals *rest) {
+HK_DEV void slab_prefetch(const hk_cu_igemm *P, slab_form s, igemm_place at, int m0, int n, int count, hk_cu_u32 read,
+                          const slab_residuals *rest) {
   if (threadIdx.x % 32) return;
   copy_out_wait(0);
   /* No barrier tells the copy engine that a read is over, but its value does. It adds nothing: x_zero is 0, which the compiler does not know. */
   bar_expect(rest->bar, count * s.size + (int)(read & (hk_cu_u32)P->g.x_zero));
 #pragma unroll
   for (int i = 0; i < count; ++i)
-    copy_in(rest->slots + i * s.size, &launch_of(P)->cmap, rest->bar, at.k0 + slab_col(s, n + i), at.group, slab_row(s, m0, n + i));
+    copy_in(rest->slots + i * s.size, &launch_of(P)->cmap, rest->bar, at.k0 + slab_col(s, n + i), at.group,
+            slab_row(s, m0, n + i));
 }
 HK_DEV void slab_wait(slab_residuals *rest) {
   bar_wait(rest->bar, rest->phase);
   rest->phase ^= 1;
 }
 /* The first and the second asking of a tile, some blocks of the main loop apart; type: of y. */
-HK_DEV void slab_prefetch_first(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_residuals *rest) {
+HK_DEV void slab_prefetch_first(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0,
+                                slab_residuals *rest) {
   const slab_form s = slab_form_of(t, type);
   if (s.held) slab_prefetch(P, s, at, m0, s.slots, s.held < s.slots ? s.held : s.slots, 0, rest);
   else slab_prefetch(P, s, at, m0, 0, s.total < s.slots ? s.total : s.slots, 0, rest);
 }
-HK_DEV void slab_prefetch_second(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_residuals *rest) {
+HK_DEV void slab_prefetch_second(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0,
+                                 slab_residuals *rest) {
   const slab_form s = slab_form_of(t, type);
 #pragma unroll
   for (int n = 0; n < s.held; n += s.slots) {
@@ -153,7 +163,9 @@ HK_DEV void slab_read(const hk_cu_igemm *P, igemm_tile t, slab_form s, igemm_pla
     const int i = lane + it * 32, row = i / pieces, k = i % pieces * (16 / s.bytes);
     /* outside y: anything, what comes of it is clipped on the way out */
     const int inside = i < s.rows * pieces && m + row < P->gm && k < left;
-    const uint4 v = load_once((const hk_cu_u8 *)P->e.c + (inside ? ((m + row) * P->g.c.at[2] + at.group * P->g.c.group + at.k0 + col + k) * s.bytes : 0));
+    const uint4 v =
+        load_once((const hk_cu_u8 *)P->e.c +
+                  (inside ? ((m + row) * P->g.c.at[2] + at.group * P->g.c.group + at.k0 + col + k) * s.bytes : 0));
     to[it * 4] = v.x, to[it * 4 + 1] = v.y, to[it * 4 + 2] = v.z, to[it * 4 + 3] = v.w;
   }
 }
@@ -164,8 +176,10 @@ HK_DEV void slab_shuffle(int type, slab_form s, hk_cu_u32 slot, hk_cu_u32 *w) {
   for (int it = 0; it * 32 < s.rows * pieces; ++it) {
     const int i = lane + it * 32;
     if (i < s.rows * pieces)
-      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(slot + slab_at(s.row_bytes, i / pieces, i % pieces)), "r"(w[it * 4]),
-                   "r"(w[it * 4 + 1]), "r"(w[it * 4 + 2]), "r"(w[it * 4 + 3]) : "memory");
+      asm volatile(
+          "st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(slot + slab_at(s.row_bytes, i / pieces, i % pieces)),
+          "r"(w[it * 4]), "r"(w[it * 4 + 1]), "r"(w[it * 4 + 2]), "r"(w[it * 4 + 3])
+          : "memory");
   }
   __syncwarp();
   slab_get(type, s, slot, w);
@@ -173,8 +187,8 @@ HK_DEV void slab_shuffle(int type, slab_form s, hk_cu_u32 slot, hk_cu_u32 *w) {
 }
 
 /* Step n's residual added to its values. */
-HK_DEV void slab_residual(const hk_cu_igemm *P, int type, igemm_tile t, slab_form s, igemm_place at, int m0, int n, hk_cu_u32 slot, slab_residuals *rest,
-                          float *v) {
+HK_DEV void slab_residual(const hk_cu_igemm *P, int type, igemm_tile t, slab_form s, igemm_place at, int m0, int n,
+                          hk_cu_u32 slot, slab_residuals *rest, float *v) {
   if (n < s.slots) {
     hk_cu_u32 w[16];
     if (n == 0) slab_wait(rest);
@@ -191,7 +205,8 @@ HK_DEV void slab_residual(const hk_cu_igemm *P, int type, igemm_tile t, slab_for
 
 /* Scale and bias, from the L1, where a launch's few hundred values stay: the slots hold the residual. inside: the whole tile lies in y,
  * there is a bias, and both are 8-byte aligned; scaled: by channel. */
-HK_DEV void slab_affine_run(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int inside, int scaled, float (*acc)[128]) {
+HK_DEV void slab_affine_run(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int inside, int scaled,
+                            float (*acc)[128]) {
   const int k0 = at.k0 + threadIdx.x % 4 * 2, left = (int)P->g.kg - k0;
   const hk_cu_i64 first = at.group * P->g.kg + k0;
   const float *scale = (const float *)P->e.scale + (scaled ? first : 0), *bias = (const float *)P->e.bias + first;
@@ -215,14 +230,16 @@ HK_DEV void slab_affine_run(const hk_cu_igemm *P, igemm_tile t, igemm_place at, 
   }
 }
 HK_DEV void slab_affine(const hk_cu_igemm *P, igemm_tile t, igemm_place at, float (*acc)[128]) {
-  const int inside = at.k0 + t.bn <= P->g.kg && launch_of(P)->pairs && P->e.bias, scaled = P->e.scale && !P->e.scale_one;
+  const int inside = at.k0 + t.bn <= P->g.kg && launch_of(P)->pairs && P->e.bias,
+            scaled = P->e.scale && !P->e.scale_one;
   if (inside && scaled) slab_affine_run(P, t, at, 1, 1, acc);
   else if (inside) slab_affine_run(P, t, at, 1, 0, acc);
   else slab_affine_run(P, t, at, 0, scaled, acc);
 }
 
 /* type (of y) is a compile-time constant. */
-HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, slab_residuals *rest, float (*acc)[128], int type) {
+HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, slab_residuals *rest,
+                      float (*acc)[128], int type) {
   const slab_form s = slab_form_of(t, type);
   const int lane = threadIdx.x % 32, residual = P->e.residual;
 #pragma unroll

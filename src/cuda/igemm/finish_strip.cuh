@@ -53,7 +53,8 @@ HK_DEV void strip_words(const hk_cu_igemm *P, int pitch, int m, int rows, const 
 }
 
 /* Pixels from `end` on are the next tile's. */
-HK_DEV void strip_tile(const hk_cu_igemm *P, igemm_tile t, int m0, int end, hk_cu_u8 *staging, const float (*acc)[128], int type) {
+HK_DEV void strip_tile(const hk_cu_igemm *P, igemm_tile t, int m0, int end, hk_cu_u8 *staging, const float (*acc)[128],
+                       int type) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, pitch = HK_IGEMM_STRIP(t.bn);
   hk_cu_u8 *strip = staging + warp * 16 * pitch;
 #pragma unroll
@@ -67,7 +68,8 @@ HK_DEV void strip_tile(const hk_cu_igemm *P, igemm_tile t, int m0, int end, hk_c
       hk_cu_u32 w[4];
 #pragma unroll
       for (int e = 0; e < 4; ++e)
-        if (j + e / 2 < t.bn / 8) w[e] = pack_pair(type, acc[i][(j + e / 2) * 4 + e % 2 * 2], acc[i][(j + e / 2) * 4 + e % 2 * 2 + 1]);
+        if (j + e / 2 < t.bn / 8)
+          w[e] = pack_pair(type, acc[i][(j + e / 2) * 4 + e % 2 * 2], acc[i][(j + e / 2) * 4 + e % 2 * 2 + 1]);
       matrix_put(j + 1 < t.bn / 8 ? 4 : 2, at + j * 16, w);
     }
     __syncwarp();

@@ -43,7 +43,8 @@ HK_DEV void user_act(const hk_cu_igemm *P, igemm_tile t, igemm_place place, int 
 
 #if defined(HK_USER2) || defined(HK_USER_STORE)
 /* hk_user2 and hk_user_store on one step of a slab: rows m.. of the warp, `width` columns from col. */
-HK_DEV void user_last(const hk_cu_igemm *P, igemm_place place, int width, int rows, int m, int col, int half, float *v) {
+HK_DEV void user_last(const hk_cu_igemm *P, igemm_place place, int width, int rows, int m, int col, int half,
+                      float *v) {
   const int lane = threadIdx.x % 32, k0 = place.k0 + col + lane % 4 * 2;
 #pragma unroll
   for (int h = 0; h < rows / 8; ++h) {

@@ -114,8 +114,10 @@ HK_DEV void wide_put(int type, int chunk, int pitch, hk_cu_u32 *at, const float 
  * element a lane. */
 HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words,
                       const hk_cu_i64 *rows, const float (*acc)[128], int type) {
-  const int bytes = type == HK_CU_F32 ? 4 : 2, pitch = WIDE_PITCH(t.chunk, bytes), columns = (t.bn + t.chunk - 1) / t.chunk;
-  const int tid = threadIdx.x % 128, lane = tid % 32, per = 32 / t.chunk, col = lane % t.chunk, line = tid / 32 * per + lane / t.chunk;
+  const int bytes = type == HK_CU_F32 ? 4 : 2, pitch = WIDE_PITCH(t.chunk, bytes),
+            columns = (t.bn + t.chunk - 1) / t.chunk;
+  const int tid = threadIdx.x % 128, lane = tid % 32, per = 32 / t.chunk, col = lane % t.chunk,
+            line = tid / 32 * per + lane / t.chunk;
   const int left = (int)P->gm - m0, wide = ((int)P->g.kg - at.k0 < t.bn ? (int)P->g.kg - at.k0 : t.bn) - col;
   hk_cu_u32 *mine = words + (tid / 32 * 16 + lane / 4) * pitch + lane % 4 * (bytes / 2);
   hk_cu_u8 *y = (hk_cu_u8 *)P->e.y + (at.group * P->g.y.group + at.k0 + col) * bytes;
@@ -131,7 +133,8 @@ HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
 #pragma unroll 4
       for (int r = line; r < 64; r += 4 * per)
         if (i * 64 + r < left && u * t.chunk < wide) {
-          hk_cu_u8 *to = y + ((P->y_linear ? (m0 + i * 64 + r) * P->g.y.at[2] : rows[(i * 64 + r) * 2]) + u * t.chunk) * bytes;
+          hk_cu_u8 *to =
+              y + ((P->y_linear ? (m0 + i * 64 + r) * P->g.y.at[2] : rows[(i * 64 + r) * 2]) + u * t.chunk) * bytes;
           if (bytes == 4) *(hk_cu_u32 *)to = words[r * pitch + col];
           else *(hk_cu_u16 *)to = ((const hk_cu_u16 *)words)[r * pitch * 2 + col];
         }
@@ -141,15 +144,17 @@ HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
 
 /* The same for a y whose pixels are contiguous (channels first): the chunk is turned in shared memory, [column][row], and a
  * warp stores 64 rows of one column at a time: 16-bit y as pairs where it lies so (tall 2). type (of y) is a compile-time constant. */
-HK_DEV void tall_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words, const hk_cu_i64 *rows,
-                      const float (*acc)[128], int type) {
+HK_DEV void tall_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words,
+                      const hk_cu_i64 *rows, const float (*acc)[128], int type) {
   const int bytes = type == HK_CU_F32 ? 4 : 2, pitch = bytes == 4 ? 68 : 36, columns = (t.bn + t.chunk - 1) / t.chunk;
-  const int tid = threadIdx.x % 128, lane = tid % 32, warp = tid / 32, left = (int)P->gm - m0, pairs = bytes == 2 && P->tall == 2;
+  const int tid = threadIdx.x % 128, lane = tid % 32, warp = tid / 32, left = (int)P->gm - m0,
+            pairs = bytes == 2 && P->tall == 2;
   const hk_cu_i64 step = P->g.y.channel * bytes;
   hk_cu_u8 *y = (hk_cu_u8 *)P->e.y + P->g.y.group * at.group * bytes;
 #pragma unroll
   for (int i = 0; i < t.mi; ++i) {
-    const int first = i * 64 + (pairs ? 2 * lane : lane), second = i * 64 + lane + 32, a = first < left, b = second < left && !pairs;
+    const int first = i * 64 + (pairs ? 2 * lane : lane), second = i * 64 + lane + 32, a = first < left,
+              b = second < left && !pairs;
     hk_cu_u8 *to = y + (a ? rows[first * 2] * bytes : 0), *more = y + (b ? rows[second * 2] * bytes : 0);
 #pragma unroll
     for (int u = 0; u < columns; ++u) {
@@ -157,7 +162,8 @@ HK_DEV void tall_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
       for (int j = 0; j < t.chunk / 8; ++j)
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
-          const int at4 = u * t.chunk / 2 + j * 4 + r, row = warp * 16 + lane / 4 + r / 2 * 8, col = j * 8 + lane % 4 * 2 + r % 2;
+          const int at4 = u * t.chunk / 2 + j * 4 + r, row = warp * 16 + lane / 4 + r / 2 * 8,
+                    col = j * 8 + lane % 4 * 2 + r % 2;
           const float v = at4 < t.bn / 2 ? acc[i][at4] : 0.0f;
           if (bytes == 4) words[col * pitch + row] = __float_as_uint(v);
           else ((hk_cu_u16 *)words)[col * pitch * 2 + row] = type == HK_CU_F16 ? f16_from_f32(v) : bf16_from_f32(v);

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HALO(mi, nc, wgs, bn, tag) {"hk_halo_" NAME "_" #tag, "halo_" NAME, TYPE, 64 * (mi) * (wgs), bn, 0, mi, nc, wgs},
+#define HALO(mi, nc, wgs, bn, tag)                                                                                     \
+  {"hk_halo_" NAME "_" #tag, "halo_" NAME, TYPE, 64 * (mi) * (wgs), bn, 0, mi, nc, wgs},
 const hk_cu_planes_row hk_cu_halo_rows[] = {
 #define TYPE HK_BF16
 #define NAME "bf16"
@@ -99,16 +100,21 @@ bool hk_cu_halo_fit(const hk_cu_planes_row *r, const hk_geom *g, hk_cu_halo *h, 
   span_make(r, g, h);
   for (h->slots = HK_CU_HALO_SLOTS; h->slots > 0; --h->slots)
     for (h->stages = STAGES_MOST; h->stages >= STAGES_LEAST + (h->slots > 1); --h->stages)
-      if (h->rows < 1 << 13 && HK_HALO_SMEM(r->bm, r->bn, r->nc, h->stages, h->slots, h->apart, h->rows, h->hold) <= HK_IGEMM_SMEM_MAX) return true;
+      if (h->rows < 1 << 13 &&
+          HK_HALO_SMEM(r->bm, r->bn, r->nc, h->stages, h->slots, h->apart, h->rows, h->hold) <= HK_IGEMM_SMEM_MAX)
+        return true;
   REFUSE("a tile of %d pixels and its halo of %d exceed the shared memory of %d bytes", r->bn, h->rows - r->bn,
          HK_IGEMM_SMEM_MAX);
 }
 
 /* As hk_cu_planes_seconds, but pixels are fetched once for all taps, and three warps make the blocks: 21 clocks a row. Constants fitted on an H200. */
-double hk_cu_halo_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_epi *e, const hk_cu_halo *h, int processors) {
-  const double waves = (double)hk_ceil_div(hk_cu_first_tiles_m(r, g, &h->p) * hk_cu_first_tiles_n(r, g), processors > 0 ? processors : 1);
+double hk_cu_halo_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_epi *e, const hk_cu_halo *h,
+                          int processors) {
+  const double waves = (double)hk_ceil_div(hk_cu_first_tiles_m(r, g, &h->p) * hk_cu_first_tiles_n(r, g),
+                                           processors > 0 ? processors : 1);
   const double tensor = (double)g->taps * r->bm * r->bn / 32, moved = 21.0 * h->rows, boxes = HK_HALO_BOXES(h->rows);
-  const double fetched = ((double)g->taps * HK_HALO_STAGE(r->bm) + boxes * 8192) / 36, least = tensor > fetched ? tensor : fetched;
+  const double fetched = ((double)g->taps * HK_HALO_STAGE(r->bm) + boxes * 8192) / 36,
+               least = tensor > fetched ? tensor : fetched;
   const double work = h->p.chunks * (least > moved ? least : moved);
   const double heavy = 24.0 * e->transcendental + 48.0 * (e->e.residual != HK_RESIDUAL_NONE);
   const double finish = r->mi * (1000 + (h->unit == 1 ? 40.0 : 17.0) * r->bn + heavy * r->bn / 2);

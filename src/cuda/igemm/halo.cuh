@@ -47,7 +47,8 @@ HK_DEV void halo_produce(const hk_cu_halo *P, planes_tile t, halo_layout r) {
   int stage = 0, phase = 0;
   pdl_wait();
   for (int index = blockIdx.x; index < total; index += gridDim.x) {
-    const hk_cu_u8 *filters = (const hk_cu_u8 *)P->p.m.filters + (hk_cu_i64)planes_locate(&P->p, t, index).at.tile_n * blocks * bytes;
+    const hk_cu_u8 *filters =
+        (const hk_cu_u8 *)P->p.m.filters + (hk_cu_i64)planes_locate(&P->p, t, index).at.tile_n * blocks * bytes;
     for (int kb = 0; kb < blocks; ++kb, filters += bytes) {
       bar_wait(r.empty + stage * 8, phase ^ 1);
       bar_expect(r.full + stage * 8, bytes);
@@ -96,15 +97,18 @@ HK_DEV void halo_prefetch(const hk_cu_halo *P, planes_tile t, halo_layout r, int
   if (threadIdx.x % 32 == 0) {
     bar_expect(r.moved + mine * 8, 8192);
     for (int i = 0; i < P->apart; ++i)
-      copy_planes(r.slots + mine * 8192 + i * span * 128, &P->p.m.xmap, r.moved + mine * 8, ((i * P->step + w->s.lo) & ~7) + w->box * 64, w->chunk * span,
-                  w->s.group, w->s.n);
+      copy_planes(r.slots + mine * 8192 + i * span * 128, &P->p.m.xmap, r.moved + mine * 8,
+                  ((i * P->step + w->s.lo) & ~7) + w->box * 64, w->chunk * span, w->s.group, w->s.n);
   }
   w->box += HK_CU_HALO_WARPS;
   if (++w->slot == P->slots) w->slot = 0;
 }
 
 HK_DEV void matrix_get_transposed(hk_cu_u32 at, hk_cu_u32 *v) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(at) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "r"(at)
+               : "memory");
 }
 
 /* A tile's table: for every phase and box, and each eighth of its pixels, the rows of pixels 0, 8.. 56 from there on, as row * 8 + row % 8, so that octet o of
@@ -115,9 +119,12 @@ HK_DEV void halo_table(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_
     for (int i = 0; i < P->apart; ++i)
 #pragma unroll
       for (int half = 0; half < 64; half += 32) {
-        const int at = half + lane, p = ((i * P->step + s->lo) & ~7) - i * P->step + box * 64 + at, h = div_by(p > 0 ? p : 0, P->by_wide);
+        const int at = half + lane, p = ((i * P->step + s->lo) & ~7) - i * P->step + box * 64 + at,
+                  h = div_by(p > 0 ? p : 0, P->by_wide);
         const int row = p >= s->lo && p < s->hi ? h * P->p.width + p - h * P->wide - s->v0 : P->rows;
-        asm volatile("st.shared.u16 [%0], %1;" ::"r"(table + ((box * P->apart + i) * 64 + at % 8 * 8 + at / 8) * 2), "h"((hk_cu_u16)(row * 8 + row % 8)) : "memory");
+        asm volatile("st.shared.u16 [%0], %1;" ::"r"(table + ((box * P->apart + i) * 64 + at % 8 * 8 + at / 8) * 2),
+                     "h"((hk_cu_u16)(row * 8 + row % 8))
+                     : "memory");
       }
   __syncwarp();
 }
@@ -148,7 +155,9 @@ HK_DEV void halo_clear(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_
     const int v = s->v0 + row, h = div_by(v > 0 ? v : 0, P->p.by_width), w = v - h * P->p.width;
     if (v >= 0 && w < P->wide && h * P->wide + w < P->plane) continue;
 #pragma unroll
-    for (int o = 0; o < 8; ++o) asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(block + row * 128 + ((o + row) & 7) * 16), "r"(0) : "memory");
+    for (int o = 0; o < 8; ++o)
+      asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(block + row * 128 + ((o + row) & 7) * 16), "r"(0)
+                   : "memory");
   }
 }
 
@@ -201,7 +210,8 @@ HK_DEV void halo_release(halo_layout r, halo_cursor *at) {
 }
 
 /* The main loop of one tile: leaves the sums in acc. */
-HK_DEV void halo_multiply(const hk_cu_halo *P, int type, planes_tile t, halo_layout r, int first, halo_cursor *at, int late, int signal, float (*acc)[128]) {
+HK_DEV void halo_multiply(const hk_cu_halo *P, int type, planes_tile t, halo_layout r, int first, halo_cursor *at,
+                          int late, int signal, float (*acc)[128]) {
   const int blocks = P->p.m.k_blocks, taps = P->p.taps[0];
   int kb = 0, tap = 0;
   PIN(acc);
@@ -245,7 +255,8 @@ HK_DEV void halo_skip(const hk_cu_halo *P, planes_tile t, int tiles, halo_cursor
 
 /* As planes_consume. */
 HK_DEV void halo_consume(const hk_cu_halo *P, int type, planes_tile t, halo_layout r) {
-  const int wg = (int)threadIdx.x / 128 - 1, ping_pong = t.wgs < t.nc, first = ping_pong ? 0 : wg * 64 * t.mi, staggered = t.nc == 2 && !ping_pong;
+  const int wg = (int)threadIdx.x / 128 - 1, ping_pong = t.wgs < t.nc, first = ping_pong ? 0 : wg * 64 * t.mi,
+            staggered = t.nc == 2 && !ping_pong;
   const int blocks = P->p.m.k_blocks, total = P->p.m.tiles_m * P->p.m.tiles_n;
   int late = ping_pong ? blocks - 1 : staggered && wg == 0 ? (blocks < t.stages - 1 ? blocks - 1 : t.stages - 2) : -1;
   const int signal = ping_pong ? 5 - wg : 7;
@@ -254,7 +265,8 @@ HK_DEV void halo_consume(const hk_cu_halo *P, int type, planes_tile t, halo_layo
   pdl_wait();
   if (staggered && wg == 1) named_sync(7, 128 * 2);
   if (ping_pong) halo_skip(P, t, wg, &at);
-  for (int index = blockIdx.x + (ping_pong ? wg * gridDim.x : 0); index < total; index += (ping_pong ? t.nc : 1) * gridDim.x) {
+  for (int index = blockIdx.x + (ping_pong ? wg * gridDim.x : 0); index < total;
+       index += (ping_pong ? t.nc : 1) * gridDim.x) {
     const planes_place place = planes_locate(&P->p, t, index);
     planes_pair affine[2];
 #pragma unroll
@@ -262,7 +274,8 @@ HK_DEV void halo_consume(const hk_cu_halo *P, int type, planes_tile t, halo_layo
     if (ping_pong && (wg || index != (int)blockIdx.x)) named_sync(4 + wg, 128 * 2);
     halo_multiply(P, type, t, r, first, &at, late, signal, acc);
     if (!ping_pong) late = -1;
-    halo_finish(P, type, t, first, place, r.staging + (wg * 4 + threadIdx.x / 32 % 4) * 8 * HK_HALO_LINE(t.bn), affine, acc);
+    halo_finish(P, type, t, first, place, r.staging + (wg * 4 + threadIdx.x / 32 % 4) * 8 * HK_HALO_LINE(t.bn), affine,
+                acc);
     if (ping_pong) halo_skip(P, t, t.nc - 1, &at);
   }
   /* A block without tiles still has to let its late consumer go. */

@@ -12,7 +12,8 @@ extern const int hk_cu_halo_row_count;
 bool hk_cu_halo_make(const hk_geom *g, const hk_epi *e, hk_cu_halo *h, char *why);
 /* Fits h to a tile: its block, the stages of the ring and the slots. False where shared memory is too small. */
 bool hk_cu_halo_fit(const hk_cu_planes_row *r, const hk_geom *g, hk_cu_halo *h, char *why);
-double hk_cu_halo_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_epi *e, const hk_cu_halo *h, int processors);
+double hk_cu_halo_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_epi *e, const hk_cu_halo *h,
+                          int processors);
 
 typedef hk_cu_first_state hk_cu_halo_state;
 hk_status hk_cu_halo_build(hk_cu_halo_state *s, const hk_cu_planes_row *row, const hk_geom *g, const hk_epi *e);

@@ -17,17 +17,18 @@ HK_DEV int halo_count(const hk_cu_halo *P, int q) {
 /* Between shared memory and y (out) or the residual (in), `unit` pixels at a time. */
 HK_DEV void halo_transfer(const hk_cu_halo *P, int unit, int out, int line, halo_run s, hk_cu_u32 staging) {
   const hk_cu_view *view = out ? &P->p.m.g.y : &P->p.m.g.c;
-  hk_cu_u16 *base = (out ? (hk_cu_u16 *)P->p.m.e.y : (hk_cu_u16 *)(size_t)P->p.m.e.c) + s.n * view->outer + s.group * view->group + s.k * view->channel;
+  hk_cu_u16 *base = (out ? (hk_cu_u16 *)P->p.m.e.y : (hk_cu_u16 *)(size_t)P->p.m.e.c) + s.n * view->outer +
+                    s.group * view->group + s.k * view->channel;
   const int live = (int)P->p.m.g.kg - s.k, wide = (int)P->p.m.g.out[2];
 #pragma unroll 1
   for (int p = (s.from & -unit) + (int)threadIdx.x % 32 * unit; p < s.to; p += 32 * unit) {
     const int first = p < s.from ? s.from : p;
     int h = div_by(first, P->p.m.by_out[2]), w = first - h * wide;
     hk_cu_u16 *at = base + (unit == 1 ? h * view->at[1] + w * view->at[2] : p);
-    hk_cu_u32 lies[4];
+    hk_cu_u32 slot[4];
 #pragma unroll
     for (int i = 0; i < unit; ++i) {
-      lies[i] = staging + (h * P->p.width + w - s.q) * 2;
+      slot[i] = staging + (h * P->p.width + w - s.q) * 2;
       if (p + i >= s.from && p + i + 1 < s.to && ++w == wide) w = 0, ++h; /* pixels before and behind stand for the first and the last */
     }
     hk_cu_u16 v[8][4]; /* all are asked for before the first is used */
@@ -35,12 +36,13 @@ HK_DEV void halo_transfer(const hk_cu_halo *P, int unit, int out, int line, halo
     for (int row = 0; row < 8; ++row)
 #pragma unroll
       for (int i = 0; i < unit; ++i)
-        if (out) asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v[row][i]) : "r"(lies[i] + row * line));
+        if (out) asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v[row][i]) : "r"(slot[i] + row * line));
         else v[row][i] = row < live && p + i >= s.from && p + i < s.to ? at[row * view->channel + i] : (hk_cu_u16)0;
     if (out && unit > 1 && p >= s.from && p + unit <= s.to && live >= 8) {
 #pragma unroll
       for (int row = 0; row < 8; ++row, at += view->channel)
-        if (unit == 4) *(uint2 *)at = make_uint2(v[row][0] | (hk_cu_u32)v[row][1] << 16, v[row][2] | (hk_cu_u32)v[row][3] << 16);
+        if (unit == 4)
+          *(uint2 *)at = make_uint2(v[row][0] | (hk_cu_u32)v[row][1] << 16, v[row][2] | (hk_cu_u32)v[row][3] << 16);
         else *(hk_cu_u32 *)at = v[row][0] | (hk_cu_u32)v[row][1] << 16;
       continue;
     }
@@ -49,7 +51,7 @@ HK_DEV void halo_transfer(const hk_cu_halo *P, int unit, int out, int line, halo
 #pragma unroll
       for (int i = 0; i < unit; ++i) {
         if (p + i < s.from || p + i >= s.to) continue;
-        if (!out) asm volatile("st.shared.u16 [%0], %1;" ::"r"(lies[i] + row * line), "h"(v[row][i]) : "memory");
+        if (!out) asm volatile("st.shared.u16 [%0], %1;" ::"r"(slot[i] + row * line), "h"(v[row][i]) : "memory");
         else if (row < live) at[i] = v[row][i];
       }
   }
@@ -74,7 +76,9 @@ HK_DEV void halo_put(int type, int bn, hk_cu_u32 staging, const float *v) {
     hk_cu_u32 w[4];
 #pragma unroll
     for (int i = 0; i < n; ++i) w[i] = pack_pair(type, v[(j + i) * 2], v[(j + i) * 2 + 1]);
-    if (n == 3) matrix_put(2, halo_at(HK_HALO_LINE(bn), 2, staging, j), w), matrix_put(1, halo_at(HK_HALO_LINE(bn), 1, staging, j + 2), w + 2);
+    if (n == 3)
+      matrix_put(2, halo_at(HK_HALO_LINE(bn), 2, staging, j), w),
+          matrix_put(1, halo_at(HK_HALO_LINE(bn), 1, staging, j + 2), w + 2);
     else matrix_put(n, halo_at(HK_HALO_LINE(bn), n, staging, j), w);
   }
 }
@@ -83,20 +87,23 @@ HK_DEV void halo_add(int type, int bn, float beta, hk_cu_u32 staging, float *v) 
   for (int j = 0; j < bn / 8; j += 4) {
     const int n = bn / 8 - j < 4 ? bn / 8 - j : 4;
     hk_cu_u32 w[4];
-    if (n == 3) matrix_get(2, halo_at(HK_HALO_LINE(bn), 2, staging, j), w), matrix_get(1, halo_at(HK_HALO_LINE(bn), 1, staging, j + 2), w + 2);
+    if (n == 3)
+      matrix_get(2, halo_at(HK_HALO_LINE(bn), 2, staging, j), w),
+          matrix_get(1, halo_at(HK_HALO_LINE(bn), 1, staging, j + 2), w + 2);
     else matrix_get(n, halo_at(HK_HALO_LINE(bn), n, staging, j), w);
 #pragma unroll
     for (int i = 0; i < n; ++i) {
       float *p = v + (j + i) * 2;
       p[0] = fmaf(beta, type == HK_CU_BF16 ? __uint_as_float(w[i] << 16) : f32_from_f16((hk_cu_u16)w[i]), p[0]);
-      p[1] = fmaf(beta, type == HK_CU_BF16 ? __uint_as_float(w[i] & 0xffff0000u) : f32_from_f16((hk_cu_u16)(w[i] >> 16)), p[1]);
+      p[1] = fmaf(
+          beta, type == HK_CU_BF16 ? __uint_as_float(w[i] & 0xffff0000u) : f32_from_f16((hk_cu_u16)(w[i] >> 16)), p[1]);
     }
   }
 }
 
 /* All of a consumer's channels; type is y's; desk: the warp's own. */
-HK_DEV void halo_finish(const hk_cu_halo *P, int type, planes_tile t, int first, planes_place place, hk_cu_u32 staging, const planes_pair *affine,
-                        float (*acc)[128]) {
+HK_DEV void halo_finish(const hk_cu_halo *P, int type, planes_tile t, int first, planes_place place, hk_cu_u32 staging,
+                        const planes_pair *affine, float (*acc)[128]) {
   const hk_cu_epi *e = &P->p.m.e;
   const int warp = threadIdx.x / 32 % 4, line = HK_HALO_LINE(t.bn);
   halo_run s = {place.n, place.at.group, 0, place.at.m0, halo_count(P, place.at.m0), halo_count(P, place.end)};
@@ -104,7 +111,8 @@ HK_DEV void halo_finish(const hk_cu_halo *P, int type, planes_tile t, int first,
   for (int i = 0; i < t.mi; ++i)
 #pragma unroll 1
     for (int half = 0; half < 2; ++half) {
-      const float scale = half ? affine[i].scale[1] : affine[i].scale[0], bias = half ? affine[i].bias[1] : affine[i].bias[0];
+      const float scale = half ? affine[i].scale[1] : affine[i].scale[0],
+                  bias = half ? affine[i].bias[1] : affine[i].bias[0];
       float v[64];
       s.k = place.at.k0 + first + i * 64 + warp * 16 + half * 8;
       if (s.k >= P->p.m.g.kg) break;

@@ -29,6 +29,7 @@ typedef struct hk_cu_halo {
 #define HK_HALO_STAGING(bn, nc) (((nc) * 32 * HK_HALO_LINE(bn) + 1023) / 1024 * 1024)
 #define HK_HALO_BOXES(rows) (((rows) + 7 + 63) / 64)
 #define HK_HALO_TABLE(apart, rows) ((apart) * HK_HALO_BOXES(rows) * 128)
-#define HK_HALO_SMEM(bm, bn, nc, stages, slots, apart, rows, hold)                                                                  \
-  ((stages) * HK_HALO_STAGE(bm) + HK_HALO_SLOTS(slots) + HK_HALO_STAGING(bn, nc) + 2 * HK_HALO_BLOCK(hold) + HK_HALO_TABLE(apart, rows) + 256)
+#define HK_HALO_SMEM(bm, bn, nc, stages, slots, apart, rows, hold)                                                     \
+  ((stages)*HK_HALO_STAGE(bm) + HK_HALO_SLOTS(slots) + HK_HALO_STAGING(bn, nc) + 2 * HK_HALO_BLOCK(hold) +             \
+   HK_HALO_TABLE(apart, rows) + 256)
 #endif

@@ -30,13 +30,15 @@ static bool rows_vector(const hk_geom *g, const hk_strides *s, int64_t channels_
   return g->groups == 1 || channels_a_group % 8 == 0;
 }
 
-void hk_cu_pack_make(hk_cu_images *to, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *f) {
+void hk_cu_pack_make(hk_cu_images *to, const hk_cu_row *row, const hk_geom *g, const hk_epi *e,
+                     const hk_cu_filters *f) {
   hk_cu_pack *p = &to->pack;
   memset(to, 0, sizeof *to);
   p->view = (hk_cu_view){0, g->f.group, g->f.outer, g->f.channel, {g->f.at[0], g->f.at[1], g->f.at[2]}};
   p->cg = f->channels, p->kg = g->k;
   p->fold = (int)(f->fold[0] * f->fold[1] * f->fold[2]), p->fold_run = (int)f->fold_run;
-  if (f->groups != g->groups) p->join_c = (int)(f->channels * g->groups / f->groups), p->join_k = (int)(g->k * g->groups / f->groups);
+  if (f->groups != g->groups)
+    p->join_c = (int)(f->channels * g->groups / f->groups), p->join_k = (int)(g->k * g->groups / f->groups);
   for (int d = 0; d < 3; ++d) p->win[d] = g->win[d], p->fold_win[d] = (int)f->fold[d];
   p->bn = row->bn;
   p->group_tiles_n = (int)hk_ceil_div(g->k, row->bn);
@@ -90,8 +92,9 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
   }
   p->slab = runs && rows_even(g, &g->y) && (!e->e.residual || rows_even(g, &e->c));
   p->transposed = !p->slab && !unaligned && !last && !e->e.residual ? planes_even(g, &g->y) : 0;
-  p->strip = !p->slab && !p->transposed && !last && !e->e.residual && hk_cu_row_strips(row) && g->groups == 1 && g->k <= row->bn && g->y.channel == 1 &&
-             hk_type_bytes(g->y_type) == 2 && hk_cu_is_linear(g, &g->y) && g->y.at[2] == g->k;
+  p->strip = !p->slab && !p->transposed && !last && !e->e.residual && hk_cu_row_strips(row) && g->groups == 1 &&
+             g->k <= row->bn && g->y.channel == 1 && hk_type_bytes(g->y_type) == 2 && hk_cu_is_linear(g, &g->y) &&
+             g->y.at[2] == g->k;
   if (p->strip && g->k >= 8) p->strip = 2; /* by 16-byte pieces, for an aligned y */
   p->slim = !p->slab && !p->transposed && !p->strip && !last && !e->e.residual && g->y.channel == 1;
   p->tall = p->slab || p->transposed || p->strip || p->slim || last || e->e.residual || g->y.at[2] != 1 ? 0
@@ -130,15 +133,16 @@ static int step_of(const hk_cu_igemm *p, const hk_cu_row *row, int processors) {
   return (int)(p->strip ? hk_min64(bm, hk_round_up(hk_ceil_div(p->gm, waves * processors), 8)) : bm);
 }
 
-hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, const hk_cu_filters *filters,
-                            bool unaligned) {
+hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e,
+                            const hk_cu_filters *filters, bool unaligned) {
   hk_cu_map map;
   char why[HK_CU_REASON];
   memset(s, 0, sizeof *s);
   hk_cu_device here;
   hk_status status = hk_cu_here(&here);
   if (status) return status;
-  if (!hk_cu_row_takes(row, g, e, why) || !hk_cu_map_make(g, &map, why)) return hk_fail(HK_UNSUPPORTED, "wgmma: %s", why);
+  if (!hk_cu_row_takes(row, g, e, why) || !hk_cu_map_make(g, &map, why))
+    return hk_fail(HK_UNSUPPORTED, "wgmma: %s", why);
   /* the halves are made of f32 as it is: no rounding on the way in */
   if (row->parts == 2) map.type = HK_CU_MAP_F32;
   s->row = row;
@@ -164,15 +168,18 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   s->params.step = step_of(p, row, here.processors);
   p->tiles_m = (int)hk_ceil_div(g->gm, s->params.step);
   hk_cu_pack_make(&s->packing, row, g, e, filters);
-  if (HK_IGEMM_HALVES(row->type == HK_F8E4M3 ? HK_CU_F8 : HK_CU_BF16, row->parts, row->cm, row->cn)) s->packing.halves = p->whole_blocks;
+  if (HK_IGEMM_HALVES(row->type == HK_F8E4M3 ? HK_CU_F8 : HK_CU_BF16, row->parts, row->cm, row->cn))
+    s->packing.halves = p->whole_blocks;
   const bool user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
   status = user ? hk_cu_user_kernel(row->name, &e->e, hk_cu_row_shared(row), &s->lib, &s->kernel)
                 : hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);
   if (!status) status = hk_cu_kernel_find("pack", "hk_pack_filters", 0, &s->pack);
   if (!status) status = hk_cu_map_encode(&map, s->params.step / row->cn, false, &p->xmap);
-  if (!status && s->packing.halves < p->k_blocks) status = hk_cu_map_encode(&map, s->params.step, true, &s->params.xhalf);
+  if (!status && s->packing.halves < p->k_blocks)
+    status = hk_cu_map_encode(&map, s->params.step, true, &s->params.xhalf);
   if (!status && p->slab) status = hk_cu_map_encode_rows(g, &g->y, row->bn, hk_cu_row_slot(row), &p->ymap);
-  if (!status && p->slab && e->e.residual) status = hk_cu_map_encode_rows(g, &e->c, row->bn, hk_cu_row_slot(row), &s->params.cmap);
+  if (!status && p->slab && e->e.residual)
+    status = hk_cu_map_encode_rows(g, &e->c, row->bn, hk_cu_row_slot(row), &s->params.cmap);
   return status ? status : grid(s);
 }
 
@@ -202,10 +209,14 @@ hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, co
   p->e.scale = call->scale, p->e.bias = call->bias, p->e.slopes = slopes, p->e.user = call->user;
   all.pairs = ((uintptr_t)call->scale | (uintptr_t)call->bias) % 8 == 0;
   hk_status status = hk_cu_check(hk_cu()->map_replace(&p->xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
-  if (!status && s->packing.halves < p->k_blocks) status = hk_cu_check(hk_cu()->map_replace(&all.xhalf, (void *)(uintptr_t)call->x), "placing a tensor map");
+  if (!status && s->packing.halves < p->k_blocks)
+    status = hk_cu_check(hk_cu()->map_replace(&all.xhalf, (void *)(uintptr_t)call->x), "placing a tensor map");
   /* y may be absent when a function of the caller's stores */
-  if (!status && p->slab && call->y) status = hk_cu_check(hk_cu()->map_replace(&p->ymap, call->y), "placing a tensor map");
-  if (!status && p->slab && p->e.residual) status = hk_cu_check(hk_cu()->map_replace(&all.cmap, (void *)(uintptr_t)call->c), "placing a tensor map");
+  if (!status && p->slab && call->y)
+    status = hk_cu_check(hk_cu()->map_replace(&p->ymap, call->y), "placing a tensor map");
+  if (!status && p->slab && p->e.residual)
+    status = hk_cu_check(hk_cu()->map_replace(&all.cmap, (void *)(uintptr_t)call->c), "placing a tensor map");
   if (status) return status;
-  return hk_cu_kernel_run_pdl(s->kernel, s->blocks, 128 * (s->row->nc + 1), hk_cu_row_cluster(s->row), hk_cu_row_shared(s->row), call->stream, &all);
+  return hk_cu_kernel_run_pdl(s->kernel, s->blocks, 128 * (s->row->nc + 1), hk_cu_row_cluster(s->row),
+                              hk_cu_row_shared(s->row), call->stream, &all);
 }

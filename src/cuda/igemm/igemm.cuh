@@ -41,8 +41,8 @@ HK_DEV igemm_place igemm_locate(const hk_cu_igemm *P, igemm_tile t, int index, i
   return at;
 }
 
-HK_DEV void igemm_pixels(const hk_cu_igemm *P, const hk_cu_tmap *map, hk_cu_u32 dst, hk_cu_u32 bar, int c, const int *at, int n, int m,
-                         const int *tap, hk_cu_u16 mask) {
+HK_DEV void igemm_pixels(const hk_cu_igemm *P, const hk_cu_tmap *map, hk_cu_u32 dst, hk_cu_u32 bar, int c,
+                         const int *at, int n, int m, const int *tap, hk_cu_u16 mask) {
   switch (P->load) {
     case HK_CU_LOAD_TILED: copy_tiled(dst, map, bar, c, m, mask); break;
     case HK_CU_LOAD_1D: copy_im2col_1d(dst, map, bar, c, at, n, tap, mask); break;
@@ -60,7 +60,8 @@ HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u3
   const int run = type == HK_CU_F8 ? 128 : type == HK_CU_F32 ? 32 : 64;
   const int a_rows = bm / t.cn, b_part = b_bytes / t.cm, row_bytes = launch_of(P)->step * 128 + b_bytes;
   const int part = t.split > 1 ? rank : 0;
-  const int kb0 = (int)((hk_cu_i64)P->k_blocks * part / t.split), kb1 = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split);
+  const int kb0 = (int)((hk_cu_i64)P->k_blocks * part / t.split),
+            kb1 = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split);
   /* All of this is below 2^31 (map.c); nothing here divides by what is not known, which would keep the first copy waiting. */
   const int win0 = (int)g->win[0], win1 = (int)g->win[1], win2 = (int)g->win[2], taps = win0 * win1 * win2;
   const int total = ((P->tiles_m + t.cm - 1) / t.cm) * ((P->tiles_n + t.cn - 1) / t.cn);
@@ -92,7 +93,8 @@ HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u3
       bar_wait(empty + stage * 8, phase ^ 1);
       const int half = HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn) && kb >= P->whole_blocks;
       bar_expect(bar, half ? row_bytes / 2 : row_bytes);
-      if (t.cn > 1) igemm_pixels(P, &P->xmap, base + rank * a_rows * 128, bar, c, at, n, m, where, (hk_cu_u16)((1 << t.cn) - 1));
+      if (t.cn > 1)
+        igemm_pixels(P, &P->xmap, base + rank * a_rows * 128, bar, c, at, n, m, where, (hk_cu_u16)((1 << t.cn) - 1));
       else igemm_pixels(P, half ? &launch_of(P)->xhalf : &P->xmap, base, bar, c, at, n, m, where, 0);
       if (t.cm > 1) copy_bulk_pair(base + a_bytes + rank * b_part, fp, b_part, bar, (hk_cu_u16)((1 << t.cm) - 1));
       else copy_bulk(base + a_bytes, fp, half ? b_bytes / 2 : b_bytes, bar);
@@ -149,19 +151,23 @@ HK_DEV hk_cu_u64 igemm_half(hk_cu_u32 addr) {
 }
 
 /* k blocks [from, to) of a tile, `steps` of 32 bytes each, one wgmma group in flight while the next is issued. Rows are 64 bytes where they hold no more. */
-HK_DEV void igemm_blocks(int type, igemm_tile t, int steps, int from, int to, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
-                         igemm_cursor *at, int lane, int late, int signal, float (*acc)[128]) {
-  const int stage_bytes = igemm_bm(t) * 128 + t.bn * 128, half = steps == 2 && HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn);
+HK_DEV void igemm_blocks(int type, igemm_tile t, int steps, int from, int to, hk_cu_u32 a0, hk_cu_u32 b0,
+                         hk_cu_u32 full, hk_cu_u32 empty, igemm_cursor *at, int lane, int late, int signal,
+                         float (*acc)[128]) {
+  const int stage_bytes = igemm_bm(t) * 128 + t.bn * 128,
+            half = steps == 2 && HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn);
 #pragma unroll 1
   for (int kb = from; kb < to; ++kb) {
     bar_wait(full + at->stage * 8, at->phase);
     wgmma_fence();
     const hk_cu_u32 in = at->stage * stage_bytes;
-    const hk_cu_u64 a = half ? igemm_half(a0 + in) : wgmma_matrix(a0 + in), b = half ? igemm_half(b0 + in) : wgmma_matrix(b0 + in);
+    const hk_cu_u64 a = half ? igemm_half(a0 + in) : wgmma_matrix(a0 + in),
+                    b = half ? igemm_half(b0 + in) : wgmma_matrix(b0 + in);
 #pragma unroll
     for (int k = 0; k < steps; ++k)
 #pragma unroll
-      for (int i = 0; i < t.mi; ++i) wgmma_step(type, t.bn, acc[i], a + i * (half ? 256 : 512) + k * 2, b + k * 2, kb | k);
+      for (int i = 0; i < t.mi; ++i)
+        wgmma_step(type, t.bn, acc[i], a + i * (half ? 256 : 512) + k * 2, b + k * 2, kb | k);
     wgmma_commit();
     if (kb) {
       wgmma_wait(1);
@@ -213,8 +219,9 @@ HK_DEV void igemm_multiply_f8(igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 
  * filters' images hold both parts; low * high and high * low go before high * high. A lane's fragment of a k8 step is
  * rows g and g + 8, columns t and t + 4. While one consumer splits, the other multiplies. The tensor cores cut off what does not
  * fit when they add, so every 128 of gk the sums move to registers that round. */
-HK_DEV void igemm_multiply_split(igemm_tile t, int blocks, const hk_cu_u8 *pixels, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
-                                 int *stage_io, int *phase_io, int lane, int late, int signal, float (*acc)[128]) {
+HK_DEV void igemm_multiply_split(igemm_tile t, int blocks, const hk_cu_u8 *pixels, hk_cu_u32 b0, hk_cu_u32 full,
+                                 hk_cu_u32 empty, int *stage_io, int *phase_io, int lane, int late, int signal,
+                                 float (*acc)[128]) {
   const int stage_bytes = (igemm_bm(t) + t.bn * 2) * 128, g = lane / 4, warp = threadIdx.x / 32 % 4;
   int stage = *stage_io, phase = *phase_io;
   float part[1][128];
@@ -232,7 +239,8 @@ HK_DEV void igemm_multiply_split(igemm_tile t, int blocks, const hk_cu_u8 *pixel
       hi[k] = tf32_bits(v);
       lo[k] = __float_as_uint(v - __uint_as_float(hi[k]));
     }
-    const hk_cu_u64 b = wgmma_matrix(b0 + stage * stage_bytes), low = wgmma_matrix(b0 + stage * stage_bytes + t.bn * 128);
+    const hk_cu_u64 b = wgmma_matrix(b0 + stage * stage_bytes),
+                    low = wgmma_matrix(b0 + stage * stage_bytes + t.bn * 128);
 #pragma unroll
     for (int k = 0; k < 16; ++k) asm volatile("" : "+r"(hi[k]), "+r"(lo[k])::"memory");
     wgmma_fence();
@@ -259,7 +267,8 @@ HK_DEV void igemm_multiply_split(igemm_tile t, int blocks, const hk_cu_u8 *pixel
 #include "cuda/igemm/finish.cuh"
 
 /* The residual of a tile, in two askings: see finish_slab.cuh. type: the operands'. */
-HK_DEV void igemm_prefetch(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int second, slab_residuals *rest) {
+HK_DEV void igemm_prefetch(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int second,
+                           slab_residuals *rest) {
   const int narrow = type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16;
   if (P->g.y_type == HK_CU_F32 && second) slab_prefetch_second(P, HK_CU_F32, t, place, m0, rest);
   else if (P->g.y_type == HK_CU_F32) slab_prefetch_first(P, HK_CU_F32, t, place, m0, rest);
@@ -269,12 +278,17 @@ HK_DEV void igemm_prefetch(const hk_cu_igemm *P, int type, igemm_tile t, igemm_p
 
 /* The main loop of one tile: leaves the sums in acc. Blocks from `whole` on hold channels in half of their 128 bytes only. The residual
  * is asked for eight and four blocks before the end, unless that was done while another consumer multiplied. */
-HK_DEV void igemm_multiply(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int blocks, int whole, hk_cu_u32 a0, hk_cu_u32 b0,
-                           hk_cu_u32 full, hk_cu_u32 empty, int *stage_io, int *phase_io, int lane, int late, int signal, slab_residuals *rest,
-                           float (*acc)[128]) {
+HK_DEV void igemm_multiply(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int blocks,
+                           int whole, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty, int *stage_io,
+                           int *phase_io, int lane, int late, int signal, slab_residuals *rest, float (*acc)[128]) {
   igemm_cursor at = {*stage_io, *phase_io, 0};
   const int prefetch = t.split == 1 && t.wgs == t.nc && P->slab && P->e.residual;
-  const int first = !prefetch ? whole : whole > 9 ? whole - 8 : whole > 1, second = !prefetch ? whole : whole > 5 ? whole - 4 : first;
+  const int first = !prefetch   ? whole
+                    : whole > 9 ? whole - 8
+                                : whole > 1,
+            second = !prefetch   ? whole
+                     : whole > 5 ? whole - 4
+                                 : first;
   PIN(acc);
   igemm_blocks(type, t, 4, 0, first, a0, b0, full, empty, &at, lane, late, signal, acc);
   if (prefetch) igemm_prefetch(P, type, t, place, m0, 0, rest);
@@ -282,7 +296,8 @@ HK_DEV void igemm_multiply(const hk_cu_igemm *P, int type, igemm_tile t, igemm_p
   if (prefetch) igemm_prefetch(P, type, t, place, m0, 1, rest);
   igemm_blocks(type, t, 4, second, whole, a0, b0, full, empty, &at, lane, late, signal, acc);
   /* a0 skips the rows of the consumers before this one, halves in halves */
-  const int skip = HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn) && t.wgs > 1 ? (threadIdx.x / 128 - 1) * t.mi * 64 * 64 : 0;
+  const int skip =
+      HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn) && t.wgs > 1 ? (threadIdx.x / 128 - 1) * t.mi * 64 * 64 : 0;
   igemm_blocks(type, t, 2, whole, blocks, a0 - skip, b0, full, empty, &at, lane, late, signal, acc);
   wgmma_wait(0);
   PIN(acc);
@@ -297,7 +312,8 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
                           hk_cu_u32 empty, int rank, int clusters, int cluster) {
   const int wg = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, ping_pong = t.wgs < t.nc, part_of = ping_pong ? 0 : wg;
   const int part = t.split > 1 ? rank : 0;
-  const int first = (int)((hk_cu_i64)P->k_blocks * part / t.split), blocks = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split) - first;
+  const int first = (int)((hk_cu_i64)P->k_blocks * part / t.split),
+            blocks = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split) - first;
   const int whole = P->whole_blocks <= first ? 0 : P->whole_blocks - first < blocks ? P->whole_blocks - first : blocks;
   const int total = ((P->tiles_m + t.cm - 1) / t.cm) * ((P->tiles_n + t.cn - 1) / t.cn);
   const hk_cu_u32 a0 = smem + part_of * t.mi * 64 * 128, b0 = smem + igemm_bm(t) * 128;
@@ -314,15 +330,18 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
     late = blocks - 1;
   }
   const int signal = ping_pong ? 5 - wg : 7;
-  const int ring = HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages), slot = 2 * HK_IGEMM_SLOT_ROWS(ring, t.nc) * 128, warp = threadIdx.x / 32 % 4;
+  const int ring = HK_IGEMM_RING(t.mi, t.wgs, t.bn, t.parts, t.stages), slot = 2 * HK_IGEMM_SLOT_ROWS(ring, t.nc) * 128,
+            warp = threadIdx.x / 32 % 4;
   slab_residuals rest;
   rest.slots = smem + ring + wg * HK_IGEMM_STAGING(ring, t.mi, t.nc, t.bn, t.chunk) + warp * slot;
   rest.bar = full + 16 * t.stages + (wg * 4 + warp) * 8;
   rest.phase = 0;
   /* what earlier kernels of the stream write may be read from the first full stage on, or from here on where a tile starts with reading */
-  const int reads = P->slab && t.split == 1 ? ping_pong || type == HK_CU_F8 || t.parts == 2 || whole < 2 : P->e.scale || P->e.bias || P->e.residual;
+  const int reads = P->slab && t.split == 1 ? ping_pong || type == HK_CU_F8 || t.parts == 2 || whole < 2
+                                            : P->e.scale || P->e.bias || P->e.residual;
   if (reads) pdl_wait();
-  for (int index = cluster + (ping_pong ? wg * clusters : 0); index < total; index += (ping_pong ? t.nc : 1) * clusters) {
+  for (int index = cluster + (ping_pong ? wg * clusters : 0); index < total;
+       index += (ping_pong ? t.nc : 1) * clusters) {
     const igemm_place place = igemm_locate(P, t, index, rank);
     const int m0 = place.m0 + part_of * 64 * t.mi;
     const int prefetch = t.split == 1 && P->slab && P->e.residual;
@@ -335,8 +354,11 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
     if (ping_pong && (wg || index != cluster)) named_sync(4 + wg, 128 * 2);
     if (type == HK_CU_F8) igemm_multiply_f8(t, blocks, a0, b0, full, empty, &stage, &phase, lane, late, signal, acc);
     else if (t.parts == 2)
-      igemm_multiply_split(t, blocks, raw + part_of * 64 * 128, b0, full, empty, &stage, &phase, lane, late, signal, acc);
-    else igemm_multiply(P, type, t, place, m0, blocks, whole, a0, b0, full, empty, &stage, &phase, lane, late, signal, &rest, acc);
+      igemm_multiply_split(t, blocks, raw + part_of * 64 * 128, b0, full, empty, &stage, &phase, lane, late, signal,
+                           acc);
+    else
+      igemm_multiply(P, type, t, place, m0, blocks, whole, a0, b0, full, empty, &stage, &phase, lane, late, signal,
+                     &rest, acc);
     if (!ping_pong) late = -1;
     if (prefetch && !ping_pong && (type == HK_CU_F8 || t.parts == 2)) igemm_prefetch(P, type, t, place, m0, 1, &rest);
     if (t.split > 1) finish_split(P, t, place, wg, rank, raw, acc);

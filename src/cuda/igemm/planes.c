@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PLANES(mi, nc, wgs, bn, stages, tag) {"hk_planes_" NAME "_" #tag, "planes_" NAME, TYPE, 64 * (mi) * (wgs), bn, stages, mi, nc, wgs},
+#define PLANES(mi, nc, wgs, bn, stages, tag)                                                                           \
+  {"hk_planes_" NAME "_" #tag, "planes_" NAME, TYPE, 64 * (mi) * (wgs), bn, stages, mi, nc, wgs},
 const hk_cu_planes_row hk_cu_planes_rows[] = {
 #define TYPE HK_BF16
 #define NAME "bf16"
@@ -19,9 +20,10 @@ const hk_cu_planes_row hk_cu_planes_rows[] = {
 };
 const int hk_cu_planes_row_count = HK_COUNT(hk_cu_planes_rows);
 #undef PLANES
-#define PLANES(mi, nc, wgs, bn, stages, tag)                                                                                   \
-  _Static_assert(HK_PLANES_SMEM(64 * (mi) * (wgs), nc, bn, stages) <= HK_IGEMM_SMEM_MAX && 24 * (stages) <= 256 && (bn) % 8 == 0 && \
-                     (bn) > 8 && (bn) <= 256, "tile " #tag " does not fit");
+#define PLANES(mi, nc, wgs, bn, stages, tag)                                                                           \
+  _Static_assert(HK_PLANES_SMEM(64 * (mi) * (wgs), nc, bn, stages) <= HK_IGEMM_SMEM_MAX && 24 * (stages) <= 256 &&     \
+                     (bn) % 8 == 0 && (bn) > 8 && (bn) <= 256,                                                         \
+                 "tile " #tag " does not fit");
 #include "cuda/igemm/planes.inc"
 
 #define REFUSE(...) return snprintf(why, HK_CU_REASON, __VA_ARGS__), false
@@ -29,7 +31,9 @@ const int hk_cu_planes_row_count = HK_COUNT(hk_cu_planes_rows);
 /* 16-bit pixels contiguous in planes that 16-byte accesses may start at. */
 static bool planes_aligned(const hk_geom *g, const hk_strides *s, const int64_t size[3], int64_t channels) {
   const int64_t step[] = {s->channel * (channels > 1), s->group * (g->groups > 1), s->outer * (g->n > 1)};
-  if ((size[2] > 1 && s->at[2] != 1) || (size[1] > 1 && s->at[1] != size[2]) || (size[0] > 1 && s->at[0] != size[1] * size[2])) return false;
+  if ((size[2] > 1 && s->at[2] != 1) || (size[1] > 1 && s->at[1] != size[2]) ||
+      (size[0] > 1 && s->at[0] != size[1] * size[2]))
+    return false;
   for (int i = 0; i < HK_COUNT(step); ++i)
     if (step[i] < 0 || step[i] % 8 || step[i] >= (int64_t)1 << 39) return false;
   return true;
@@ -37,7 +41,8 @@ static bool planes_aligned(const hk_geom *g, const hk_strides *s, const int64_t 
 
 /* Rows end where the next begins: which taps read over those ends. */
 static void wraps_make(const hk_geom *g, bool one_row, bool volume, hk_cu_planes *p) {
-  const int64_t right = g->out[2] - 1 + (g->win[2] - 1) * g->dil[2] - g->lo[2], down = g->out[1] - 1 + (g->win[1] - 1) * g->dil[1] - g->lo[1];
+  const int64_t right = g->out[2] - 1 + (g->win[2] - 1) * g->dil[2] - g->lo[2],
+                down = g->out[1] - 1 + (g->win[1] - 1) * g->dil[1] - g->lo[1];
   if (!one_row && (g->lo[2] > 0 || right >= g->in[2])) p->wraps |= HK_CU_WRAP_COLUMNS;
   if (volume && (g->lo[1] > 0 || down >= g->in[1])) p->wraps |= HK_CU_WRAP_ROWS;
 }
@@ -49,7 +54,8 @@ static void phases_make(const hk_geom *g, hk_cu_planes *p) {
     const int before = count;
     for (int i = 0; i < g->taps; ++i) {
       const int64_t at[3] = {i / g->win[2] / g->win[1], i / g->win[2] % g->win[1], i % g->win[2]};
-      const int64_t reach[3] = {at[0] * g->dil[0] - g->lo[0], at[1] * g->dil[1] - g->lo[1], at[2] * g->dil[2] - g->lo[2]};
+      const int64_t reach[3] = {at[0] * g->dil[0] - g->lo[0], at[1] * g->dil[1] - g->lo[1],
+                                at[2] * g->dil[2] - g->lo[2]};
       const int64_t shift = (reach[0] * p->height + reach[1]) * p->width + reach[2];
       if ((shift & 7) == lag) p->tap[count++] = (hk_cu_planes_tap){(int)shift - lag, (int)reach[2], (int)reach[1], i};
     }
@@ -67,7 +73,8 @@ bool hk_cu_planes_make(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_
     REFUSE("the window may have at most %d taps, it has %lld", HK_CU_PLANES_TAPS, (long long)g->taps);
   if (!planes_aligned(g, &g->x, g->in, g->c))
     REFUSE("the planes of x must be contiguous pixels at multiples of 16 bytes; wgmma_relaid transposes x");
-  if ((!one_row && g->out[2] > g->in[2]) || (volume && g->out[1] > g->in[1])) REFUSE("y must not have longer rows than x");
+  if ((!one_row && g->out[2] > g->in[2]) || (volume && g->out[1] > g->in[1]))
+    REFUSE("y must not have longer rows than x");
   if (g->y.at[2] != 1 && g->out[2] > 1)
     REFUSE("the pixels of y must be contiguous, their stride is %lld", (long long)g->y.at[2]);
   const double span = ((double)g->in[0] + g->out[0]) * ((double)g->in[1] + g->out[1]) * ((double)g->in[2] + g->out[2]);
@@ -97,8 +104,10 @@ size_t hk_cu_planes_filter_bytes(const hk_cu_planes_row *r, const hk_geom *g) {
 
 /* As hk_cu_row_seconds: clocks of a k block, waves, epilogues, bytes. What bounds a block here is its way from the L2, at 36 bytes a clock and processor.
  * Steps of an epilogue that do not leave by the copy engine cost five times as much. Constants fitted on an H200. */
-double hk_cu_planes_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_epi *e, const hk_cu_planes *p, int processors) {
-  const double waves = (double)hk_ceil_div(hk_cu_first_tiles_m(r, g, p) * hk_cu_first_tiles_n(r, g), processors > 0 ? processors : 1);
+double hk_cu_planes_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_epi *e, const hk_cu_planes *p,
+                            int processors) {
+  const double waves =
+      (double)hk_ceil_div(hk_cu_first_tiles_m(r, g, p) * hk_cu_first_tiles_n(r, g), processors > 0 ? processors : 1);
   const double tensor = r->bm * (double)r->bn / 32, fetched = HK_PLANES_STAGE(r->bm, r->bn) / 36.0;
   const double moves = p->phases - (p->lag[p->phases - 1] == 0);
   const double work = (double)(p->chunks * g->taps) * (tensor > fetched ? tensor : fetched) + moves * 5 * r->mi * r->bn;

@@ -73,10 +73,10 @@ HK_DEV void planes_next(const hk_cu_planes *P, planes_walk *w) {
 }
 
 HK_DEV void copy_planes(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int q, int c, int group, int n) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(dst), "l"(map),
-      "r"(bar), "r"(q), "r"(c), "r"(group), "r"(n)
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+               "%6}], [%2];" ::"r"(dst),
+               "l"(map), "r"(bar), "r"(q), "r"(c), "r"(group), "r"(n)
+               : "memory");
 }
 
 /* One thread feeds the ring for all tiles of its block. */
@@ -121,8 +121,10 @@ HK_DEV void planes_clear(hk_cu_u8 *pixels, int from, int to, int lane) {
 }
 
 /* Mender `warp` of three: every third k block. Each stage is passed on, whether it needed mending or not. */
-HK_DEV void planes_zero(const hk_cu_planes *P, planes_tile t, hk_cu_u8 *raw, hk_cu_u32 full, hk_cu_u32 zeroed, int warp) {
-  const int total = P->m.tiles_m * P->m.tiles_n, lane = threadIdx.x % 32, width = P->width, blocks = P->m.k_blocks, rows = P->wraps & HK_CU_WRAP_ROWS;
+HK_DEV void planes_zero(const hk_cu_planes *P, planes_tile t, hk_cu_u8 *raw, hk_cu_u32 full, hk_cu_u32 zeroed,
+                        int warp) {
+  const int total = P->m.tiles_m * P->m.tiles_n, lane = threadIdx.x % 32, width = P->width, blocks = P->m.k_blocks,
+            rows = P->wraps & HK_CU_WRAP_ROWS;
   int stage = 0, phase = 0, skip = warp;
   for (int index = blockIdx.x; index < total; index += gridDim.x) {
     const planes_place place = planes_locate(P, t, index);
@@ -164,8 +166,9 @@ HK_DEV void planes_release(hk_cu_u32 empty, igemm_cursor *at) {
 }
 
 /* k blocks [kb, to) of a tile, at least one (a loop that might not run keeps ptxas from overlapping wgmma), one group in flight while the next is issued. */
-HK_DEV void planes_blocks(int type, planes_tile t, int kb, int to, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 zeroed, hk_cu_u32 empty,
-                          igemm_cursor *at, int wraps, int late, int signal, float (*acc)[128]) {
+HK_DEV void planes_blocks(int type, planes_tile t, int kb, int to, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full,
+                          hk_cu_u32 zeroed, hk_cu_u32 empty, igemm_cursor *at, int wraps, int late, int signal,
+                          float (*acc)[128]) {
 #pragma unroll 1
   do {
     bar_wait(full + at->stage * 8, at->phase);
@@ -176,7 +179,8 @@ HK_DEV void planes_blocks(int type, planes_tile t, int kb, int to, hk_cu_u32 a0,
 #pragma unroll
     for (int k = 0; k < 4; ++k)
 #pragma unroll
-      for (int i = 0; i < t.mi; ++i) wgmma_transposed_step(type, t.bn, acc[i], a + i * 512 + k * 2, b + k * 128, kb | k);
+      for (int i = 0; i < t.mi; ++i)
+        wgmma_transposed_step(type, t.bn, acc[i], a + i * 512 + k * 2, b + k * 128, kb | k);
     wgmma_commit();
     wgmma_wait(1);
     planes_release(empty, at);
@@ -207,8 +211,9 @@ HK_DEV void planes_shift(planes_tile t, int by, float (*acc)[128]) {
 }
 
 /* The main loop of one tile: leaves the sums in acc, in step with the output pixels. */
-HK_DEV void planes_multiply(const hk_cu_planes *P, int type, planes_tile t, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 zeroed, hk_cu_u32 empty,
-                            igemm_cursor *at, int late, int signal, float (*acc)[128]) {
+HK_DEV void planes_multiply(const hk_cu_planes *P, int type, planes_tile t, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full,
+                            hk_cu_u32 zeroed, hk_cu_u32 empty, igemm_cursor *at, int late, int signal,
+                            float (*acc)[128]) {
   int done = 0;
   PIN(acc);
 #pragma unroll 1
@@ -225,10 +230,13 @@ HK_DEV void planes_multiply(const hk_cu_planes *P, int type, planes_tile t, hk_c
 }
 
 /* As igemm_consume: consumers that share a tile start some blocks apart, those that take turns own every second tile. */
-HK_DEV void planes_consume(const hk_cu_planes *P, int type, planes_tile t, hk_cu_u32 smem, hk_cu_u32 full, hk_cu_u32 zeroed, hk_cu_u32 empty) {
-  const int wg = (int)threadIdx.x / 128 - 1, ping_pong = t.wgs < t.nc, first = ping_pong ? 0 : wg * 64 * t.mi, staggered = t.nc == 2 && !ping_pong;
+HK_DEV void planes_consume(const hk_cu_planes *P, int type, planes_tile t, hk_cu_u32 smem, hk_cu_u32 full,
+                           hk_cu_u32 zeroed, hk_cu_u32 empty) {
+  const int wg = (int)threadIdx.x / 128 - 1, ping_pong = t.wgs < t.nc, first = ping_pong ? 0 : wg * 64 * t.mi,
+            staggered = t.nc == 2 && !ping_pong;
   const int blocks = P->m.k_blocks, total = P->m.tiles_m * P->m.tiles_n;
-  const hk_cu_u32 a0 = smem + first * 128, b0 = smem + t.bm * 128, staging = smem + t.stages * HK_PLANES_STAGE(t.bm, t.bn) + wg * 16384;
+  const hk_cu_u32 a0 = smem + first * 128, b0 = smem + t.bm * 128,
+                  staging = smem + t.stages * HK_PLANES_STAGE(t.bm, t.bn) + wg * 16384;
   int late = ping_pong ? blocks - 1 : staggered && wg == 0 ? (blocks < t.stages - 1 ? blocks - 1 : t.stages - 2) : -1;
   const int signal = ping_pong ? 5 - wg : 7;
   igemm_cursor at = {0, 0, -1};
@@ -236,7 +244,8 @@ HK_DEV void planes_consume(const hk_cu_planes *P, int type, planes_tile t, hk_cu
   float acc[2][128];
   if (staggered && wg == 1) named_sync(7, 128 * 2);
   if (ping_pong) igemm_skip(ring, wg * blocks, &at.stage, &at.phase);
-  for (int index = blockIdx.x + (ping_pong ? wg * gridDim.x : 0); index < total; index += (ping_pong ? t.nc : 1) * gridDim.x) {
+  for (int index = blockIdx.x + (ping_pong ? wg * gridDim.x : 0); index < total;
+       index += (ping_pong ? t.nc : 1) * gridDim.x) {
     const planes_place place = planes_locate(P, t, index);
     planes_pair affine[2];
 #pragma unroll
@@ -255,7 +264,8 @@ HK_DEV void planes_consume(const hk_cu_planes *P, int type, planes_tile t, hk_cu
 
 HK_DEV void planes_body(const hk_cu_planes *P, int type, planes_tile t) {
   extern __shared__ __align__(1024) hk_cu_u8 raw[];
-  const hk_cu_u32 smem = smem_u32(raw), full = smem + HK_PLANES_BARS(t.bm, t.nc, t.bn, t.stages), zeroed = full + 8 * t.stages, empty = zeroed + 8 * t.stages;
+  const hk_cu_u32 smem = smem_u32(raw), full = smem + HK_PLANES_BARS(t.bm, t.nc, t.bn, t.stages),
+                  zeroed = full + 8 * t.stages, empty = zeroed + 8 * t.stages;
   const int warp = threadIdx.x / 32;
   if (threadIdx.x == 0) {
     prefetch_map(&P->m.xmap);

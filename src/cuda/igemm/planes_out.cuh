@@ -48,7 +48,10 @@ HK_DEV void planes_fetch(const hk_cu_planes *P, int width, planes_step s, hk_cu_
   }
 #pragma unroll
   for (int i = 0; i < 16 / per; ++i)
-    asm volatile("st.shared.b32 [%0], %1;" ::"r"(slot + slab_at(width * 2, i * per + lane / words, word / 4) + word % 4 * 4), "r"(v[i]) : "memory");
+    asm volatile(
+        "st.shared.b32 [%0], %1;" ::"r"(slot + slab_at(width * 2, i * per + lane / words, word / 4) + word % 4 * 4),
+        "r"(v[i])
+        : "memory");
 }
 
 /* The slot's words to y. */
@@ -63,7 +66,10 @@ HK_DEV void planes_store(const hk_cu_planes *P, int width, planes_step s, hk_cu_
     const int live = s.k + row < P->m.g.kg;
     hk_cu_u16 *to = y + row * view->channel;
     hk_cu_u32 v;
-    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(slot + slab_at(width * 2, row, word / 4) + word % 4 * 4) : "memory");
+    asm volatile("ld.shared.b32 %0, [%1];"
+                 : "=r"(v)
+                 : "r"(slot + slab_at(width * 2, row, word / 4) + word % 4 * 4)
+                 : "memory");
     if (P->whole) {
       if (live && w.inside[0]) *(hk_cu_u32 *)(to + a) = v;
     } else {
@@ -101,7 +107,8 @@ HK_DEV void planes_add(int type, int width, float beta, hk_cu_u32 slot, float *v
     for (int i = 0; i < step; ++i) {
       float *p = v + (q + i) / 2 * 4 + (q + i) % 2 * 2;
       p[0] = fmaf(beta, type == HK_CU_BF16 ? __uint_as_float(w[i] << 16) : f32_from_f16((hk_cu_u16)w[i]), p[0]);
-      p[1] = fmaf(beta, type == HK_CU_BF16 ? __uint_as_float(w[i] & 0xffff0000u) : f32_from_f16((hk_cu_u16)(w[i] >> 16)), p[1]);
+      p[1] = fmaf(
+          beta, type == HK_CU_BF16 ? __uint_as_float(w[i] & 0xffff0000u) : f32_from_f16((hk_cu_u16)(w[i] >> 16)), p[1]);
     }
   }
 }
@@ -114,12 +121,14 @@ HK_DEV void planes_act(const hk_cu_epi *e, int n, const float *slope, float *v) 
 }
 
 HK_DEV void copy_out_planes(const hk_cu_tmap *map, hk_cu_u32 src, int q, int k, int group, int n) {
-  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map), "r"(src), "r"(q), "r"(k),
-               "r"(group), "r"(n) : "memory");
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
+               "r"(src), "r"(q), "r"(k), "r"(group), "r"(n)
+               : "memory");
 }
 
 /* `width` pixels, a power of two, of the fragments v; count: steps of the tile before this one; type is y's. */
-HK_DEV void planes_write(const hk_cu_planes *P, int type, int width, planes_step s, int count, hk_cu_u32 slots, const float *slope, float *v) {
+HK_DEV void planes_write(const hk_cu_planes *P, int type, int width, planes_step s, int count, hk_cu_u32 slots,
+                         const float *slope, float *v) {
   const int lane = threadIdx.x % 32, residual = P->m.e.residual;
   const hk_cu_u32 slot = slots + (count & 1) * 2048;
   if (lane == 0 && count == 0) copy_out_wait(0); /* a tile's last slot may be its first */
@@ -169,13 +178,15 @@ HK_DEV void planes_prefetch(const hk_cu_planes *P, planes_tile t, int first, pla
   for (int r = threadIdx.x % 128; r < 64 * t.mi; r += 128) {
     const int k = place.at.k0 + first + r;
     if (k < P->m.g.kg)
-      prefetch_run((const hk_cu_u16 *)P->m.e.c + place.n * c->outer + place.at.group * c->group + k * c->channel + place.at.m0, (place.end - place.at.m0) * 2);
+      prefetch_run((const hk_cu_u16 *)P->m.e.c + place.n * c->outer + place.at.group * c->group + k * c->channel +
+                       place.at.m0,
+                   (place.end - place.at.m0) * 2);
   }
 }
 
 /* All of a consumer's pieces; type is y's. */
-HK_DEV void planes_finish(const hk_cu_planes *P, int type, planes_tile t, int first, planes_place place, hk_cu_u32 staging, const planes_pair *affine,
-                          float (*acc)[128]) {
+HK_DEV void planes_finish(const hk_cu_planes *P, int type, planes_tile t, int first, planes_place place,
+                          hk_cu_u32 staging, const planes_pair *affine, float (*acc)[128]) {
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, rest = t.bn % 64;
   const hk_cu_u32 slots = staging + warp * 4096;
   int count = 0;
@@ -185,11 +196,13 @@ HK_DEV void planes_finish(const hk_cu_planes *P, int type, planes_tile t, int fi
     float slope[2] = {0.0f, 0.0f};
     if (P->m.e.scale || P->m.e.bias)
 #pragma unroll
-      for (int j = 0; j < t.bn / 2; ++j) acc[i][j] = fmaf(acc[i][j], affine[i].scale[j / 2 % 2], affine[i].bias[j / 2 % 2]);
+      for (int j = 0; j < t.bn / 2; ++j)
+        acc[i][j] = fmaf(acc[i][j], affine[i].scale[j / 2 % 2], affine[i].bias[j / 2 % 2]);
     if (P->m.e.act == HK_CU_PRELU)
 #pragma unroll
       for (int h = 0; h < 2; ++h)
-        if (s.k + lane / 4 + h * 8 < P->m.g.kg) slope[h] = ((const float *)P->m.e.slopes)[s.at.group * P->m.g.kg + s.k + lane / 4 + h * 8];
+        if (s.k + lane / 4 + h * 8 < P->m.g.kg)
+          slope[h] = ((const float *)P->m.e.slopes)[s.at.group * P->m.g.kg + s.k + lane / 4 + h * 8];
 #pragma unroll
     for (int u = 0; u < t.bn / 64; ++u, s.q += 64) planes_write(P, type, 64, s, count++, slots, slope, acc[i] + u * 32);
     /* what is left, in halves: 56 pixels leave as 32, 16 and 8 */

@@ -44,10 +44,10 @@ const int hk_cu_row_count = HK_COUNT(hk_cu_rows);
 #undef PING_PONG
 #undef SPLIT
 
-#define FITS(parts, wgs, mi, nc, bn, stages, chunk, cm, cn, split, tag)                                     \
-  _Static_assert(HK_IGEMM_SMEM(mi, wgs, nc, bn, parts, stages, chunk, split) <= HK_IGEMM_SMEM_MAX &&        \
-                     16 * (stages) + 32 * (nc) <= 256 && (bn) * 128 / (cm) % 16 == 0 && (bn) <= 256 &&                  \
-                     ((split) == 1 || HK_IGEMM_SUMS(mi, nc, bn) <= HK_IGEMM_RING(mi, wgs, bn, parts, stages)), \
+#define FITS(parts, wgs, mi, nc, bn, stages, chunk, cm, cn, split, tag)                                                \
+  _Static_assert(HK_IGEMM_SMEM(mi, wgs, nc, bn, parts, stages, chunk, split) <= HK_IGEMM_SMEM_MAX &&                   \
+                     16 * (stages) + 32 * (nc) <= 256 && (bn)*128 / (cm) % 16 == 0 && (bn) <= 256 &&                   \
+                     ((split) == 1 || HK_IGEMM_SUMS(mi, nc, bn) <= HK_IGEMM_RING(mi, wgs, bn, parts, stages)),         \
                  "tile " #tag " does not fit");
 #define ROW(mi, nc, ...) FITS(1, nc, mi, nc, __VA_ARGS__)
 #define WIDE ROW
@@ -55,12 +55,16 @@ const int hk_cu_row_count = HK_COUNT(hk_cu_rows);
 #define SPLIT(mi, nc, ...) FITS(2, nc, mi, nc, __VA_ARGS__)
 #include "cuda/igemm/kernels.inc"
 
-int hk_cu_row_shared(const hk_cu_row *r) { return HK_IGEMM_SMEM(r->mi, r->wgs, r->nc, r->bn, r->parts, r->stages, r->chunk, r->split); }
+int hk_cu_row_shared(const hk_cu_row *r) {
+  return HK_IGEMM_SMEM(r->mi, r->wgs, r->nc, r->bn, r->parts, r->stages, r->chunk, r->split);
+}
 
 bool hk_cu_row_strips(const hk_cu_row *r) {
   return r->split == 1 && HK_IGEMM_STRIPS(HK_IGEMM_RING(r->mi, r->wgs, r->bn, r->parts, r->stages), r->nc, r->bn) > 0;
 }
-int hk_cu_row_slot(const hk_cu_row *r) { return HK_IGEMM_SLOT_ROWS(HK_IGEMM_RING(r->mi, r->wgs, r->bn, r->parts, r->stages), r->nc); }
+int hk_cu_row_slot(const hk_cu_row *r) {
+  return HK_IGEMM_SLOT_ROWS(HK_IGEMM_RING(r->mi, r->wgs, r->bn, r->parts, r->stages), r->nc);
+}
 
 static int64_t k_blocks(const hk_cu_row *r, const hk_geom *g) {
   return hk_ceil_div(g->c * (int64_t)hk_type_bytes(r->type), 128) * g->taps;
@@ -71,10 +75,13 @@ static int64_t k_blocks(const hk_cu_row *r, const hk_geom *g) {
 bool hk_cu_row_takes(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, char *why) {
   if (g->x_type != r->type || g->f_type != r->type)
     REFUSE("takes %s, not %s by %s", hk_type_name(r->type), hk_type_name(g->x_type), hk_type_name(g->f_type));
-  if (g->y_type == HK_F64 || hk_type_is_int8(g->y_type) || g->y_type == HK_S32) REFUSE("does not store %s", hk_type_name(g->y_type));
+  if (g->y_type == HK_F64 || hk_type_is_int8(g->y_type) || g->y_type == HK_S32)
+    REFUSE("does not store %s", hk_type_name(g->y_type));
   if (!g->gm || !g->gn || !g->gk) REFUSE("nothing to multiply");
-  if (e->e.gate && (g->groups > 1 || r->bn % 16)) REFUSE("a gate needs one group and a tile width that is a multiple of 16");
-  if (hk_ceil_div(g->k, r->bn) % r->cn) REFUSE("%lld tiles of channels cannot be shared by %d blocks", (long long)hk_ceil_div(g->k, r->bn), r->cn);
+  if (e->e.gate && (g->groups > 1 || r->bn % 16))
+    REFUSE("a gate needs one group and a tile width that is a multiple of 16");
+  if (hk_ceil_div(g->k, r->bn) % r->cn)
+    REFUSE("%lld tiles of channels cannot be shared by %d blocks", (long long)hk_ceil_div(g->k, r->bn), r->cn);
   if (k_blocks(r, g) < r->split) REFUSE("too short a reduction to split by %d", r->split);
   if (k_blocks(r, g) > 1 << 24 || g->groups * hk_ceil_div(g->k, r->bn) > 1 << 24) REFUSE("more tiles than 2^24");
   return true;
@@ -93,11 +100,13 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, 
   /* Clocks of an epilogue: the copies out, of 16 or 8 rows by up to 128 bytes, and more for each of a thread's values: two special functions
    * of eight clocks in a smooth activation, unpacking and adding a residual, whatever a function of the caller's does */
   const double user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
-  const double heavy = 24.0 * e->transcendental + (r->split > 1 ? 24.0 : 4.0) * (e->e.residual != HK_RESIDUAL_NONE) + 10.0 * user;
+  const double heavy =
+      24.0 * e->transcendental + (r->split > 1 ? 24.0 : 4.0) * (e->e.residual != HK_RESIDUAL_NONE) + 10.0 * user;
   int span = 128;
   while (bn * 2 % span) span /= 2;
   const double copies = r->mi * (bn * 2.0 / span) * (16.0 / hk_cu_row_slot(r));
-  const double finish = r->split > 1 ? (500 + 0.55 * bm * bn) * (1 + heavy / 40) : 400 + 200 * copies + heavy * r->mi * bn / 2;
+  const double finish =
+      r->split > 1 ? (500 + 0.55 * bm * bn) * (1 + heavy / 40) : 400 + 200 * copies + heavy * r->mi * bn / 2;
   const double work = (double)hk_ceil_div(k_blocks(r, g), r->split) * block;
   /* consumers that take turns hide all but the last epilogue, or are bound by epilogues, two at a time; one that has a tile to itself starts at once, and shows
    * less of it: 6.2 us by turns at 128x64, 7.1 without, on 3136 pixels of 960 channels, 320 filters */

@@ -36,7 +36,8 @@ typedef struct hk_cu_images {
 #define HK_IGEMM_GENERAL(mi, bn, chunk) (HK_IGEMM_SUMS_BYTES(chunk) + 64 * (mi) * 16 + (bn) * 8)
 /* Rows of a strip (finish_strip.cuh) in 16-bit values: an odd number of 16-byte pieces apart, so that a matrix's rows hit distinct banks. */
 #define HK_IGEMM_STRIP(bn) ((bn) * 2 + ((bn) % 16 ? 0 : 16))
-#define HK_IGEMM_STRIPS(ring, nc, bn) ((ring) + (nc) * 64 * HK_IGEMM_STRIP(bn) + 1024 <= HK_IGEMM_SMEM_MAX ? 64 * HK_IGEMM_STRIP(bn) : 0)
+#define HK_IGEMM_STRIPS(ring, nc, bn)                                                                                  \
+  ((ring) + (nc)*64 * HK_IGEMM_STRIP(bn) + 1024 <= HK_IGEMM_SMEM_MAX ? 64 * HK_IGEMM_STRIP(bn) : 0)
 #define HK_IGEMM_LARGER(a, b) ((a) > (b) ? (a) : (b))
 #define HK_IGEMM_STAGING(ring, mi, nc, bn, chunk) \
   ((HK_IGEMM_LARGER(HK_IGEMM_LARGER(HK_IGEMM_SLOT_ROWS(ring, nc) * 1024, HK_IGEMM_GENERAL(mi, bn, chunk)), \
@@ -47,6 +48,7 @@ typedef struct hk_cu_images {
   ((ring) + ((split) > 1 ? HK_IGEMM_BM(mi, nc) * 16 + (bn) * 8 : (nc) * HK_IGEMM_STAGING(ring, mi, nc, bn, chunk)))
 #define HK_IGEMM_BARS(mi, wgs, nc, bn, parts, stages, chunk, split) \
   HK_IGEMM_BARS_(HK_IGEMM_RING(mi, wgs, bn, parts, stages), mi, nc, bn, chunk, split)
-#define HK_IGEMM_SMEM(mi, wgs, nc, bn, parts, stages, chunk, split) (HK_IGEMM_BARS(mi, wgs, nc, bn, parts, stages, chunk, split) + 256)
+#define HK_IGEMM_SMEM(mi, wgs, nc, bn, parts, stages, chunk, split)                                                    \
+  (HK_IGEMM_BARS(mi, wgs, nc, bn, parts, stages, chunk, split) + 256)
 #define HK_IGEMM_SMEM_MAX 232448
 #endif

@@ -18,14 +18,17 @@ static void params_make(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e
 
 hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
   params_make(s, g, e);
-  const char *name = g->acc_type == HK_F64 ? "hk_direct_f64" : g->acc_type == HK_S32 ? "hk_direct_s32" : "hk_direct_f32";
+  const char *name = g->acc_type == HK_F64   ? "hk_direct_f64"
+                     : g->acc_type == HK_S32 ? "hk_direct_s32"
+                                             : "hk_direct_f32";
   return hk_cu_kernel_find("direct", name, 0, &s->kernel);
 }
 
 hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e, const hk_strides *sums) {
   params_make(s, g, e);
   s->params.g.x = (hk_cu_view){0, sums->group, sums->outer, sums->channel, {sums->at[0], sums->at[1], sums->at[2]}};
-  if (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store) return hk_cu_user_kernel(NULL, &e->e, 0, &s->lib, &s->kernel);
+  if (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store)
+    return hk_cu_user_kernel(NULL, &e->e, 0, &s->lib, &s->kernel);
   return hk_cu_kernel_find("direct", "hk_direct_staged", 0, &s->kernel);
 }
 
@@ -40,12 +43,14 @@ static bool dense(const hk_geom *g) {
     if (g->out[d] > 1 && g->y.at[d] != step) return false;
     step *= g->out[d];
   }
-  return (channel == 1 || channel == step) && (g->groups == 1 || g->y.group == g->k * channel) && (g->n == 1 || g->y.outer == g->y_channels * g->pixels);
+  return (channel == 1 || channel == step) && (g->groups == 1 || g->y.group == g->k * channel) &&
+         (g->n == 1 || g->y.outer == g->y_channels * g->pixels);
 }
 
 bool hk_cu_mend_takes(const hk_geom *g, const hk_epi *e, bool unaligned) {
   const bool real = g->y_type == HK_F32 || g->y_type == HK_F16 || g->y_type == HK_BF16;
-  return real && g->acc_type == HK_F32 && !unaligned && !e->e.gate && !e->e.cuda_user && !e->e.cuda_user2 && !e->e.cuda_store && dense(g);
+  return real && g->acc_type == HK_F32 && !unaligned && !e->e.gate && !e->e.cuda_user && !e->e.cuda_user2 &&
+         !e->e.cuda_store && dense(g);
 }
 
 hk_status hk_cu_mend_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
@@ -60,7 +65,8 @@ void hk_cu_direct_free(hk_cu_direct_state *s) {
   s->lib = NULL;
 }
 
-hk_status hk_cu_direct_run(const hk_cu_direct_state *s, const hk_cu_call *call, const void *slopes, const int32_t *f_zeros) {
+hk_status hk_cu_direct_run(const hk_cu_direct_state *s, const hk_cu_call *call, const void *slopes,
+                           const int32_t *f_zeros) {
   hk_cu_direct p = s->params;
   if (!p.outputs) return HK_OK;
   p.x = call->x, p.f = call->f;

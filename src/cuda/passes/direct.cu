@@ -14,7 +14,9 @@
 
 /* 16 bytes hold a NaN of y's type. */
 HK_DEV int nan_any(uint4 v, int type) {
-  const hk_cu_u32 w[4] = {v.x, v.y, v.z, v.w}, inf = type == HK_CU_F32 ? 0x7f800000u : type == HK_CU_BF16 ? 0x7f80u : 0x7c00u;
+  const hk_cu_u32 w[4] = {v.x, v.y, v.z, v.w}, inf = type == HK_CU_F32    ? 0x7f800000u
+                                                     : type == HK_CU_BF16 ? 0x7f80u
+                                                                          : 0x7c00u;
   int any = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i)

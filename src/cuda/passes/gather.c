@@ -11,8 +11,10 @@ bool hk_cu_gather_takes(const hk_geom *g) {
   bool far = g->c * (int64_t)hk_type_bytes(g->x_type) < 128;
   if (g->groups != 1 || g->batch_grouped || g->taps < 2) return false;
   for (int d = 0; d < 3; ++d) {
-    if (g->in_dil[d] != 1 || g->in[d] < 1 || (g->out[d] > 1 && g->stride[d] < (g->win[d] - 1) * g->dil[d] + 1)) return false;
-    if (g->in[d] > INT32_MAX / 2 || g->lo[d] > INT32_MAX / 4 || g->lo[d] < -INT32_MAX / 4 || (double)g->out[d] * (double)g->stride[d] > INT32_MAX / 4 ||
+    if (g->in_dil[d] != 1 || g->in[d] < 1 || (g->out[d] > 1 && g->stride[d] < (g->win[d] - 1) * g->dil[d] + 1))
+      return false;
+    if (g->in[d] > INT32_MAX / 2 || g->lo[d] > INT32_MAX / 4 || g->lo[d] < -INT32_MAX / 4 ||
+        (double)g->out[d] * (double)g->stride[d] > INT32_MAX / 4 ||
         (double)g->win[d] * (double)g->dil[d] > INT32_MAX / 4)
       return false;
     far = far || g->stride[d] > 8;
@@ -51,8 +53,13 @@ hk_cu_filters hk_cu_gather_filters(const hk_geom *g) {
 /* 16 bytes of a window's row are 16 bytes of x, aligned: the row of taps is contiguous and made of such pieces, and so are all strides. */
 static bool vector(const hk_geom *g) {
   const int64_t piece = 16 / (int64_t)hk_type_bytes(g->x_type), step = taps_inner(g) ? 1 : g->c;
-  const int64_t all[] = {g->win[2] * step, g->x.at[2] * g->stride[2] * (g->out[2] > 1), g->lo[2] * step, g->x.at[1] * (g->in[1] > 1),
-                         g->x.at[0] * (g->in[0] > 1), g->x.outer * (g->n > 1), taps_inner(g) ? g->x.channel : 0};
+  const int64_t all[] = {g->win[2] * step,
+                         g->x.at[2] * g->stride[2] * (g->out[2] > 1),
+                         g->lo[2] * step,
+                         g->x.at[1] * (g->in[1] > 1),
+                         g->x.at[0] * (g->in[0] > 1),
+                         g->x.outer * (g->n > 1),
+                         taps_inner(g) ? g->x.channel : 0};
   for (int i = 0; i < HK_COUNT(all); ++i)
     if (all[i] % piece) return false;
   return g->dil[2] == 1 && (g->x.at[2] == step || g->in[2] == 1);

@@ -9,7 +9,8 @@ HK_DEV hk_cu_i64 gather_from(const hk_cu_gather *P, const int *p, int v) {
   hk_cu_i64 from = c * P->view.channel;
 #pragma unroll
   for (int d = 2; d >= 0; --d) {
-    const int up = div_by(tap, P->by_win[d]), at = p[d] * P->stride[d] + (tap - up * (int)P->by_win[d].d) * P->dil[d] - P->lo[d];
+    const int up = div_by(tap, P->by_win[d]),
+              at = p[d] * P->stride[d] + (tap - up * (int)P->by_win[d].d) * P->dil[d] - P->lo[d];
     if (at < 0 || at >= P->in[d]) return GATHER_NONE;
     from += at * P->view.at[d];
     tap = up;

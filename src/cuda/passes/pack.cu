@@ -17,7 +17,8 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
   const hk_cu_pack &P = images.pack;
   const int bytes = P.to_type == HK_CU_F32 ? 4 : P.to_type == HK_CU_F8 ? 1 : 2, run = 128 / bytes;
   const hk_cu_i64 taps = P.win[0] * P.win[1] * P.win[2], total = P.blocks * run;
-  for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x; i < total; i += (hk_cu_i64)gridDim.x * blockDim.x) {
+  for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * blockDim.x + threadIdx.x; i < total;
+       i += (hk_cu_i64)gridDim.x * blockDim.x) {
     const int e = (int)(i % run), line = (int)(i / run % (P.bn * P.parts)), row = line % P.bn;
     const hk_cu_i64 kb = i / run / (P.bn * P.parts) % P.k_blocks, tile = i / run / (P.bn * P.parts) / P.k_blocks;
     const hk_cu_i64 group = tile / P.group_tiles_n, k0 = (tile - group * P.group_tiles_n) * P.bn;
@@ -28,7 +29,8 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
     }
     const hk_cu_i64 tap = kb % taps;
     const int mine = images.apart > 1 ? e % (run / images.apart) * images.apart + e / (run / images.apart) : e;
-    hk_cu_i64 c = kb / taps * run + mine, s = tap % P.win[2], r = tap / P.win[2] % P.win[1], t = tap / P.win[2] / P.win[1], part = 0;
+    hk_cu_i64 c = kb / taps * run + mine, s = tap % P.win[2], r = tap / P.win[2] % P.win[1],
+              t = tap / P.win[2] / P.win[1], part = 0;
     if (P.fold) {
       const hk_cu_i64 folded = P.fold_run ? c / P.fold_run : c % P.fold;
       c = folded >= P.fold ? P.cg : P.fold_run ? c - folded * P.fold_run : c / P.fold;
@@ -50,8 +52,9 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
     }
     const int piece = e * bytes / 16, half = kb >= images.halves;
     if (half && e >= run / 2) continue;
-    const hk_cu_i64 lies = half ? (i / run - line) * 128 + line * 64 + (piece ^ (row >> 1 & 3)) * 16 : i / run * 128 + (piece ^ (row & 7)) * 16;
-    const hk_cu_i64 at = lies / bytes + e % (16 / bytes);
+    const hk_cu_i64 offset = half ? (i / run - line) * 128 + line * 64 + (piece ^ (row >> 1 & 3)) * 16
+                                : i / run * 128 + (piece ^ (row & 7)) * 16;
+    const hk_cu_i64 at = offset / bytes + e % (16 / bytes);
     if (P.to_type == HK_CU_F32) {
       const float high = round_tf32(v);
       v = line >= P.bn ? round_tf32(v - high) : high;
@@ -62,57 +65,58 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
 
 /* Any x whose channels are not contiguous: a block moves tiles of 64 pixels x 64 channels through shared memory, read along x's last
  * dimension, written along channels. */
-#define TRANSPOSE(T, PAIR, NAME)                                                                                         \
-  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_transpose P) {                    \
-    __shared__ __align__(16) T tile[64][66];                                                                         \
-    __shared__ hk_cu_i64 at[64];                                                                                     \
-    const int tid = threadIdx.x;                                                                                     \
-    const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, spots = (hk_cu_u32)(P.pixels + 63) / 64;                    \
-    pdl_trigger();                                                                                                    \
-    for (hk_cu_u32 b = blockIdx.x; b < P.tiles; b += gridDim.x) {                                                    \
-      const hk_cu_u32 line = b / runs, image = line / spots, n = image / (hk_cu_u32)P.groups;                        \
-      const int c0 = (int)(b - line * runs) * 64, s0 = (int)(line - image * spots) * 64;                             \
-      const hk_cu_i64 g = image - n * (hk_cu_u32)P.groups;                                                           \
-      if (tid < 64) at[tid] = transpose_from(&P, n, g, s0 + tid);                                                        \
-      __syncthreads();                                                                                               \
-      T v[16];                                                                                                       \
-      _Pragma("unroll") for (int j = 0; j < 16; ++j) {                                                               \
-        const int s = tid % 64, c = tid / 64 + j * 4;                                                                \
-        v[j] = at[s] != TRANSPOSE_NONE && c0 + c < P.cg ? ((const T *)P.x)[at[s] + (c0 + c) * P.view.channel] : (T)0;    \
-      }                                                                                                              \
-      _Pragma("unroll") for (int j = 0; j < 16; ++j) tile[tid % 64][tid / 64 + j * 4] = v[j];                        \
-      __syncthreads();                                                                                               \
-      T *to = (T *)P.to + (((hk_cu_i64)n * P.pixels + s0) * P.groups + g) * P.run + c0;                              \
-      const int pitch = (int)(P.groups * P.run);                                                                     \
-      _Pragma("unroll") for (int j = 0; j < 8; ++j) {                                                                \
-        const int i = tid + j * 256, s = i / 32, c = i % 32 * 2;                                                     \
-        if (s0 + s < P.pixels && c0 + c < P.run) *(PAIR *)(to + (hk_cu_i64)s * pitch + c) = *(const PAIR *)&tile[s][c]; \
-      }                                                                                                              \
-      __syncthreads();                                                                                               \
-    }                                                                                                                \
+#define TRANSPOSE(T, PAIR, NAME)                                                                                       \
+  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_transpose P) {                  \
+    __shared__ __align__(16) T tile[64][66];                                                                           \
+    __shared__ hk_cu_i64 at[64];                                                                                       \
+    const int tid = threadIdx.x;                                                                                       \
+    const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, spots = (hk_cu_u32)(P.pixels + 63) / 64;                      \
+    pdl_trigger();                                                                                                     \
+    for (hk_cu_u32 b = blockIdx.x; b < P.tiles; b += gridDim.x) {                                                      \
+      const hk_cu_u32 line = b / runs, image = line / spots, n = image / (hk_cu_u32)P.groups;                          \
+      const int c0 = (int)(b - line * runs) * 64, s0 = (int)(line - image * spots) * 64;                               \
+      const hk_cu_i64 g = image - n * (hk_cu_u32)P.groups;                                                             \
+      if (tid < 64) at[tid] = transpose_from(&P, n, g, s0 + tid);                                                      \
+      __syncthreads();                                                                                                 \
+      T v[16];                                                                                                         \
+      _Pragma("unroll") for (int j = 0; j < 16; ++j) {                                                                 \
+        const int s = tid % 64, c = tid / 64 + j * 4;                                                                  \
+        v[j] = at[s] != TRANSPOSE_NONE && c0 + c < P.cg ? ((const T *)P.x)[at[s] + (c0 + c) * P.view.channel] : (T)0;  \
+      }                                                                                                                \
+      _Pragma("unroll") for (int j = 0; j < 16; ++j) tile[tid % 64][tid / 64 + j * 4] = v[j];                          \
+      __syncthreads();                                                                                                 \
+      T *to = (T *)P.to + (((hk_cu_i64)n * P.pixels + s0) * P.groups + g) * P.run + c0;                                \
+      const int pitch = (int)(P.groups * P.run);                                                                       \
+      _Pragma("unroll") for (int j = 0; j < 8; ++j) {                                                                  \
+        const int i = tid + j * 256, s = i / 32, c = i % 32 * 2;                                                       \
+        if (s0 + s < P.pixels && c0 + c < P.run)                                                                       \
+          *(PAIR *)(to + (hk_cu_i64)s * pitch + c) = *(const PAIR *)&tile[s][c];                                       \
+      }                                                                                                                \
+      __syncthreads();                                                                                                 \
+    }                                                                                                                  \
   }
 TRANSPOSE(hk_cu_u8, hk_cu_u16, hk_transpose_1)
 TRANSPOSE(hk_cu_u16, hk_cu_u32, hk_transpose_2)
 TRANSPOSE(hk_cu_u32, hk_cu_u64, hk_transpose_4)
 
 /* x of contiguous channels: only padding. A thread writes 16 bytes; the short reads of neighbours fall into the same lines. */
-#define PAD(T, NAME)                                                                                          \
-  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_transpose P) {                    \
-    enum { PER = 16 / sizeof(T) };                                                                                   \
-    pdl_trigger();                                                                                                    \
-    for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * 256 + threadIdx.x; i < P.tiles; i += (hk_cu_i64)gridDim.x * 256) {    \
-      const int run = div_by((int)i, P.by_pieces), c = ((int)i - run * (int)P.by_pieces.d) * PER;                    \
-      const int pixel = div_by(run, P.by_groups), n = div_by(pixel, P.by_pixels);                                    \
-      const hk_cu_i64 from = transpose_from(&P, n, run - pixel * (int)P.by_groups.d, pixel - n * (int)P.by_pixels.d);    \
-      if (sizeof(T) == 2) {                                                                                          \
-        ((uint4 *)P.to)[i] = transpose_piece(&P, from, c);                                                               \
-      } else {                                                                                                       \
-        __align__(16) T v[PER];                                                                                      \
-        _Pragma("unroll") for (int j = 0; j < PER; ++j)                                                              \
-          v[j] = from != TRANSPOSE_NONE && c + j < P.cg ? ((const T *)P.x)[from + c + j] : (T)0;                         \
-        ((uint4 *)P.to)[i] = *(const uint4 *)v;                                                                      \
-      }                                                                                                              \
-    }                                                                                                                \
+#define PAD(T, NAME)                                                                                                   \
+  extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_transpose P) {                  \
+    enum { PER = 16 / sizeof(T) };                                                                                     \
+    pdl_trigger();                                                                                                     \
+    for (hk_cu_i64 i = (hk_cu_i64)blockIdx.x * 256 + threadIdx.x; i < P.tiles; i += (hk_cu_i64)gridDim.x * 256) {      \
+      const int run = div_by((int)i, P.by_pieces), c = ((int)i - run * (int)P.by_pieces.d) * PER;                      \
+      const int pixel = div_by(run, P.by_groups), n = div_by(pixel, P.by_pixels);                                      \
+      const hk_cu_i64 from = transpose_from(&P, n, run - pixel * (int)P.by_groups.d, pixel - n * (int)P.by_pixels.d);  \
+      if (sizeof(T) == 2) {                                                                                            \
+        ((uint4 *)P.to)[i] = transpose_piece(&P, from, c);                                                             \
+      } else {                                                                                                         \
+        __align__(16) T v[PER];                                                                                        \
+        _Pragma("unroll") for (int j = 0; j < PER; ++j) v[j] =                                                         \
+            from != TRANSPOSE_NONE && c + j < P.cg ? ((const T *)P.x)[from + c + j] : (T)0;                            \
+        ((uint4 *)P.to)[i] = *(const uint4 *)v;                                                                        \
+      }                                                                                                                \
+    }                                                                                                                  \
   }
 PAD(hk_cu_u8, hk_pad_1)
 PAD(hk_cu_u16, hk_pad_2)
@@ -123,9 +127,12 @@ PAD(hk_cu_u32, hk_pad_4)
 extern "C" __global__ void __launch_bounds__(128) hk_pad_rows(const __grid_constant__ hk_cu_transpose P) {
   pdl_trigger();
   const int pieces = P.span[2] * (int)P.by_pieces.d, cuts = (pieces + 383) / 384, size = (pieces + cuts - 1) / cuts;
-  const int line = blockIdx.x / cuts, cut = (blockIdx.x - line * cuts) * size, end = cut + size < pieces ? cut + size : pieces, first = cut + threadIdx.x;
+  const int line = blockIdx.x / cuts, cut = (blockIdx.x - line * cuts) * size,
+            end = cut + size < pieces ? cut + size : pieces, first = cut + threadIdx.x;
   const int up = div_by(line, P.by_span[1]), n = div_by(up, P.by_span[0]);
-  const hk_cu_i64 base = P.view.outer * n + P.view.at[0] * (up - n * P.span[0]) + P.view.at[1] * (line - up * P.span[1]), behind = P.end - base;
+  const hk_cu_i64 base =
+                      P.view.outer * n + P.view.at[0] * (up - n * P.span[0]) + P.view.at[1] * (line - up * P.span[1]),
+                  behind = P.end - base;
   const hk_cu_u16 *row = (const hk_cu_u16 *)P.x + base;
   const int low = base > 0 ? -1 : 0, high = behind < 0x7fffffff ? (int)behind : 0x7fffffff, pitch = (int)P.view.at[2];
   uint4 *to = (uint4 *)P.to + (hk_cu_i64)line * pieces + first;
@@ -133,7 +140,8 @@ extern "C" __global__ void __launch_bounds__(128) hk_pad_rows(const __grid_const
   int at[3];
 #pragma unroll
   for (int j = 0; j < 3; ++j) {
-    const int piece = first + j * 128, pixel = div_by(piece, P.by_pieces), c = (piece - pixel * (int)P.by_pieces.d) * 8, in = pixel - P.shift;
+    const int piece = first + j * 128, pixel = div_by(piece, P.by_pieces), c = (piece - pixel * (int)P.by_pieces.d) * 8,
+              in = pixel - P.shift;
     at[j] = in * pitch + c;
     words[j] = transpose_load(row, at[j], piece < end && in >= 0 && in < P.in[2] ? (int)P.cg - c : 0, low, high);
   }
@@ -149,8 +157,10 @@ extern "C" __global__ void __launch_bounds__(128) hk_pad_rows(const __grid_const
 extern "C" __global__ void __launch_bounds__(256) hk_transpose_planes(const __grid_constant__ hk_cu_transpose P) {
   extern __shared__ __align__(16) hk_cu_u16 planes[];
   pdl_trigger();
-  const int n = div_by(blockIdx.x, P.by_span[0]), c0 = (int)(blockIdx.x - n * P.by_span[0].d) * 64, pixels = (int)P.pixels;
-  const int live = P.cg - c0 < 64 ? (int)P.cg - c0 : 64, width = P.run - c0 < 64 ? (int)P.run - c0 : 64, count = live * pixels;
+  const int n = div_by(blockIdx.x, P.by_span[0]), c0 = (int)(blockIdx.x - n * P.by_span[0].d) * 64,
+            pixels = (int)P.pixels;
+  const int live = P.cg - c0 < 64 ? (int)P.cg - c0 : 64, width = P.run - c0 < 64 ? (int)P.run - c0 : 64,
+            count = live * pixels;
   const hk_cu_u16 *x = (const hk_cu_u16 *)P.x + P.view.outer * n + c0 * P.view.channel;
 #pragma unroll 4
   for (int i = threadIdx.x; i < count / 8; i += 256) ((uint4 *)planes)[i] = ((const uint4 *)x)[i];
@@ -167,18 +177,19 @@ extern "C" __global__ void __launch_bounds__(256) hk_transpose_planes(const __gr
 }
 
 /* 16-bit x whose pixels are contiguous, in fours or twos: a block turns one tile of 64 pixels x 64 channels. */
-#define TRANSPOSE_PIXELS(PX, NAME)                                                                                         \
-  extern "C" __global__ void __launch_bounds__(512 / PX) NAME(const __grid_constant__ hk_cu_transpose P) {               \
-    __shared__ __align__(16) hk_cu_u8 tile[64 * 128];                                                                \
-    const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, line = blockIdx.x / runs, spots = (hk_cu_u32)P.spots;       \
-    const hk_cu_u32 g = line / spots;                                                                                \
-    const int c0 = (int)(blockIdx.x - line * runs) * 64, m0 = (int)(line - g * spots) * 64, m1 = (int)(P.n * P.pixels); \
-    uint2 v[8];                                                                                                      \
-    pdl_trigger();                                                                                                    \
-    transpose_tile_load(&P, PX, m0, m1, (int)g, c0, threadIdx.x, v);                                                     \
-    transpose_tile_put(PX, threadIdx.x, tile, v);                                                                        \
-    __syncthreads();                                                                                                 \
-    transpose_tile_store(&P, PX, m0, m1, (int)g, c0, threadIdx.x, tile);                                                 \
+#define TRANSPOSE_PIXELS(PX, NAME)                                                                                     \
+  extern "C" __global__ void __launch_bounds__(512 / PX) NAME(const __grid_constant__ hk_cu_transpose P) {             \
+    __shared__ __align__(16) hk_cu_u8 tile[64 * 128];                                                                  \
+    const hk_cu_u32 runs = (hk_cu_u32)(P.run + 63) / 64, line = blockIdx.x / runs, spots = (hk_cu_u32)P.spots;         \
+    const hk_cu_u32 g = line / spots;                                                                                  \
+    const int c0 = (int)(blockIdx.x - line * runs) * 64, m0 = (int)(line - g * spots) * 64,                            \
+              m1 = (int)(P.n * P.pixels);                                                                              \
+    uint2 v[8];                                                                                                        \
+    pdl_trigger();                                                                                                     \
+    transpose_tile_load(&P, PX, m0, m1, (int)g, c0, threadIdx.x, v);                                                   \
+    transpose_tile_put(PX, threadIdx.x, tile, v);                                                                      \
+    __syncthreads();                                                                                                   \
+    transpose_tile_store(&P, PX, m0, m1, (int)g, c0, threadIdx.x, tile);                                               \
   }
 TRANSPOSE_PIXELS(2, hk_transpose_px2)
 TRANSPOSE_PIXELS(4, hk_transpose_px4)

@@ -30,7 +30,8 @@ hk_status hk_cu_state_build(hk_cu_state_pass *s, const hk_geom *g, const hk_stri
   return hk_cu_kernel_find("state", names[size], 0, &s->kernel);
 }
 
-hk_status hk_cu_state_run(const hk_cu_state_pass *s, const void *x, const void *state_in, void *to, void *state_out, void *stream) {
+hk_status hk_cu_state_run(const hk_cu_state_pass *s, const void *x, const void *state_in, void *to, void *state_out,
+                          void *stream) {
   hk_cu_state p = s->params;
   if (!p.warps) return HK_OK;
   p.x = x, p.state_in = state_in, p.to = to, p.state_out = state_out;

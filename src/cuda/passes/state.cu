@@ -30,19 +30,20 @@ enum { SEGMENT = 1024 };
     }                                                                                                                  \
   }
 
-#define BLOCK(T, NAME)                                                                                                  \
-  HK_DEV void NAME(const hk_cu_state *P, hk_cu_i64 unit) {                                                              \
-    const int lane = threadIdx.x % 32, per = 16 / sizeof(T);                                                            \
-    const hk_cu_i64 row = unit / P->segments, begin = (unit - row * P->segments) * SEGMENT;                             \
-    const hk_cu_i64 line = row / P->outer, o = row - line * P->outer, n = line / P->parts, part = line - n * P->parts;  \
-    const int count = P->inner - begin < SEGMENT ? (int)(P->inner - begin) : SEGMENT;                                   \
-    const T *from = (const T *)P->x + n * P->view.outer + part * P->from_part + o * P->from_outer + begin * P->from_inner; \
-    T *to = (T *)P->to + n * P->to_outer + part * P->into_part + o * P->into_outer + P->past * P->to_at + begin;        \
-    int i = 0;                                                                                                          \
-    if (P->from_inner == 1 && !(((hk_cu_u64)from | (hk_cu_u64)to) & 15)) {                                              \
-      for (i = lane * per; i + per <= count; i += 32 * per) *(uint4 *)(to + i) = *(const uint4 *)(from + i);            \
-      i = count - count % per;                                                                                          \
-    }                                                                                                                   \
+#define BLOCK(T, NAME)                                                                                                 \
+  HK_DEV void NAME(const hk_cu_state *P, hk_cu_i64 unit) {                                                             \
+    const int lane = threadIdx.x % 32, per = 16 / sizeof(T);                                                           \
+    const hk_cu_i64 row = unit / P->segments, begin = (unit - row * P->segments) * SEGMENT;                            \
+    const hk_cu_i64 line = row / P->outer, o = row - line * P->outer, n = line / P->parts, part = line - n * P->parts; \
+    const int count = P->inner - begin < SEGMENT ? (int)(P->inner - begin) : SEGMENT;                                  \
+    const T *from =                                                                                                    \
+        (const T *)P->x + n * P->view.outer + part * P->from_part + o * P->from_outer + begin * P->from_inner;         \
+    T *to = (T *)P->to + n * P->to_outer + part * P->into_part + o * P->into_outer + P->past * P->to_at + begin;       \
+    int i = 0;                                                                                                         \
+    if (P->from_inner == 1 && !(((hk_cu_u64)from | (hk_cu_u64)to) & 15)) {                                             \
+      for (i = lane * per; i + per <= count; i += 32 * per) *(uint4 *)(to + i) = *(const uint4 *)(from + i);           \
+      i = count - count % per;                                                                                         \
+    }                                                                                                                  \
     _Pragma("unroll 4") for (i += lane; i < count; i += 32) to[i] = from[i * P->from_inner];                           \
   }
 

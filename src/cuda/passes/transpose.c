@@ -20,7 +20,8 @@ static int64_t reach(const hk_geom *g) { return (g->out[2] - 1) * g->stride[2] +
 
 static bool folds(const hk_geom *g) {
   const int64_t run = padded(g), block = 128 / (int64_t)hk_type_bytes(g->x_type), s = g->win[2];
-  return g->groups == 1 && s > 1 && g->dil[2] == 1 && hk_ceil_div(run * s, block) < hk_ceil_div(run, block) * s && reach(g) < INT32_MAX / 2;
+  return g->groups == 1 && s > 1 && g->dil[2] == 1 && hk_ceil_div(run * s, block) < hk_ceil_div(run, block) * s &&
+         reach(g) < INT32_MAX / 2;
 }
 
 /* The geometry that the igemm kernel then sees. */
@@ -49,7 +50,8 @@ static hk_geom relaid(const hk_geom *g) {
 }
 
 hk_cu_filters hk_cu_relay_filters(const hk_geom *g) {
-  return folds(g) ? (hk_cu_filters){g->groups, g->c, {1, 1, g->win[2]}, padded(g)} : (hk_cu_filters){.groups = g->groups, .channels = g->c};
+  return folds(g) ? (hk_cu_filters){g->groups, g->c, {1, 1, g->win[2]}, padded(g)}
+                  : (hk_cu_filters){.groups = g->groups, .channels = g->c};
 }
 
 bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) {
@@ -68,22 +70,25 @@ bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) 
  * that is 16-byte aligned; 0: value by value. */
 enum { FLAT = 8, FLAT_PIXELS = 384 };
 static int pixels_at_once(const hk_geom *g) {
-  const int64_t pixels = g->in[0] * g->in[1] * g->in[2], even = g->x.channel | g->x.outer * (g->n > 1) | g->x.group * (g->groups > 1) | pixels;
+  const int64_t pixels = g->in[0] * g->in[1] * g->in[2],
+                even = g->x.channel | g->x.outer * (g->n > 1) | g->x.group * (g->groups > 1) | pixels;
   if (hk_type_bytes(g->x_type) != 2 || folds(g) || g->x.at[2] != 1 || g->batch_grouped) return 0;
   if ((g->in[1] > 1 && g->x.at[1] != g->in[2]) || (g->in[0] > 1 && g->x.at[0] != g->in[1] * g->in[2])) return 0;
   for (int d = 0; d < 3; ++d)
     if (g->in_dil[d] != 1 || g->in[d] != g->in_span[d]) return 0;
   if ((double)g->n * pixels > INT32_MAX - 128) return 0;
   if (even % 4 == 0) return 4;
-  if (g->groups == 1 && g->x.channel == pixels && pixels <= FLAT_PIXELS && (g->n == 1 || g->x.outer % 8 == 0)) return FLAT;
+  if (g->groups == 1 && g->x.channel == pixels && pixels <= FLAT_PIXELS && (g->n == 1 || g->x.outer % 8 == 0))
+    return FLAT;
   return even % 2 == 0 ? 2 : 0;
 }
 
 /* 16-bit x of one group, contiguous channels and no dilation goes row by row. */
 static bool by_rows(const hk_geom *g) {
   const int64_t pieces = hk_max64(reach(g), g->in_span[2]) * hk_ceil_div(padded(g), 8);
-  return g->x.channel == 1 && g->groups == 1 && !g->batch_grouped && hk_type_bytes(g->x_type) == 2 && g->in_dil[0] == 1 && g->in_dil[1] == 1 &&
-         g->in_dil[2] == 1 && hk_max64(pieces, g->in_span[2] * g->x.at[2]) < INT32_MAX / 2 && g->x.at[2] >= 0;
+  return g->x.channel == 1 && g->groups == 1 && !g->batch_grouped && hk_type_bytes(g->x_type) == 2 &&
+         g->in_dil[0] == 1 && g->in_dil[1] == 1 && g->in_dil[2] == 1 &&
+         hk_max64(pieces, g->in_span[2] * g->x.at[2]) < INT32_MAX / 2 && g->x.at[2] >= 0;
 }
 
 /* Elements from x's first to behind its last, or 0 where some stride runs backwards. */
@@ -99,7 +104,8 @@ static int64_t extent(const hk_geom *g) {
 }
 
 hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
-  static const char *const names[2][3] = {{"hk_transpose_1", "hk_transpose_2", "hk_transpose_4"}, {"hk_pad_1", "hk_pad_2", "hk_pad_4"}};
+  static const char *const names[2][3] = {{"hk_transpose_1", "hk_transpose_2", "hk_transpose_4"},
+                                          {"hk_pad_1", "hk_pad_2", "hk_pad_4"}};
   const hk_geom to = relaid(g);
   hk_cu_transpose *p = &s->params;
   memset(s, 0, sizeof *s);
@@ -112,17 +118,24 @@ hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
   p->c_inner = g->x.channel == 1;
   const int64_t pieces = p->run * p->bytes / 16;
   for (int d = 0; d < 3; ++d) p->by_span[d] = hk_cu_divisor_make(p->span[d]);
-  p->by_pieces = hk_cu_divisor_make(pieces), p->by_groups = hk_cu_divisor_make(g->groups), p->by_pixels = hk_cu_divisor_make(p->pixels);
+  p->by_pieces = hk_cu_divisor_make(pieces), p->by_groups = hk_cu_divisor_make(g->groups),
+  p->by_pixels = hk_cu_divisor_make(p->pixels);
   p->end = extent(g);
-  p->tiles = g->n * g->groups * (p->c_inner ? p->pixels * pieces : hk_ceil_div(p->pixels, 64) * hk_ceil_div(p->run, 64));
+  p->tiles =
+      g->n * g->groups * (p->c_inner ? p->pixels * pieces : hk_ceil_div(p->pixels, 64) * hk_ceil_div(p->run, 64));
   s->blocks = p->c_inner ? hk_ceil_div(p->tiles, 256) : hk_min64(p->tiles, 132 * 8);
   s->rows = by_rows(g);
   if (s->rows) s->blocks = g->n * p->span[0] * p->span[1] * hk_ceil_div(p->span[2] * pieces, 384); /* as hk_pad_rows cuts them */
   s->wide_pixels = p->c_inner ? 0 : pixels_at_once(g);
   p->spots = s->wide_pixels ? (int)hk_ceil_div(g->n * p->pixels, 64) : 0;
-  hk_status status = hk_cu_kernel_find("pack", s->rows ? "hk_pad_rows" : names[p->c_inner][p->bytes / 2], 0, &s->kernel);
+  hk_status status =
+      hk_cu_kernel_find("pack", s->rows ? "hk_pad_rows" : names[p->c_inner][p->bytes / 2], 0, &s->kernel);
   if (!status && s->wide_pixels)
-    status = hk_cu_kernel_find("pack", s->wide_pixels == FLAT ? "hk_transpose_planes" : s->wide_pixels == 4 ? "hk_transpose_px4" : "hk_transpose_px2", 0, &s->wide);
+    status = hk_cu_kernel_find("pack",
+                               s->wide_pixels == FLAT ? "hk_transpose_planes"
+                               : s->wide_pixels == 4  ? "hk_transpose_px4"
+                                                      : "hk_transpose_px2",
+                               0, &s->wide);
   return status;
 }
 
@@ -132,7 +145,8 @@ hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, v
   p.x = x;
   p.to = to;
   if (s->wide_pixels && (uintptr_t)x % (2 * s->wide_pixels) == 0) {
-    if (s->wide_pixels != FLAT) return hk_cu_kernel_run(s->wide, p.spots * p.groups * runs, 512 / s->wide_pixels, 1, 0, stream, &p);
+    if (s->wide_pixels != FLAT)
+      return hk_cu_kernel_run(s->wide, p.spots * p.groups * runs, 512 / s->wide_pixels, 1, 0, stream, &p);
     p.by_span[0] = hk_cu_divisor_make(runs);
     return hk_cu_kernel_run(s->wide, p.n * runs, 256, 1, (int)(p.pixels * 128), stream, &p);
   }

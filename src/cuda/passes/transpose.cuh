@@ -10,7 +10,8 @@ HK_DEV hk_cu_i64 transpose_from(const hk_cu_transpose *P, hk_cu_i64 n, hk_cu_i64
   if (s >= P->pixels) return TRANSPOSE_NONE;
 #pragma unroll
   for (int d = 2; d >= 0; --d) {
-    const int up = div_by(s, P->by_span[d]), i = s - up * P->span[d] - (d == 2 ? P->shift : 0), at = P->dil[d] == 1 ? i : i / P->dil[d];
+    const int up = div_by(s, P->by_span[d]), i = s - up * P->span[d] - (d == 2 ? P->shift : 0),
+              at = P->dil[d] == 1 ? i : i / P->dil[d];
     if (i < 0 || at >= P->in[d] || at * P->dil[d] != i) return TRANSPOSE_NONE;
     o += at * P->view.at[d];
     s = up;
@@ -62,7 +63,9 @@ HK_DEV uint4 transpose_align(const hk_cu_u16 *x, const transpose_words *a) {
   hk_cu_u32 v[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    v[i] = __funnelshift_r(a->w[i], a->w[i + 1], a->odd * 16) & (a->live > 2 * i + 1 ? 0xffffffffu : a->live > 2 * i ? 0xffffu : 0);
+    v[i] = __funnelshift_r(a->w[i], a->w[i + 1], a->odd * 16) & (a->live > 2 * i + 1 ? 0xffffffffu
+                                                                 : a->live > 2 * i   ? 0xffffu
+                                                                                     : 0);
   if (a->live > 0 && !a->near)
 #pragma unroll
     for (int i = 0; i < 8; ++i) v[i / 2] |= i < a->live ? (hk_cu_u32)x[i] << (i % 2 * 16) : 0;
@@ -74,7 +77,8 @@ HK_DEV uint4 transpose_align(const hk_cu_u16 *x, const transpose_words *a) {
  * eight threads write or read distinct banks. */
 HK_DEV void transpose_tile_load(const hk_cu_transpose *P, int px, int m0, int m1, int g, int c0, int tid, uint2 *v) {
   const int m = m0 + tid % (64 / px) * px, c = c0 + tid / (64 / px) * 8, n = div_by(m, P->by_pixels);
-  const hk_cu_u16 *x = (const hk_cu_u16 *)P->x + P->view.outer * n + P->view.group * g + (m - n * (int)P->by_pixels.d) + c * P->view.channel;
+  const hk_cu_u16 *x = (const hk_cu_u16 *)P->x + P->view.outer * n + P->view.group * g + (m - n * (int)P->by_pixels.d) +
+                       c * P->view.channel;
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
     v[j] = make_uint2(0, 0);
@@ -97,12 +101,14 @@ HK_DEV void transpose_tile_put(int px, int tid, hk_cu_u8 *tile, const uint2 *v) 
     *(uint4 *)(tile + (col * px + k) * 128 + (octet ^ (col & 7)) * 16) = w;
   }
 }
-HK_DEV void transpose_tile_store(const hk_cu_transpose *P, int px, int m0, int m1, int g, int c0, int tid, const hk_cu_u8 *tile) {
+HK_DEV void transpose_tile_store(const hk_cu_transpose *P, int px, int m0, int m1, int g, int c0, int tid,
+                                 const hk_cu_u8 *tile) {
   const int q = tid % 8, threads = 64 / px * 8;
   hk_cu_u16 *to = (hk_cu_u16 *)P->to + g * P->run + c0 + q * 8;
 #pragma unroll
   for (int p = tid / 8, j = 0; j < 512 / threads; ++j, p += threads / 8)
     if (m0 + p < m1 && c0 + q * 8 < P->run)
-      *(uint4 *)(to + (hk_cu_i64)(m0 + p) * P->groups * P->run) = *(const uint4 *)(tile + p * 128 + (q ^ (p / px & 7)) * 16);
+      *(uint4 *)(to + (hk_cu_i64)(m0 + p) * P->groups * P->run) =
+          *(const uint4 *)(tile + p * 128 + (q ^ (p / px & 7)) * 16);
 }
 #endif
