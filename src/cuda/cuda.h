@@ -1,5 +1,5 @@
-/* What the planner sees of the CUDA backend: which device is here, whether a kernel takes a problem, and plans' device
- * state. All pure host code; nothing here needs a GPU until a *_build. */
+/* What the planner sees of the CUDA backend: which device is present, whether a kernel supports a problem, and the
+ * device state of plans. Everything is pure host code; nothing needs a GPU before a *_build. */
 #ifndef HK_CUDA_CUDA_H
 #define HK_CUDA_CUDA_H
 #include "core/core.h"
@@ -16,19 +16,19 @@ bool hk_cu_has_code(const hk_cu_device *device, char *why);
 hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes);
 int hk_cu_max_clusters(hk_cu_kernel kernel, int threads, int cluster, int shared_bytes);
 
-/* nvrtc.c: one kernel row (NULL: the pass over staged sums) with the caller's functions compiled in, by the run-time compiler or from the cache of earlier
- * compilations. The library is the plan's: unload it with the plan. */
+/* nvrtc.c: compiles one kernel row (NULL: the pass over staged sums) with the caller's functions by NVRTC, or takes
+ * it from the cache of earlier compilations. The library belongs to the plan: unload it with the plan. */
 hk_status hk_cu_user_kernel(const char *row_name, const hk_epilogue *e, int shared_bytes, hk_cu_lib *lib,
                             hk_cu_kernel *kernel);
-/* The text that is compiled; NULL when memory is out. The caller frees it with hk_free. */
+/* Returns the text that is compiled, NULL when out of memory. The caller frees it with hk_free. */
 char *hk_cu_user_source(const char *row_name, const hk_epilogue *e);
 
-/* geom.c: the problem and the epilogue as the kernels take them; pointers are filled in at execute. */
+/* geom.c: the problem and the epilogue as device structs; execute fills in the pointers. */
 void hk_cu_geom_make(const hk_geom *g, const hk_epi *e, hk_cu_geom *to);
 void hk_cu_epi_make(const hk_epi *e, hk_cu_epi *to);
-/* True when pixel m = (n, p..) of a tensor lies at m * s->at[2]. */
+/* True when pixel m = (n, p..) of a tensor is at offset m * s->at[2]. */
 bool hk_cu_is_linear(const hk_geom *g, const hk_strides *s);
-/* True for a dimension that says nothing: every index in it is 0, and none is padding. */
+/* True when dimension d is trivial: its only index is 0, and it is not padded. */
 bool hk_cu_is_flat(const hk_geom *g, int d);
 hk_cu_divisor hk_cu_divisor_make(int64_t d); /* 0 < d < 2^31 */
 
@@ -41,41 +41,43 @@ static inline double hk_cu_seconds_of(double busy, double moved) {
   return 3e-6 + (busy > moved ? busy + 0.05 * moved : moved + 0.05 * busy);
 }
 
-/* time.c: mean seconds of one of `repeats` calls of body(context, 0..repeats-1, stream), which only launch. They are recorded
- * as a graph and replayed, so the host's launching is not in the time. */
+/* time.c: measures the mean seconds of `repeats` calls of body(context, 0..repeats-1, stream), which only launch.
+ * The launches are captured into a graph and replayed, so launch overhead on the host is not measured. */
 hk_status hk_cu_time(hk_status (*body)(void *context, int32_t i, void *stream), void *context, int32_t repeats,
                      double *seconds);
 
-/* memory.c: device memory of a plan, shared by plans made alike */
+/* memory.c: device memory of a plan; plans with equal weights share it. */
 typedef struct hk_cu_buffer {
   void *data;
   size_t bytes;
 } hk_cu_buffer;
-hk_status hk_cu_buffer_make(hk_cu_buffer *b, const void *from, size_t bytes); /* from: host or device, NULL leaves it raw */
+/* from: host or device; NULL: uninitialised */
+hk_status hk_cu_buffer_make(hk_cu_buffer *b, const void *from, size_t bytes);
 void hk_cu_buffer_free(hk_cu_buffer *b);
-hk_status hk_cu_copy(void *to, const void *from, size_t bytes); /* either side host or device; done on return */
-/* What a plan keeps on the device. f: packed or as given, with f_shift the element that is f[0]. */
+hk_status hk_cu_copy(void *to, const void *from, size_t bytes); /* either side host or device; synchronous */
+/* Weights of a plan on the device. f: packed or raw; element f_shift is f[0]. */
 typedef struct hk_cu_weights {
   hk_cu_buffer f, scale, bias, slopes, f_zero;
   int64_t f_shift;
 } hk_cu_weights;
-/* Copies the extent of raw filters (either side) to the device. */
+/* Copies the extent of raw filters (host or device) to the device. */
 hk_status hk_cu_filters_make(hk_cu_buffer *b, const hk_geom *g, const void *f, int64_t *shift);
 void hk_cu_weights_free(void *weights);
 
-/* map.c: geometry to tensor-map parameters, a pure function. Dimensions run from the innermost. */
+/* map.c: tensor-map parameters of a geometry, a pure function. The innermost dimension comes first. */
 typedef struct hk_cu_map {
-  int load, rank;              /* HK_CU_LOAD_*, dimensions of the map */
-  int type, bytes;             /* CUtensorMapDataType, bytes of an element */
-  uint64_t dims[5], strides[4]; /* elements; bytes */
+  int load, rank;              /* HK_CU_LOAD_*; dimensions of the map */
+  int type, bytes;             /* CUtensorMapDataType; bytes per element */
+  uint64_t dims[5], strides[4]; /* in elements; in bytes */
   int lower[3], upper[3];
   unsigned steps[5], channels;
 } hk_cu_map;
 enum { HK_CU_MAP_F32 = 7 }; /* CUtensorMapDataType of unrounded f32 */
 bool hk_cu_map_make(const hk_geom *g, hk_cu_map *map, char *why);
-/* half: for boxes of half as many channels */
+/* half: boxes hold half as many channels. */
 hk_status hk_cu_map_encode(const hk_cu_map *map, int pixels, bool half, hk_cu_tmap *to);
-/* y or the residual, by its strides, for copies of tiles of bn channels, `rows` pixels a copy (finish_slab.cuh): {channels of a group, groups, pixels}. */
+/* Encodes the map of y or of the residual for TMA stores of tiles of bn channels, `rows` pixels per copy
+ * (finish_slab.cuh): {channels of a group, groups, pixels}. */
 hk_status hk_cu_map_encode_rows(const hk_geom *g, const hk_strides *s, int bn, int rows, hk_cu_tmap *to);
 
 /* rows.c: the wgmma kernels of this build */
@@ -84,16 +86,16 @@ typedef struct hk_cu_row {
   hk_type type;
   int mi, nc, bn, stages, chunk, cm, cn, split;
   int parts;                   /* 2: f32 as three tf32 products */
-  int wgs;                     /* consumers that share a tile; 1 of nc: they take turns */
+  int wgs;                     /* consumers that share a tile; 1 of nc: ping-pong */
 } hk_cu_row;
 extern const hk_cu_row hk_cu_rows[];
 extern const int hk_cu_row_count;
 static inline int hk_cu_row_bm(const hk_cu_row *r) { return 64 * r->mi * r->wgs; }
 static inline int hk_cu_row_cluster(const hk_cu_row *r) { return r->cm * r->cn * r->split; }
 int hk_cu_row_shared(const hk_cu_row *r);
-bool hk_cu_row_strips(const hk_cu_row *r); /* has room for finish_strip.cuh */
-int hk_cu_row_slot(const hk_cu_row *r); /* rows of y that one copy takes out */
-/* Whether a row may serve the geometry; seconds predicted on a device of `processors`. */
+bool hk_cu_row_strips(const hk_cu_row *r); /* finish_strip.cuh fits into shared memory */
+int hk_cu_row_slot(const hk_cu_row *r); /* rows of y per TMA store */
+/* Whether a row supports the geometry; predicted seconds on a device of `processors` SMs. */
 bool hk_cu_row_takes(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, char *why);
 double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, int processors);
 
@@ -111,45 +113,49 @@ typedef struct hk_cu_igemm_state {
   int64_t blocks;
 } hk_cu_igemm_state;
 size_t hk_cu_igemm_filter_bytes(const hk_cu_row *r, const hk_geom *g);
-/* How the filters differ from the geometry that the kernel sees: its channels may be padded, hold taps, or belong to several groups. */
+/* How the filters differ from the geometry that the kernel sees: its channels may be padded, contain taps, or join
+ * several groups. */
 typedef struct hk_cu_filters {
-  int64_t groups;             /* of the filters themselves, as many or more */
-  int64_t channels;           /* of the kernel's group that the filters have */
-  int64_t fold[3], fold_run;  /* taps that are channels (0: none), and what one of them takes; 0: taps are the innermost */
+  int64_t groups;             /* of the filters, a multiple of the kernel's */
+  int64_t channels;           /* of the kernel's group that exist in the filters */
+  int64_t fold[3], fold_run;  /* taps folded into channels (0: none); channels per folded tap, 0: taps are innermost */
 } hk_cu_filters;
-/* How the filters are packed for tiles of row->bn of them, without halves. */
+/* Fills the packing of filters for tiles of row->bn filters, without half blocks. */
 void hk_cu_pack_make(hk_cu_images *to, const hk_cu_row *row, const hk_geom *g, const hk_epi *e,
                      const hk_cu_filters *filters);
-/* unaligned: y and c may lie at any element address. */
+/* unaligned: y and c may start at any element address. */
 hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e,
                             const hk_cu_filters *filters, bool unaligned);
 void hk_cu_igemm_free(hk_cu_igemm_state *s);
-/* f: raw filters on the device (offset added); to: hk_cu_igemm_filter_bytes. */
+/* f: raw filters on the device, offset added; to: hk_cu_igemm_filter_bytes bytes. */
 hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream);
 /* call->f points to packed filters. */
 hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, const void *slopes);
 
-/* join.c: several groups as one, with zeros between them: how many, 1 where that gains nothing or cannot be zeroed; the geometry. */
+/* join.c: treats several groups as one with zero weights between them. hk_cu_join_count says how many, 1 where
+ * joining does not pay or NaN results could not be recomputed. */
 int64_t hk_cu_join_count(const hk_geom *g, const hk_epi *e, bool unaligned);
 hk_geom hk_cu_join(const hk_geom *g, int64_t count);
 
-/* gather.c: x laid out window by window where windows do not overlap, for few channels or strides beyond the copy engine's */
+/* gather.c: copies x window by window where windows do not overlap, for few channels or strides above TMA's limit of
+ * 8 */
 typedef struct hk_cu_gather_state {
   hk_cu_kernel kernel;
   hk_cu_gather params;
 } hk_cu_gather_state;
 bool hk_cu_gather_takes(const hk_geom *g);
-/* The geometry that the kernel sees then, and how the filters go with it. */
+/* The geometry that the kernel then sees, and the filters that match it. */
 hk_geom hk_cu_gather_geom(const hk_geom *g);
 hk_cu_filters hk_cu_gather_filters(const hk_geom *g);
 hk_status hk_cu_gather_build(hk_cu_gather_state *s, const hk_geom *g);
 hk_status hk_cu_gather_run(const hk_cu_gather_state *s, const void *x, void *to, void *stream);
 
-/* relay.c: x laid out anew in workspace, for a geometry that the copy engine can walk */
+/* transpose.c: copies x into the workspace in a layout that TMA can read */
 typedef struct hk_cu_relay_state {
   hk_cu_kernel kernel, wide;
-  int wide_pixels;             /* pixels that turn takes at a time, for an x aligned to as many; 0: there is no turn */
-  bool rows;                   /* kernel takes a row of pixels a block */
+  int wide_pixels;             /* pixels per access of `wide`, which needs x aligned to as many; 0: `wide` is not
+                                * used */
+  bool rows;                   /* `kernel` is hk_pad_rows: one row of pixels per block */
   hk_cu_transpose params;
   int64_t blocks;
 } hk_cu_relay_state;
@@ -158,12 +164,12 @@ bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why);
 hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g);
 hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, void *stream);
 
-/* state.c: the state and x of a stateful 1D plan, laid one behind the other in the workspace */
+/* state.c: concatenates the state and x of a stateful 1D plan in the workspace */
 typedef struct hk_cu_state_pass {
   hk_cu_kernel kernel;
   hk_cu_state params;
 } hk_cu_state_pass;
-/* g: as the caller sees it; to: strides of the joined x. */
+/* g: the caller's geometry; to: strides of the concatenated x. */
 hk_status hk_cu_state_build(hk_cu_state_pass *s, const hk_geom *g, const hk_strides *to);
 hk_status hk_cu_state_run(const hk_cu_state_pass *s, const void *x, const void *state_in, void *to, void *state_out,
                           void *stream);
@@ -176,9 +182,10 @@ typedef struct hk_cu_direct_state {
   int64_t blocks;
 } hk_cu_direct_state;
 hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
-/* The rest of the epilogue over sums that lie in call->x with these strides, scaled and biased. */
+/* Applies the rest of the epilogue to scaled and biased sums in call->x with these strides. */
 hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e, const hk_strides *sums);
-/* Every NaN of y computed again, where a kernel multiplied zeros by an Inf: a dense, aligned y, no functions of the caller's. */
+/* Recomputes every NaN of y after a kernel multiplied zeros by an Inf. Needs a dense, aligned y and no user
+ * functions. */
 bool hk_cu_mend_takes(const hk_geom *g, const hk_epi *e, bool unaligned);
 hk_status hk_cu_mend_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
 void hk_cu_direct_free(hk_cu_direct_state *s);

@@ -1,8 +1,8 @@
 /* The epilogue on the device, in registers: scale, bias, activation or gate, residual, user functions, conversion.
  *
- * Works on short runs of f32 sums that share one output pixel or one channel; the f64 and s32 forms serve the direct
- * kernel alone. A build with HK_USER defined (NVRTC) calls the caller's function where act is HK_CU_USER, and
- * with HK_USER2 or HK_USER_STORE the last step or the store. */
+ * The functions work on short runs of f32 sums that share one output pixel or one channel; the f64 and s32 versions
+ * serve the direct kernel only. A build with HK_USER defined (NVRTC) calls the caller's function where act is
+ * HK_CU_USER; HK_USER2 and HK_USER_STORE replace the last step and the store. */
 #ifndef HK_CUDA_EPILOGUE_CUH
 #define HK_CUDA_EPILOGUE_CUH
 #include "cuda/types.cuh"
@@ -41,7 +41,7 @@ HK_DEV float tanh_f32(float v) {
   return copysignf(1.0f - __fdividef(2.0f, e + 1.0f), v);
 }
 
-/* act is uniform over the launch, so each case holds its own loop; n is a compile-time constant. NaN stays NaN. */
+/* act is uniform over the launch, so each case has its own loop; n is a compile-time constant. NaN stays NaN. */
 #define EACH(expr)                  \
   do {                              \
     _Pragma("unroll")               \
@@ -92,7 +92,7 @@ HK_DEV double act_f64(int act, double a, double b, double slope, double v) {
   }
 }
 
-/* Offset of channel k in y or the residual. Under a gate channels of y are not grouped. */
+/* Offset of channel k in y or the residual. With a gate, the channels of y are not grouped. */
 HK_DEV hk_cu_i64 channel_offset(const hk_cu_geom *g, const hk_cu_view *s, int gate, hk_cu_i64 group, hk_cu_i64 k) {
   return gate ? s->channel * (group * g->kg + k) : s->group * group + s->channel * k;
 }

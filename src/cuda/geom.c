@@ -1,4 +1,4 @@
-/* hk_geom and hk_epi as the device structs. Offsets are left out: execute adds them to the pointers. */
+/* Conversion of hk_geom and hk_epi to the device structs. Offsets are omitted: execute adds them to the pointers. */
 #include "cuda/cuda.h"
 
 #include <string.h>
@@ -50,7 +50,8 @@ bool hk_cu_is_flat(const hk_geom *g, int d) {
   return g->in[d] == 1 && g->out[d] == 1 && g->win[d] == 1 && g->lo[d] == 0;
 }
 
-/* With l = ceil(log2 d): mul = floor(2^32 (2^l - d) / d) + 1 (Granlund and Montgomery); n < 2^31 keeps the sum within 32 bits. */
+/* With l = ceil(log2 d): mul = floor(2^32 (2^l - d) / d) + 1 (Granlund and Montgomery); n < 2^31 keeps the sum
+ * within 32 bits. */
 hk_cu_divisor hk_cu_divisor_make(int64_t d) {
   hk_cu_divisor by = {.d = (unsigned)d};
   while (((uint64_t)1 << by.shift) < (uint64_t)d) by.shift++;

@@ -1,10 +1,10 @@
 /* The operand type of a source that is compiled once per type; driver/images.inc names it, and the build defines
  * HK_AS_<type>.
- *   TYPE                 as params.h numbers it
- *   TYPE_BYTES, MMA_TYPE its size, and its name in mma.sync
- *   PARTS                products per operand pair: 2 for f32 split into two tf32 parts
+ *   TYPE                   number of the type in params.h
+ *   TYPE_BYTES, MMA_TYPE   its size, and its name in mma.sync
+ *   PARTS                  products per operand pair: 2 for f32 split into two tf32 parts
  *   TYPED(a), NAMED(a, b)  a_<type> and a_<type>_b
- *   INSTANCE(macro, ...)     macro(...) with its arguments expanded first, for macros that paste them */
+ *   INSTANCE(macro, ...)   macro(...) with its arguments expanded first, for macros that paste them */
 #ifndef HK_CUDA_INSTANCE_CUH
 #define HK_CUDA_INSTANCE_CUH
 #define INSTANCE(macro, ...) macro(__VA_ARGS__)

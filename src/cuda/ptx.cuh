@@ -1,5 +1,5 @@
-/* The Hopper instructions the igemm kernels are made of, one inline function each: mbarriers, bulk and im2col copies,
- * wgmma fences, register reallocation, cluster addresses. Addresses are 32-bit shared-window addresses. */
+/* The Hopper instructions of the igemm kernels, one inline function each: mbarriers, bulk and im2col copies (TMA),
+ * wgmma fences, register reallocation, cluster addresses. Addresses are 32-bit addresses of the shared window. */
 #ifndef HK_CUDA_PTX_CUH
 #define HK_CUDA_PTX_CUH
 #include "cuda/types.cuh"
@@ -16,8 +16,8 @@ HK_DEV void bar_expect(hk_cu_u32 bar, int bytes) {
 HK_DEV void bar_arrive(hk_cu_u32 bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-/* Arrives at the same barrier of block `rank` of the cluster. Orders this thread's finished reads only: what is handed over
- * is the right to overwrite a stage, never data, so the costly cluster-scope release is not needed. */
+/* Arrives at the same mbarrier in block `rank` of the cluster. It hands over the right to overwrite a stage, never
+ * data, so the costly cluster-scope release is not needed. */
 HK_DEV void bar_arrive_remote(hk_cu_u32 bar, int rank) {
   asm volatile(
       "{\n\t.reg .b32 remote;\n\tmapa.shared::cluster.u32 remote, %0, %1;\n\t"
@@ -46,7 +46,7 @@ HK_DEV void copy_bulk_pair(hk_cu_u32 dst, const void *src, int bytes, hk_cu_u32 
 
 HK_DEV void prefetch_line(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory"); }
 
-/* 16 bytes that nobody reads again. */
+/* Loads 16 bytes that are not read again. */
 HK_DEV uint4 load_once(const void *p) {
   uint4 v;
   asm volatile("ld.global.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
@@ -56,7 +56,7 @@ HK_DEV uint4 load_once(const void *p) {
   return v;
 }
 
-/* Pixels into shared memory: coordinates innermost first, offsets of the tap. mask 0: this block alone. */
+/* Copies pixels to shared memory: coordinates innermost first, tap as offsets. mask 0: no multicast. */
 HK_DEV void copy_tiled(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int c, int m, hk_cu_u16 mask) {
   if (mask)
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
@@ -119,7 +119,7 @@ HK_DEV void copy_im2col_3d(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, 
                  "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(at[0]), "r"(n), "h"(s), "h"(r), "h"(t)
                  : "memory");
 }
-/* A box of the residual into shared memory; what lies outside comes as zeros. */
+/* Copies a box of the residual to shared memory; TMA fills what is outside with zeros. */
 HK_DEV void copy_in(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int a, int b, int c) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::
@@ -127,23 +127,25 @@ HK_DEV void copy_in(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int a, 
       "l"(map), "r"(bar), "r"(a), "r"(b), "r"(c)
       : "memory");
 }
-/* A box from shared memory to y, innermost coordinate first; what lies outside y is not written. */
+/* Copies a box from shared memory to y, innermost coordinate first; TMA clips what is outside y. */
 HK_DEV void copy_out(const hk_cu_tmap *map, hk_cu_u32 src, int a, int b, int c) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map), "r"(src),
                "r"(a), "r"(b), "r"(c)
                : "memory");
 }
 HK_DEV void copy_out_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-/* Until all but the latest n groups of this thread have been read from shared memory. */
+/* Waits until all but the latest n groups of this thread have been read from shared memory. */
 #define copy_out_wait(n) asm volatile("cp.async.bulk.wait_group.read " #n ";" ::: "memory")
 HK_DEV void copy_out_wait_but(int n) { /* a constant: 1, 3 or 7 */
   if (n == 1) copy_out_wait(1);
   else if (n == 3) copy_out_wait(3);
   else copy_out_wait(7);
 }
-/* The kernel behind this one in the stream may be launched, if it was made to wait by itself for what this one writes. */
+/* Programmatic dependent launch: lets the next kernel in the stream start, if it was launched to wait for this one
+ * itself. */
 HK_DEV void pdl_trigger(void) { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-/* Nothing that earlier kernels of the stream write may be read before this, and nothing they read may be written. */
+/* Waits until earlier kernels of the stream are complete. Before it, nothing they write may be read and nothing they
+ * read may be written. */
 HK_DEV void pdl_wait(void) { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 HK_DEV void prefetch_map(const hk_cu_tmap *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 
@@ -154,7 +156,8 @@ HK_DEV void wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;"
 #define regs_shrink(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 " #n ";")
 #define regs_grow(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 " #n ";")
 
-/* 8x8 matrices of 16-bit pairs between registers and shared memory; lane l names row l % 8 of matrix l / 8. */
+/* Moves 8x8 matrices of 16-bit values between registers and shared memory; lane l addresses row l % 8 of matrix l /
+ * 8. */
 HK_DEV void matrix_put(int n, hk_cu_u32 at, const hk_cu_u32 *v) {
   if (n == 4)
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]), "r"(v[1]),
@@ -218,7 +221,7 @@ HK_DEV float4 load_remote(hk_cu_u32 addr, int rank) {
       : "memory");
   return v;
 }
-/* A matrix whose rows are 128 bytes, swizzled by 128: groups of eight rows lie 1024 bytes apart. */
+/* Descriptor of a matrix with rows of 128 bytes and the 128-byte swizzle: groups of 8 rows are 1024 bytes apart. */
 HK_DEV hk_cu_u64 wgmma_matrix(hk_cu_u32 addr) {
   return (hk_cu_u64)(addr >> 4 & 0x3fff) | (hk_cu_u64)1 << 16 | (hk_cu_u64)64 << 32 | (hk_cu_u64)1 << 62;
 }

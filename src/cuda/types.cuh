@@ -1,5 +1,6 @@
-/* Element types on the device: one load and one store that take the type as a value, f32 sums in between. No toolkit
- * header, so that NVRTC reads it too. The type is uniform over a launch: the switch costs a predicted branch. */
+/* Element types on the device: loads and stores that take the type as a value, with f32 in between. No toolkit
+ * header is included, so NVRTC can read this. The type is uniform over a launch: the switch costs a predicted
+ * branch. */
 #ifndef HK_CUDA_TYPES_CUH
 #define HK_CUDA_TYPES_CUH
 #include "cuda/params.h"
@@ -69,7 +70,7 @@ HK_DEV int load_s32(const void *p, hk_cu_i64 i, int type) {
                             : ((const int *)p)[i];
 }
 
-/* NaN becomes 0 as in C's saturating casts of the library; rounding is half to even. */
+/* NaN becomes 0, as in the library's saturating casts in C; rounding is half to even. */
 HK_DEV int saturate(float v, int lo, int hi) {
   if (!(v == v)) return 0;
   return v <= (float)lo ? lo : v >= (float)hi ? hi : __float2int_rn(v);
@@ -86,7 +87,7 @@ HK_DEV void store_f32(void *p, hk_cu_i64 i, int type, float v) {
     default: ((hk_cu_u8 *)p)[i] = f8_from_f32(v); break;
   }
 }
-/* One rounding from f64 to the narrow types: through f32 rounded to odd, which no later rounding can notice. */
+/* One rounding from f64 to the narrow types: through f32 rounded to odd, which the second rounding cannot notice. */
 HK_DEV float f32_odd_from_f64(double v) {
   const float z = __double2float_rz(v);
   if ((double)z != v && v == v) return __uint_as_float(__float_as_uint(z) | 1u);

@@ -1,24 +1,28 @@
 /* Depthwise 5x5 and 7x7 of channels-last 16-bit images, stride 1, on the tensor cores.
  *
- * A block is 16 channels of tile_rows x tile_length outputs. Its input rows come in by 16-byte copies, [8 channels][column], and a warp turns
- * each in its place (ldmatrix.trans, then words of two neighbouring columns): shared memory then holds [row][channel][column].
- * One warp takes one channel at a time: 16 windows of 8 outputs each (2^shift side by side, the rest of them HK_BAND_ROWS
- * rows lower each) are a left operand 16 columns wide, read in place by ldmatrix, since neighbouring windows begin 16 bytes apart; the
- * right operand of tap row r is T[m, j] = w[r, m - j], 16x8, two registers for as long as the channel lasts. HK_BAND_ROWS output
- * rows are summed at a time, so a fragment read serves up to 7 tap rows: HK_BAND_ROWS + size - 1 reads, HK_BAND_ROWS * size products.
- * Results take the place of the input rows that nobody reads any more and leave as 16 bytes of 8 channels.
- * A row of a channel is `pieces` of 16 bytes, a constant, so that addresses are: 8 (up to 7 windows side by side; channel c's begin at
- * piece c + c/8 * 4, modulo 8) or 5 (up to 4): both ways the turning hits all banks. Before it, columns of channels 8.. are
- * swapped by fours, so that copies do. Copies instead of loads: a block wants 40 KB under way, by 32
- * bytes a pixel, more than the L1 beside the shared memory has lines for.
- * Packed weights (HK_DW_PACK_BANDS): [channel][tap row] two copies of HK_BAND_WORDS words, element e = 2*word + copy - 8.
- * NaN results are recomputed at the end: T's zeros would let a foreign Inf in. Included by dw_band_bf16.cu and _f16.cu. */
+ * A block is 16 channels of tile_rows x tile_length outputs. Its input rows arrive by 16-byte cp.async, [8
+ * channels][column], and a warp transposes each in place (ldmatrix.trans, then words of two neighbouring columns):
+ * shared memory then holds [row][channel][column]. One warp handles one channel at a time: 16 windows of 8 outputs
+ * each (2^shift side by side, the others HK_BAND_ROWS rows lower each) are a left operand 16 columns wide, read in
+ * place by ldmatrix, since neighbouring windows start 16 bytes apart. The right operand of tap row r is T[m, j] =
+ * w[r, m - j], 16x8, in two registers for the whole channel. HK_BAND_ROWS output rows are accumulated at a time, so
+ * a fragment serves up to 7 tap rows: HK_BAND_ROWS + size - 1 loads for HK_BAND_ROWS * size products. Results
+ * overwrite input rows that are no longer needed and are stored as 16 bytes of 8 channels.
+ *
+ * A row of a channel is `pieces` of 16 bytes, a compile-time constant: 8 (up to 7 windows side by side; channel c
+ * starts at piece c + c/8 * 4, modulo 8) or 5 (up to 4). Both make the transpose free of bank conflicts. Columns of
+ * channels 8.. are stored in swapped groups of four, which does the same for the copies. cp.async rather than loads:
+ * a block needs 40 KB in flight, at 32 bytes per pixel, more lines than the L1 beside the shared memory has.
+ *
+ * Packed weights (HK_DW_PACK_BANDS): [channel][tap row] two copies of HK_BAND_WORDS words, element e = 2*word + copy
+ * - 8. NaN results are recomputed at the end: the zeros of T would turn an Inf of another window into NaN. */
 #include "cuda/depthwise/matrix.cuh"
 
 #define ROWS HK_BAND_ROWS
 #define WARPS (HK_BAND_THREADS / 32)
 
-typedef struct band_tile { int size, pieces, plain; } band_tile; /* taps a side; 16-byte pieces of a row of a channel; no epilogue */
+/* taps per side; 16-byte pieces per row of a channel; no epilogue */
+typedef struct band_tile { int size, pieces, plain; } band_tile;
 HK_DEV constexpr int band_shift(band_tile t) { return t.pieces == 8 ? 3 : 2; }
 HK_DEV constexpr int band_pitch(band_tile t) { return t.pieces * HK_BAND_CHANNELS * 16; }
 typedef struct band_place { int n, k, row, column; } band_place; /* first output, first channel */
@@ -31,12 +35,13 @@ HK_DEV band_place band_find(const hk_cu_dw *P) {
   return at;
 }
 
-/* Where piece p of a channel lies in a row, bytes. */
+/* Byte offset of piece p of a channel in a row. */
 HK_DEV int band_piece(band_tile t, int channel, int p) {
   return (channel * t.pieces + (t.pieces == 8 ? (p + channel + channel / 8 * 4) & 7 : p)) * 16;
 }
 
-/* Rows first, first + WARPS.. of x before `end`, [channels 0..7, 8..15][column] of 16 bytes each, zeros outside, on their way. */
+/* Starts the copies of rows first, first + WARPS.. of x before `end`: [channels 0..7, 8..15][column] of 16 bytes
+ * each, zeros outside x. */
 HK_DEV void band_copy(const hk_cu_dw *P, band_tile t, band_place at, int first, int end, char *raw) {
   const hk_cu_geom *g = &P->g;
   const int lane = threadIdx.x % 32, late = lane % 2, row0 = at.row - (int)g->lo[1], k = at.k + late * 8,
@@ -55,12 +60,12 @@ HK_DEV void band_copy(const hk_cu_dw *P, band_tile t, band_place at, int first, 
   }
 }
 
-/* The same rows in their places: from [8 channels][column] to [channel][column]. */
+/* Transposes the same rows in place: from [8 channels][column] to [channel][column]. */
 HK_DEV void band_transpose(band_tile t, int first, int end, char *raw) {
   const int lane = threadIdx.x % 32, pairs = (t.pieces + 1) / 2;
   const hk_cu_u32 from =
       dw_shared(raw) + (lane / 8 % 2 * t.pieces * 8 + lane / 16 * 8 + (lane % 8 ^ lane / 8 % 2 * 4)) * 16;
-  const int past = t.pieces % 2 && lane / 16 ? 128 : 0; /* behind an odd last piece lies another warp's row */
+  const int past = t.pieces % 2 && lane / 16 ? 128 : 0; /* an odd last piece is followed by another warp's row */
   int to[8]; /* of channels 0..7 */
 #pragma unroll
   for (int p = 0; p < t.pieces; ++p) to[p] = band_piece(t, lane / 4, p) + lane % 4 * 4;
@@ -79,7 +84,8 @@ HK_DEV void band_transpose(band_tile t, int first, int end, char *raw) {
   }
 }
 
-/* All of a block's x and weights to shared memory. A warp turns the rows that it brought itself, the first half while the second is on its way. */
+/* Copies a block's x and weights to shared memory. A warp transposes the rows that it copied itself, the first half
+ * while the second is in flight. */
 HK_DEV void band_stage(const hk_cu_dw *P, band_tile t, band_place at, char *raw) {
   const int warp = threadIdx.x / 32, half = (P->band.slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS,
             pieces = HK_BAND_CHANNELS * t.size * HK_BAND_WORDS / 2;
@@ -114,7 +120,7 @@ HK_DEV void band_multiply(band_tile t, hk_cu_u32 x, const hk_cu_u32 *w, float (*
   }
 }
 
-/* Everything but the conversion. row, column: of the sums of windows lane/4 and lane/4 + 8. */
+/* Applies everything but the conversion. row, column: of the sums of windows lane/4 and lane/4 + 8. */
 HK_DEV void band_finish(const hk_cu_dw *P, int n, int k, const int *row, const int *column, float (*acc)[4]) {
   const hk_cu_geom *g = &P->g;
 #pragma unroll
@@ -132,7 +138,7 @@ HK_DEV void band_finish(const hk_cu_dw *P, int n, int k, const int *row, const i
   }
 }
 
-/* One channel of the tile, in its place. */
+/* Computes one channel of the tile in place. */
 HK_DEV void band_channel(const hk_cu_dw *P, band_tile t, band_place at, int channel, char *raw) {
   const int lane = threadIdx.x % 32, shift = band_shift(t), mask = (1 << shift) - 1, pitch = band_pitch(t),
             batch = (16 >> shift) * ROWS;
@@ -145,7 +151,7 @@ HK_DEV void band_channel(const hk_cu_dw *P, band_tile t, band_place at, int chan
     w[2 * r] = taps[r * 2 * HK_BAND_WORDS], w[2 * r + 1] = taps[r * 2 * HK_BAND_WORDS + 4];
   hk_cu_u32 x =
       dw_shared(raw) + (lane % 16 >> shift) * ROWS * pitch + band_piece(t, channel, (lane & mask) + lane / 16);
-  /* windows lane/4 and lane/4 + 8: as many rows lower as 8 windows are */
+  /* windows lane/4 and lane/4 + 8, which are `lower` rows apart */
   const int column = (lane / 4 & mask) * 8 + lane % 4 * 2, row = (lane / 4 >> shift) * ROWS,
             lower = (8 >> shift) * ROWS;
   char *to = raw + row * pitch + band_piece(t, channel, lane / 4 & mask) + lane % 4 * 4;
@@ -170,7 +176,8 @@ HK_DEV void band_channel(const hk_cu_dw *P, band_tile t, band_place at, int chan
   }
 }
 
-/* Results to y: a thread takes two neighbouring columns of 8 channels and goes down. Whether there may be a NaN among them. */
+/* Stores the results: a thread stores two neighbouring columns of 8 channels and walks down. Returns whether there
+ * may be a NaN. */
 HK_DEV int band_store(const hk_cu_dw *P, band_tile t, band_place at, const char *raw) {
   const hk_cu_geom *g = &P->g;
   const int pairs = (t.pieces - 1) * 4, side = HK_BAND_THREADS / 2 / pairs, late = threadIdx.x % 2, k = at.k + late * 8;
@@ -204,7 +211,7 @@ HK_DEV int band_store(const hk_cu_dw *P, band_tile t, band_place at, const char 
   return matrix_nan(sum);
 }
 
-/* One output whose sum is NaN, anew. */
+/* Recomputes one output whose sum is NaN. */
 static __device__ __noinline__ void band_recompute(const hk_cu_dw *P, int n, int row, int column, int k) {
   const hk_cu_geom *g = &P->g;
   const int p[3] = {0, row, column};
@@ -215,7 +222,7 @@ static __device__ __noinline__ void band_recompute(const hk_cu_dw *P, int n, int
   store_f32(P->e.y, pixel_offset(&g->y, n, p) + dw_channel(g, &g->y, k), g->y_type, v);
 }
 
-/* The tile once more: results that are NaN anew. Apart from band_store, which calls inside it would cost instructions. */
+/* Recomputes all NaN results of the tile. A function of its own: calls inside band_store would cost it instructions. */
 static __device__ __noinline__ void band_recompute_nan(const hk_cu_dw *P) {
   const hk_cu_geom *g = &P->g;
   const band_place at = band_find(P);

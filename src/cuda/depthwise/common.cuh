@@ -1,13 +1,13 @@
-/* What the depthwise, grouped and stem kernels share: loads of short runs, the fused epilogue on a run of f32 sums, stores
- * of 16 bytes. Runs are along channels (one pixel) or along the width (one channel). */
+/* Shared by the depthwise, grouped and stem kernels: loads of short runs, the epilogue on a run of f32 sums, 16-byte
+ * stores. Runs are along channels (one pixel) or along the width (one channel). */
 #ifndef HK_CUDA_DW_COMMON_CUH
 #define HK_CUDA_DW_COMMON_CUH
 #include "cuda/depthwise/params.h"
 #include "cuda/epilogue.cuh"
 #include "cuda/ptx.cuh"
 
-/* What every kernel begins with: the next launch may take processors that fall idle, this one waits for all before it. Nothing that other
- * kernels write or read is touched earlier. */
+/* Start of every kernel: lets the next launch begin on idle SMs and waits for the previous one. Nothing that other
+ * kernels write or read is accessed earlier. */
 HK_DEV void dw_begin(void) {
   pdl_trigger();
   pdl_wait();
@@ -61,8 +61,8 @@ HK_DEV hk_cu_i64 dw_filter(const hk_cu_geom *g, int k) {
   return g->f.group * group + g->f.outer * (k - group * (int)g->kg);
 }
 
-/* Everything between the sums and the conversion. Value i belongs to channel k + i*step (step 0 or 1) and is live for
- * i < valid; cv holds the residual's values. */
+/* Applies everything between the sums and the conversion. Value i belongs to channel k + i*step (step 0 or 1) and is
+ * valid for i < valid; cv holds the residual. */
 HK_DEV void dw_finish(const hk_cu_epi *e, int n, int valid, int k, int step, const float *cv, float *v) {
   if (e->scale) {
 #pragma unroll
@@ -91,8 +91,8 @@ HK_DEV void dw_finish(const hk_cu_epi *e, int n, int valid, int k, int step, con
   }
 }
 
-/* One output by the plain loop: what the tensor-core kernels fall back to where a result is NaN, since zeros that fill up
- * their operands turn a foreign Inf into NaN. */
+/* Computes one output by the plain loop. The tensor-core kernels use it where a result is NaN: zeros in their padded
+ * operands turn an unrelated Inf into NaN. */
 HK_DEV float dw_plain(const hk_cu_dw *P, int type, int n, int p0, int p1, int q, int k) {
   const hk_cu_geom *g = &P->g;
   const int group = k / (int)g->kg;
@@ -118,7 +118,7 @@ HK_DEV float dw_plain(const hk_cu_dw *P, int type, int n, int p0, int p1, int q,
 }
 
 HK_DEV hk_cu_u32 dw_shared(const void *p) { return (hk_cu_u32)__cvta_generic_to_shared(p); }
-/* 16 bytes from global to shared memory without passing registers; bytes 0 writes zeros and reads nothing. */
+/* Copies 16 bytes from global to shared memory asynchronously; bytes 0 writes zeros and reads nothing. */
 HK_DEV void dw_copy16(hk_cu_u32 dst, const void *src, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(bytes) : "memory");
 }

@@ -1,17 +1,17 @@
-/* Host side of the depthwise and grouped kernels: a tiling becomes kernels found and parameters filled, weights are packed,
- * a call is launched. */
+/* Host side of the depthwise and grouped kernels: finds the kernels of a tiling and fills in its parameters, packs
+ * weights, launches a call. */
 #include "cuda/depthwise/depthwise.h"
 
 #include <string.h>
 
-/* {channels, columns, rows, images} of x or y, boxes of all slabs of a block by `columns` by `rows`. */
+/* Encodes {channels, columns, rows, images} of x or y in boxes of all slabs of a block by `columns` by `rows`. */
 static hk_status map_encode(const hk_geom *g, const hk_strides *s, const int64_t *size, int slabs, int columns,
                             int rows, hk_cu_tmap *to) {
   enum { UINT16 = 1, INTERLEAVE_NONE = 0, PROMOTE_256 = 3, FILL_ZERO = 0 };
   static const unsigned steps[4] = {1, 1, 1, 1};
   const int64_t channels = g->k * g->groups;
   const uint64_t dims[4] = {(uint64_t)channels, (uint64_t)size[2], (uint64_t)size[1], (uint64_t)g->n};
-  const uint64_t any = (uint64_t)channels * 2; /* the stride of a dimension of size 1 is never used */
+  const uint64_t any = (uint64_t)channels * 2; /* a legal stride for dimensions of size 1 */
   const uint64_t strides[3] = {size[2] > 1 ? (uint64_t)s->at[2] * 2 : any, size[1] > 1 ? (uint64_t)s->at[1] * 2 : any,
                                g->n > 1 ? (uint64_t)s->outer * 2 : any};
   const unsigned box[4] = {(unsigned)slabs * 8, (unsigned)columns, (unsigned)rows, 1};
@@ -29,7 +29,7 @@ hk_status hk_cu_dw_build(hk_cu_dw_state *s, const hk_geom *g, const hk_epi *e) {
   hk_status st = hk_cu_kernel_find(s->tiling.image, s->tiling.kernel, s->tiling.shared_bytes, &s->kernel);
   if (!st && s->tiling.packed_bytes) st = hk_cu_kernel_find("dw_pack", "hk_dw_pack", 0, &s->pack);
   hk_cu_dw *p = &s->tiling.params;
-  /* Blocks that begin early take the processors that have room. Were there room for many more, some would end up with several and others with none. */
+  /* Launch early only if the grid fills the device; otherwise early blocks pile up on a few SMs. */
   if (!st) st = hk_cu_kernel_fills(s->kernel, s->tiling.blocks, s->tiling.threads, s->tiling.shared_bytes, &s->pdl);
   if (!st && s->tiling.mapped)
     st = map_encode(g, &g->x, g->in, p->octet.slabs, p->octet.patch_length, 1, &p->octet.xmap);

@@ -1,5 +1,5 @@
-/* The depthwise, grouped and stem kernels as the planner sees them: whether one takes a problem, how it is tiled, how long it
- * should take. Pure host code. */
+/* The depthwise, grouped and stem kernels as the planner sees them: whether one supports a problem, its tiling, its
+ * predicted time. Pure host code. */
 #ifndef HK_CUDA_DW_H
 #define HK_CUDA_DW_H
 #include "cuda/cuda.h"
@@ -18,29 +18,39 @@ typedef enum hk_cu_dw_kind {
   HK_DW_PLANE = 7,    /* FMA, channels-first, 3x3, 5x5, 7x7 */
   HK_DW_ROW = 8,      /* FMA, contiguous rows, short filters */
   HK_DW_BAND = 9,     /* tensor cores, channels-last, depthwise 5x5, 7x7 */
-  HK_DW_BUNDLE = 10,  /* tensor cores, channels-last, 3x3, groups of sixteens of channels */
-  HK_DW_OCTET = 11,   /* tensor cores and copy engine, channels-last, 3x3, groups of 1, 2, 4, 8 channels */
+  HK_DW_BUNDLE = 10,  /* tensor cores, channels-last, 3x3, groups of a multiple of 16 channels */
+  HK_DW_OCTET = 11,   /* tensor cores and TMA, channels-last, 3x3, groups of 1, 2, 4, 8 channels */
   HK_DW_KINDS = 12
 } hk_cu_dw_kind;
 
-/* Knobs, 0 = chosen here. last: run (outputs a thread: 4, 8, 16; 12, 24, 48 where dw_run serves). first: run (outputs a thread: 8 or 16). toeplitz: run (B: 8, 32, 64; f32 32).
- * slide: rows (of a strip). plane: rows (of a thread). band: run (windows side by side: 4 or 8), rows (of a block). bundle: slabs (runs of 16 channels of a block), run (columns). octet: slabs (of 8 channels), run (columns), rows (of a block, even). walk, roll: slabs; run (window indices of a block); rows (walk, stem). */
+/* Knobs, 0 = chosen here.
+ *   last      run: outputs per thread, 4, 8, 16 (12, 24, 48: dw_run)
+ *   first     run: outputs per thread, 8 or 16
+ *   toeplitz  run: B = 8, 32, 64 (f32: 32)
+ *   slide     rows: of a strip
+ *   plane     rows: per thread
+ *   band      run: windows side by side, 4 or 8; rows: per block
+ *   bundle    slabs: runs of 16 channels per block; run: columns
+ *   octet     slabs: runs of 8 channels per block; run: columns; rows: per block, even
+ *   walk      slabs; run: window indices per block; rows
+ *   roll      slabs; run
+ *   stem      rows */
 typedef struct hk_cu_dw_knobs { int run, slabs, rows; } hk_cu_dw_knobs;
 
 typedef struct hk_cu_dw_tiling {
   const char *image, *kernel;
-  hk_cu_dw params;          /* pointers are filled in at execute; the geometry's device form by the caller */
+  hk_cu_dw params;          /* execute fills in the pointers, hk_cu_dw_build the geometry */
   hk_cu_dw_knobs knobs;        /* as chosen */
   int64_t blocks;
   int threads, shared_bytes;
-  size_t packed_bytes;      /* weights in the form params.pack, see dw_params.h */
+  size_t packed_bytes;      /* weights packed as params.pack, see params.h */
   bool aligned;             /* x, y and c must be 16-byte aligned */
-  bool mapped;              /* x and y are reached through tensor maps */
+  bool mapped;              /* x and y are accessed through tensor maps */
   double seconds;           /* predicted on an H200 */
 } hk_cu_dw_tiling;
 
-/* dw_tiles.c, dw_tiles_mma.c: false with the reason. */
-/* What the plan's options allow: x, y and c at any element address; f32 as sums of two tf32 parts. */
+/* Tilings of one kernel each; false with the reason in why. */
+/* What the plan's options allow: x, y and c at any element address; f32 as the sum of two tf32 parts. */
 typedef struct hk_cu_dw_rules { bool unaligned, split; } hk_cu_dw_rules;
 bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs,
                    hk_cu_dw_tiling *t, char *why);
@@ -65,18 +75,19 @@ bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
 bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
                        char *why);
 bool hk_cu_dw_tile_row(const hk_geom *g, const hk_epi *e, hk_cu_dw_tiling *t, char *why);
-/* Channels of all groups, `per` a group, are neighbours; pixels begin at multiples of 8 elements; offsets inside one image fit in 32 bits. */
+/* The channels of all groups, `per` in each, are contiguous; pixels start at multiples of 8 elements; offsets inside
+ * one image fit into 32 bits. */
 bool hk_cu_dw_is_last(const hk_geom *g, const hk_strides *s, int64_t per);
 bool hk_cu_dw_is_whole(const hk_strides *s);
 bool hk_cu_dw_is_small(const hk_geom *g, const hk_strides *s, const int64_t *size);
-/* One channel a group: they are neighbours, and runs of v of them start at multiples of v. */
+/* One channel per group: channels are contiguous, and runs of v of them start at multiples of v. */
 bool hk_cu_dw_pairs(const hk_strides *s, int v);
 
-/* dw.c: kernels and device parameters of s->tiling; filters (raw, on the device) into tiling.packed_bytes; one call, whose f
- * is the raw filters. */
+/* depthwise.c: finds the kernels and fills in the device parameters of s->tiling; packs raw filters (on the device)
+ * into tiling.packed_bytes; launches one call, whose f is the raw filters. */
 typedef struct hk_cu_dw_state {
   hk_cu_dw_tiling tiling;
-  bool pdl;             /* launched while the kernel before it ends */
+  bool pdl;             /* launched with programmatic dependent launch */
   hk_cu_kernel kernel, pack;
 } hk_cu_dw_state;
 hk_status hk_cu_dw_build(hk_cu_dw_state *s, const hk_geom *g, const hk_epi *e);
@@ -84,6 +95,6 @@ hk_status hk_cu_dw_pack(const hk_cu_dw_state *s, const void *f, void *to, void *
 hk_status hk_cu_dw_run(const hk_cu_dw_state *s, const hk_cu_call *call, const void *packed, const void *slopes);
 
 hk_cu_div hk_cu_dw_divisor(int64_t d);
-/* Seconds that the bytes and the given arithmetic clocks (summed over processors) take on an H200: bench/results. */
+/* Predicted seconds on an H200 of the given bytes and arithmetic clocks (summed over SMs), see bench/results. */
 double hk_cu_dw_seconds(const hk_geom *g, double clocks, double bytes_factor);
 #endif

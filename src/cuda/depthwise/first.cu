@@ -1,15 +1,15 @@
 /* Depthwise convolution of channels-first tensors on the FMA units: any rank, stride, dilation, padding, multiplier.
  *
- * A block stages the input rows of its planes in shared memory as f32, each element once, by 16-byte loads on the grid of
- * aligned addresses with single elements at the ends; so rows may start at any element. A thread then slides a register
- * window of TQ values along the taps: one shared read of x and one of w for TQ multiply-adds. Sums
- * go back through shared memory and leave as 16-byte stores on y's own grid of aligned addresses.
- * Shared index i lies at i + i/TQ: threads that start TQ apart then hit different banks.
- * Long filters are staged in runs of chunk_u taps, depth taps and phases one at a time. Input dilation is refused. */
+ * A block stages the input rows of its planes in shared memory as f32, each element once, by aligned 16-byte loads
+ * with single elements at the ends, so rows may start at any element. A thread then slides a register window of TQ
+ * values along the taps: one shared load of x and one of w for TQ FMAs. Sums return to shared memory and are stored
+ * by aligned 16-byte stores. Element i is at index i + i/TQ: threads that start TQ apart hit different banks. Long
+ * filters are staged in chunks of chunk_u taps, depth taps and phases one at a time. The host refuses input
+ * dilation. */
 #include "cuda/depthwise/line.cuh"
 
 typedef struct first_tile { int type, tq; } first_tile;
-/* What one block works on. */
+/* The part of the problem that one block computes. */
 typedef struct first_place {
   int plane, row0, class0, index0;   /* first plane, output row, class, window index */
   int live_planes;
@@ -29,14 +29,14 @@ HK_DEV float first_one(first_tile t, const char *row, hk_cu_i64 i) {
   return t.type == HK_CU_F32 ? ((const float *)row)[i] : dw_half(t.type, ((const hk_cu_u16 *)row)[i]);
 }
 
-/* One input row into its slot: window indices index0 + u0.. of class_run classes, columns outside x are zeros. */
+/* Stages one input row in its slot: window indices index0 + u0.. of class_run classes; columns outside x are zeros. */
 HK_DEV void first_stage_row(const hk_cu_dw *P, first_tile t, const char *row, int live, int col0, int length, int rank,
                             int ranks, float *slot) {
   const hk_cu_geom *g = &P->g;
   const int width = live ? (int)g->in[2] : 0, bytes = dw_type_bytes(t.type), per = 16 / bytes;
   if (P->classes == 1 && g->stride[2] == 1 && g->x.at[2] == 1) {
     const char *start = row + (hk_cu_i64)col0 * bytes;
-    const int skew = (int)((hk_cu_u64)start & 15) / bytes; /* elements that the aligned grid begins before start */
+    const int skew = (int)((hk_cu_u64)start & 15) / bytes; /* elements between the aligned address and start */
     const int chunks = (length + skew + per - 1) / per;
     for (int c = rank; c < chunks; c += 2 * ranks) {
       uint4 u[2];
@@ -93,7 +93,7 @@ HK_DEV void first_stage(const hk_cu_dw *P, first_tile t, first_place at, int d, 
   }
 }
 
-/* Weights of one depth tap and phase, [plane][row tap][chunk_u]. */
+/* Stages the weights of one depth tap and phase, [plane][row tap][chunk_u]. */
 HK_DEV void first_weights(const hk_cu_dw *P, first_place at, int d, int f, int u0, int us, float *weights) {
   const int rows = P->first.planes * (int)P->g.win[1];
   for (int row = threadIdx.x / 32; row < rows; row += blockDim.x / 32) {
@@ -107,8 +107,8 @@ HK_DEV void first_weights(const hk_cu_dw *P, first_place at, int d, int f, int u
   }
 }
 
-/* TQ sums along us taps of one row. tile: at the first value; run: shared words from one to the next, 1 when class_run is 1:
- * then all pads are constants, since the first index is a multiple of TQ. */
+/* Accumulates TQ sums along us taps of one row. tile: at the first value; run: shared words between values. With run
+ * 1 all bank padding is constant, since the first index is a multiple of TQ. */
 HK_DEV void first_row(first_tile t, const float *tile, int index, int run, int us, const float *weights, float *acc) {
   float window[16];
   const float *x = tile + index + index / t.tq;
@@ -139,7 +139,7 @@ HK_DEV void first_row(first_tile t, const float *tile, int index, int run, int u
   }
 }
 
-/* Runs of consecutive outputs, one a row and segment, from shared memory to y. */
+/* Stores runs of consecutive outputs, one per row and segment, from shared memory to y. */
 HK_DEV void first_store(const hk_cu_dw *P, first_tile t, first_place at, float *tile, int pitch) {
   const hk_cu_geom *g = &P->g;
   const int segments = P->classes > P->first.class_run ? t.tq : 1;
@@ -206,7 +206,7 @@ HK_DEV void first_body(const hk_cu_dw *P, first_tile t, float *tile) {
   }
   __syncthreads();
   const int pitch = P->first.lanes * (t.tq + t.tq / 8) + 10;
-  /* Output order: class inside index when all classes are here, else index by index in runs of classes. */
+  /* Output order: classes innermost when the block has all of them, otherwise index by index in runs of classes. */
   if (works) {
     float *to = tile + line * pitch;
     if (P->classes == 1) {

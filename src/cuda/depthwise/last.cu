@@ -1,19 +1,23 @@
 /* Depthwise convolution of channels-last tensors on the FMA units: any rank, stride, dilation, padding, multiplier.
  *
- * A thread owns V channels (16 bytes, two, or one) and computes TQ outputs of one class of one output row. Filters of 3, 4, 5 or 7
- * taps a row have loops of their own, with all pixels of the row in registers; others slide a window of TQ pixels along the
- * taps; short ones of 3 or 4 have kernels of their own too (few), which leave room for more threads. With 16 bytes a thread, eight threads side by side make 128-byte accesses, and 4 groups of them share each read of the weights;
- * with two channels a warp does, and 16 outputs share it: the form for long filters. Odd: pairs of channels may lie at any element (an odd
- * number of channels, unaligned tensors); those that an aligned access does not reach move one by one, and the last pair may be
- * a single channel. Tap rows of one block hit L1. One channel a thread takes any strides at all. f32 sums; input dilation is refused by the host.
- * Registers: TQ*V sums, TQ*V window or TQ+U-1 pixels. */
+ * A thread owns V channels (16 bytes, two, or one) and computes TQ outputs of one class of one output row. Filters
+ * of 3, 4, 5 or 7 taps per row have loops of their own with all pixels of the row in registers; others slide a
+ * window of TQ pixels along the taps. Filters of 3 or 4 taps also have kernels of their own (few), which need fewer
+ * registers and raise occupancy. With 16 bytes per thread, 8 adjacent threads make 128-byte accesses, and 4 groups
+ * of them share each load of the weights. With two channels per thread a warp does, and 16 outputs share a load: the
+ * variant for long filters. Odd: pairs of channels may start at any element (odd channel counts, unaligned tensors);
+ * pairs that are not aligned are accessed one by one, and the last may be a single channel. Tap rows of one block
+ * hit L1. One channel per thread supports any strides. Sums are f32; the host refuses input dilation. Registers:
+ * TQ*V sums, TQ*V window or TQ+U-1 pixels. */
 #include "cuda/depthwise/common.cuh"
 
 #define THREADS 256
 
-typedef struct last_tile { int type, v, tq, plain, odd, few; } last_tile; /* plain: known to have no epilogue; few: 3 or 4 taps a row */
+/* plain: no epilogue; few: 3 or 4 taps per row */
+typedef struct last_tile { int type, v, tq, plain, odd, few; } last_tile;
 
-/* Two channels at any element; y: the second one where they came apart. single: there is no second one. */
+/* Loads two channels at any element; y: the second one where they were loaded separately. single: there is no second
+ * one. */
 HK_DEV uint4 last_load_odd(last_tile t, const char *p, int single) {
   uint4 u = make_uint4(0, 0, 0, 0);
   const int bytes = dw_type_bytes(t.type), apart = single || ((hk_cu_u64)p & (2 * bytes - 1)) != 0;
@@ -34,7 +38,7 @@ HK_DEV uint4 last_load_odd(last_tile t, const char *p, int single) {
   return u;
 }
 
-/* One pixel's channels; nothing is read where the column lies outside x (in 0). in 2: one of two channels. */
+/* Loads the channels of one pixel. in: 0: the column is outside x, nothing is read; 2: one of two channels. */
 HK_DEV uint4 last_load(last_tile t, const char *p, int in) {
   uint4 u = make_uint4(0, 0, 0, 0);
   if (in) {
@@ -72,7 +76,8 @@ HK_DEV void last_weight(last_tile t, const float *from, float *w) {
   }
 }
 
-/* us taps and stride 1 or 2, constants, dilation 1. p, col: of window index `first`; step, col_step: to the next; live: last_load's `in`. */
+/* Accumulates us taps with stride 1 or 2 (constants), dilation 1. p, col: of window index `first`; step, col_step:
+ * to the next; live: last_load's `in`. */
 HK_DEV void last_few(last_tile t, const char *p, hk_cu_i64 step, int col, int col_step, int width, const int us,
                      const int stride, int live, const float *weights, int pitch, float (*acc)[8]) {
   uint4 x[40];
@@ -132,7 +137,7 @@ HK_DEV void last_many(last_tile t, const char *p, hk_cu_i64 step, int col, int c
     if (j < us) last_tap(t, j, ahead[j], weights + j * pitch, window, acc);
 }
 
-/* Two channels at any element. */
+/* Stores two channels at any element. */
 HK_DEV void last_put_odd(last_tile t, char *to, int single, const float *v) {
   const int bytes = dw_type_bytes(t.type), apart = single || ((hk_cu_u64)to & (2 * bytes - 1)) != 0;
   if (t.type == HK_CU_F32) {
@@ -223,7 +228,7 @@ HK_DEV void last_body(const hk_cu_dw *P, last_tile t) {
       const int i1 = p1 * (int)g->stride[1] + r * (int)g->dil[1] - (int)g->lo[1];
       const int in = (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
       if (!t.few && P->last.pairs) {
-        /* stride 2, 3 taps: all columns at once; the host leaves the phases out */
+        /* stride 2, 3 taps: all columns at once; the host packs one phase */
         const int col = 2 * first - (int)g->lo[2];
         const hk_cu_i64 step = g->x.at[2] * dw_type_bytes(t.type);
         if (in)

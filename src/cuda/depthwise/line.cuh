@@ -1,12 +1,12 @@
-/* A run of consecutive outputs of one channel from shared memory to y, for the channels-first kernels: epilogue, conversion,
- * 16-byte stores on the grid of aligned addresses of y, single elements at the ends and where y is not contiguous. */
+/* Stores a run of consecutive outputs of one channel from shared memory to y, for the channels-first kernels:
+ * epilogue, conversion, aligned 16-byte stores, single elements at the ends and where y is not contiguous. */
 #ifndef HK_CUDA_DW_LINE_CUH
 #define HK_CUDA_DW_LINE_CUH
 #include "cuda/depthwise/common.cuh"
 
 typedef struct dw_line { int n, k, p[3], length; } dw_line; /* p[2]: first output */
 
-/* The epilogue and store of per sums whose first is output o of the run; all of them live. */
+/* Finishes and stores the `per` valid sums that start at output o of the run. */
 HK_DEV void dw_line_piece(const hk_cu_dw *P, int type, dw_line l, hk_cu_i64 yo, hk_cu_i64 co, int o, float *v) {
   const hk_cu_geom *g = &P->g;
   const int per = 16 / dw_type_bytes(type);
@@ -21,7 +21,7 @@ HK_DEV void dw_line_piece(const hk_cu_dw *P, int type, dw_line l, hk_cu_i64 yo, 
   *(uint4 *)((char *)P->e.y + (yo + o) * dw_type_bytes(type)) = dw_pack(type, v);
 }
 
-/* One output of the run: the ends, and every y that is not contiguous. */
+/* Finishes and stores one output of the run: at the ends, and wherever y is not contiguous. */
 HK_DEV void dw_line_single(const hk_cu_dw *P, dw_line l, hk_cu_i64 yo, hk_cu_i64 co, int o, float v) {
   const hk_cu_geom *g = &P->g;
   float cv = P->e.residual ? load_f32(P->e.c, co + o * g->c.at[2], g->y_type) : 0.0f;
@@ -29,7 +29,7 @@ HK_DEV void dw_line_single(const hk_cu_dw *P, dw_line l, hk_cu_i64 yo, hk_cu_i64
   store_f32(P->e.y, yo + o * g->y.at[2], g->y_type, v);
 }
 
-/* Whether the run leaves in 16-byte stores, and how many elements its aligned grid begins before its first output. */
+/* Whether the run is stored in 16-byte pieces, and how many elements before its first output the aligned address is. */
 HK_DEV int dw_line_wide(const hk_cu_dw *P, int type) { return P->g.y.at[2] == 1 && P->g.y_type == type; }
 HK_DEV int dw_line_skew(const hk_cu_dw *P, int type, dw_line l) {
   const hk_cu_i64 yo = pixel_offset(&P->g.y, l.n, l.p) + dw_channel(&P->g, &P->g.y, l.k);
@@ -37,10 +37,10 @@ HK_DEV int dw_line_skew(const hk_cu_dw *P, int type, dw_line l) {
              ? (int)((hk_cu_u64)((const char *)P->e.y + yo * dw_type_bytes(type)) & 15) / dw_type_bytes(type)
              : 0;
 }
-/* Where sum i lies: with the skew as shift the pieces below read constant offsets. */
+/* Index of sum i: with the skew as shift, pieces read at constant offsets. */
 HK_DEV int dw_line_at(int i) { return i + (int)((unsigned)i / 8); }
 
-/* Sum i of the run lies at sums[dw_line_at(i + shift)]. A thread takes pieces rank, rank + ranks.. */
+/* Sum i of the run is at sums[dw_line_at(i + shift)]. A thread stores pieces rank, rank + ranks.. */
 HK_DEV void dw_line_store(const hk_cu_dw *P, int type, dw_line l, float *sums, int shift, int rank, int ranks,
                           const int leaks) {
   const hk_cu_geom *g = &P->g;

@@ -1,9 +1,9 @@
-/* The matrix instructions of the depthwise kernels for 16-bit data. TYPE and MMA_TYPE are set by the file that includes this. */
+/* Matrix instructions of the depthwise kernels for 16-bit data. The including file defines TYPE and MMA_TYPE. */
 #ifndef HK_CUDA_DW_MATRIX_CUH
 #define HK_CUDA_DW_MATRIX_CUH
 #include "cuda/depthwise/common.cuh"
 
-/* Four 8x8 matrices; lane l names row l % 8 of matrix l / 8. */
+/* Loads four 8x8 matrices; lane l addresses row l % 8 of matrix l / 8. */
 HK_DEV void load_x4(hk_cu_u32 at, hk_cu_u32 *r) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
@@ -24,13 +24,13 @@ HK_DEV hk_cu_u32 matrix_sum(hk_cu_u32 a, hk_cu_u32 b) {
   asm("add.rn." MMA_TYPE "x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
   return r;
 }
-/* The greater of each half, NaN if one is. */
+/* The larger of each half, NaN if either is. */
 HK_DEV hk_cu_u32 matrix_most(hk_cu_u32 a, hk_cu_u32 b) {
   hk_cu_u32 r;
   asm("max.NaN." MMA_TYPE "x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
   return r;
 }
-/* Eight values as two, NaN if one of them is; sums of infinities may be NaN too. */
+/* Reduces 8 values to 2, NaN if one of them is; sums of infinities may be NaN too. */
 HK_DEV hk_cu_u32 matrix_sum8(uint4 u) { return matrix_sum(matrix_sum(u.x, u.y), matrix_sum(u.z, u.w)); }
 HK_DEV int matrix_nan(hk_cu_u32 sum) {
   float v[2];

@@ -1,4 +1,5 @@
-/* Weights into the forms that the depthwise and grouped kernels read; see dw_params.h. One thread an element or word. */
+/* Packs weights into the layouts that the depthwise and grouped kernels read, see params.h. One thread per element
+ * or word. */
 #include "cuda/depthwise/common.cuh"
 
 typedef struct pack_tap { int d, r, s; } pack_tap;
@@ -12,7 +13,7 @@ HK_DEV hk_cu_i64 pack_offset(const hk_cu_geom *g, pack_tap t) {
   return t.d * g->f.at[0] + t.r * g->f.at[1] + t.s * g->f.at[2];
 }
 
-/* Weight of output channel k for input channel c (over all groups) in bits; 0 where they do not meet. */
+/* Weight of output channel k for input channel c (over all groups) in bits; 0 where they belong to different groups. */
 HK_DEV hk_cu_u32 pack_bits(const hk_cu_dw *P, int k, int c, pack_tap t) {
   const hk_cu_geom *g = &P->g;
   const int group = k / (int)g->kg, in = c - group * (int)g->cg;
@@ -20,8 +21,8 @@ HK_DEV hk_cu_u32 pack_bits(const hk_cu_dw *P, int k, int c, pack_tap t) {
   return ((const hk_cu_u16 *)P->f)[dw_filter(g, k) + g->f.channel * in + pack_offset(g, t)];
 }
 
-/* Word i of the stem's fragments: two blocks of 8 channels by 16 of gk side by side. Output channels are dealt so that a lane's sums
- * of a pixel are two runs of 8 neighbours. */
+/* Word i of the stem's fragments: two blocks of 8 channels by 16 of gk side by side. Output channels are ordered so
+ * that a lane's sums of a pixel are two runs of 8 channels. */
 HK_DEV hk_cu_u32 pack_stem(const hk_cu_dw *P, hk_cu_i64 i) {
   const int low = (int)(i & 1), high = (int)(i >> 1 & 1), half = P->turned ? high : low;
   const int lane = (int)(i >> 2 & 31), j = (int)(i >> 7 & 3) * 2 + (P->turned ? low : high), n = lane / 4;
@@ -53,7 +54,7 @@ HK_DEV hk_cu_u32 pack_line(const hk_cu_dw *P, hk_cu_i64 i) {
   return r;
 }
 
-/* Word i of the split kernel's weights: the part rounded to tf32, the rest rounded likewise. */
+/* Word i of the split kernel's weights: the high part rounded to tf32, or the remainder rounded to tf32. */
 HK_DEV hk_cu_u32 pack_split(const hk_cu_dw *P, hk_cu_i64 i) {
   const int words = P->taps_bytes / 8, u = (int)(i % words) - HK_TOEPLITZ_FRONT, rest = (int)(i / words % 2),
             rows = P->taps / P->taps_u;
@@ -77,7 +78,8 @@ HK_DEV hk_cu_u32 pack_band(const hk_cu_dw *P, hk_cu_i64 i) {
   return word;
 }
 
-/* Word i of the bundle kernel's weights. Columns of the two fragments are dealt so that columns 2t, 2t+1 of both are four neighbours. */
+/* Word i of the bundle kernel's weights. Columns are ordered so that columns 2t, 2t+1 of both fragments are four
+ * neighbouring channels. */
 HK_DEV hk_cu_u32 pack_bundle(const hk_cu_dw *P, hk_cu_i64 i) {
   const int word = (int)(i & 3), lane = (int)(i >> 2 & 31), tap = (int)((i >> 7) % 9), steps = (int)P->g.cg / 16;
   const int j = (int)((i >> 7) / 9 % steps), unit = (int)((i >> 7) / 9 / steps), column = lane / 4;

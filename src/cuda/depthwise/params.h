@@ -1,9 +1,10 @@
-/* What the host hands to the depthwise and grouped kernels; read by C, nvcc and NVRTC.
+/* Parameters of the depthwise and grouped kernels; read by C and nvcc.
  *
- * The width is walked in window indices, which make every stride and dilation look like stride 1, dilation 1. With
- * g = gcd(stride, dilation), phases = stride/g and classes = dilation/g: output q = r + classes*i (class r, index i) and
- * tap s = f + phases*u (phase f, index u) read column stride*(r + classes*(i + u)) + f*dilation - lo. Within one (r, f)
- * neighbouring outputs and neighbouring taps both move the column by stride*classes, so a register window slides. */
+ * The width is indexed by window indices, which reduce every stride and dilation to stride 1, dilation 1. With g =
+ * gcd(stride, dilation), phases = stride/g and classes = dilation/g: output q = r + classes*i (class r, index i) and
+ * tap s = f + phases*u (phase f, index u) read column stride*(r + classes*(i + u)) + f*dilation - lo. Within one (r,
+ * f), neighbouring outputs and neighbouring taps both move the column by stride*classes, so a register window
+ * slides. */
 #ifndef HK_CUDA_DW_PARAMS_H
 #define HK_CUDA_DW_PARAMS_H
 #include "cuda/params.h"
@@ -11,15 +12,15 @@
 /* Division of 0 <= n < 2^31 by a constant: (n * m >> 32) >> s; d = 1 has m = 0 and gives n. */
 typedef struct hk_cu_div { unsigned d, m, s; } hk_cu_div;
 
-/* Forms of packed weights, tap = ((t*win1 + r)*phases + f)*taps_u + u:
+/* Layouts of packed weights, tap = ((t*win1 + r)*phases + f)*taps_u + u:
  *   taps      f32 [tap][channels rounded up to 8]
  *   channels  f32 [channel][tap]
  *   stem      [64 channels][16 of gk][4 pairs of blocks][lane][2][2] fragments of mma, see stem.cuh
- *   lines     [channel][tap row] two copies of its taps_u weights between zeros, taps_bytes, see dw_toeplitz.cuh
- *   split     [channel][tap row][high, low] f32 parts of its weights between zeros, taps_bytes, see dw_split.cuh
- *   bands     [channel rounded up to 16][tap row] two copies of its weights between zeros, see dw_band.cuh
- *   bundle    [run of 16 output channels][16 input channels of its group][tap][lane][4] fragments of mma, see bundle.cuh
- *   table     [run of 8 channels][tap][reach] fragments of mma: 8x8 16-bit weights [k][c], or 8 [c] when groups are single channels */
+ *   lines     [channel][tap row] two copies of its taps_u weights between zeros, taps_bytes, see toeplitz.cuh
+ *   split     [channel][tap row][high, low] f32 parts of its weights between zeros, taps_bytes, see split.cuh
+ *   bands     [channel rounded up to 16][tap row] two copies of its weights between zeros, see band.cuh
+ *   bundle    [run of 16 output channels][16 input channels of its group][tap][lane][4] fragments, see bundle.cuh
+ *   table     [run of 8 channels][tap][reach] fragments of mma: 8x8 16-bit weights [k][c], or 8 [c] for depthwise */
 enum {
   HK_DW_PACK_NONE = 0,
   HK_DW_PACK_TAPS = 1,
@@ -68,9 +69,9 @@ typedef struct hk_cu_dw_slide {
   hk_cu_div div_row_groups, div_strips;
 } hk_cu_dw_slide;
 
-/* dw_plane: a block is `planes` units of `lanes` threads; a unit is strip_rows output rows of a plane, tile_rows of them
- * per thread. Shared memory of a unit: `slots` rows of slot_length pieces of patch_length bytes, line_bytes in all, then
- * sums_pitch bytes of results. */
+/* dw_plane: a block is `planes` units of `lanes` threads; a unit is strip_rows output rows of a plane, tile_rows of
+ * them per thread. Shared memory of a unit: `slots` rows of slot_length pieces of patch_length bytes, line_bytes in
+ * all, then sums_pitch bytes of results. */
 typedef struct hk_cu_dw_plane {
   int strips, strip_rows, planes, lanes, row_groups, groups, tile_rows;
   int slots, slot_length, patch_length, patch_pitch;
@@ -93,8 +94,8 @@ typedef struct hk_cu_dw_first {
   int chunk_u;                       /* taps staged at a time */
 } hk_cu_dw_first;
 
-/* dw_toeplitz, dw_split: a block is `planes` output rows by `lanes` warps of 16*B outputs; lane_blocks tiles cover a row.
- * With places > 0 each warp walks along tiles of its own (stream.cuh). */
+/* dw_toeplitz, dw_split: a block is `planes` output rows by `lanes` warps of 16*B outputs; lane_blocks tiles cover a
+ * row. With places > 0 each warp walks along tiles of its own (stream.cuh). */
 typedef struct hk_cu_dw_toeplitz {
   int planes, lanes, plane_count, lane_blocks;
   int chunk_u;                       /* taps staged at a time */
@@ -112,7 +113,8 @@ typedef struct hk_cu_dw_transposed {
   int tiles, slots, taps_at;
 } hk_cu_dw_transposed;
 
-/* dw_band: a block is tile_rows x tile_length outputs of 16 channels; `slots` input rows of row_groups pieces of 8 columns. */
+/* dw_band: a block is tile_rows x tile_length outputs of 16 channels; `slots` input rows of row_groups pieces of 8
+ * columns. */
 typedef struct hk_cu_dw_band {
   int row_groups, slots, tile_rows, tile_length, row_tiles, tiles, taps_at;
 } hk_cu_dw_band;
@@ -143,14 +145,15 @@ typedef struct hk_cu_dw_grouped {
   hk_cu_div div_patch, div_phases;
 } hk_cu_dw_grouped;
 
-/* octet: a block is `slabs` runs of 8 channels, `teams` warps each, by tile_rows x tile_length outputs. Shared memory: a
- * ring of `slots` input rows of patch_length pixels, plane_bytes each; two buffers of stage_bytes for two rows of y each;
- * the ring's mbarriers, at table_at. */
+/* octet: a block is `slabs` runs of 8 channels, `teams` warps each, by tile_rows x tile_length outputs. Shared
+ * memory: a ring of `slots` input rows of patch_length pixels, plane_bytes each; two buffers of stage_bytes for two
+ * rows of y each; the ring's mbarriers, at table_at. */
 typedef struct hk_cu_dw_octet {
   int slabs, teams, slab_blocks, tile_rows, tile_length, row_tiles, tiles;
   int slots, patch_length, plane_bytes, table_at, stage_at, stage_bytes;
   int leaks;                         /* as in hk_cu_dw_grouped */
-  int swizzle_shift, swizzle_mask;   /* TMA's swizzle: slab s of pixel i is at s ^ (i >> swizzle_shift & swizzle_mask) */
+  int swizzle_shift, swizzle_mask;   /* TMA's swizzle: slab s of pixel i is at s ^ (i >> swizzle_shift &
+                                      * swizzle_mask) */
   hk_cu_tmap xmap, ymap;             /* {channels, columns, rows, images} */
 } hk_cu_dw_octet;
 
@@ -169,12 +172,13 @@ typedef struct hk_cu_dw {
   /* Packing: what hk_dw_pack reads besides. */
   int pack;                          /* HK_DW_PACK_* */
   int taps_bytes;                    /* lines, split, bands: bytes per channel and tap row */
-  int table_runs, reach, compact;    /* table: runs of 8 output channels; input runs that one of them reads; 8 weights per
-                                      * tap (one channel per group) instead of 8x8 */
+  int table_runs, reach, compact;    /* table: runs of 8 output channels; input runs that one of them reads; 8
+                                      * weights per tap (one channel per group) instead of 8x8 */
   int pixel, k_steps;                /* stem: elements of a staged pixel; steps of 16 elements */
-  int lead, row_pairs;               /* stem: elements before a filter row's first tap; pairs of elements per filter row */
-  int turned;                        /* stem, y channels-first: channels are the left operand, and the inner two words of a
-                                      * fragment are swapped */
+  int lead, row_pairs;               /* stem: elements before a filter row's first tap; pairs of elements per filter
+                                      * row */
+  int turned;                        /* stem, y channels-first: channels are the left operand, and the inner two
+                                      * words of a fragment are swapped */
   union {
     hk_cu_dw_last last;
     hk_cu_dw_slide slide;

@@ -1,21 +1,22 @@
-/* Depthwise 3x3, 5x5 and 7x7 of channels-first images on the FMA units, stride 1 or 2, any multiplier, f32, f16, bf16.
+/* Depthwise 3x3, 5x5 and 7x7 of channels-first images on the FMA units, stride 1 or 2, any multiplier, f32, f16,
+ * bf16.
  *
- * A unit is a strip of output rows of one plane. A block stages the input rows of its units in shared memory, in the pieces of 2, 4, 8
- * or 16 bytes that a row's length allows, with zeros beside and around them so that the loop tests nothing. A thread owns TQ neighbouring
- * output columns and walks down some rows of the strip, adding each input row to the J = ceil(size/stride) output rows that see it,
- * as dw_slide.cuh does. Results go to shared memory and leave in runs: the rows of a strip are one run of y.
- * Needs planes of x and y without gaps. Registers: TQ*J sums, one a column of the input row. Dilation is refused by the host.
- * Included by dw_plane_f32.cu, _f16.cu, _bf16.cu. */
+ * A unit is a strip of output rows of one plane. A block stages the input rows of its units in shared memory, in
+ * pieces of 2, 4, 8 or 16 bytes as the row length allows, with zero padding around them so that the loop needs no
+ * bounds tests. A thread owns TQ neighbouring output columns and walks down some rows of the strip, adding each
+ * input row to the J = ceil(size/stride) output rows that use it, like slide.cuh. Results go to shared memory and
+ * are stored in runs: the rows of a strip are one run of y. The planes of x and y must have no gaps. Registers: TQ*J
+ * sums, one per column of the input row. The host refuses dilation. */
 #include "cuda/depthwise/common.cuh"
 
 #define TQ HK_SLIDE_COLUMNS
 #define BYTES (TYPE == HK_CU_F32 ? 4 : 2)
 #define COLUMNS_MOST ((TQ - 1) * 2 + 7)
 
-typedef struct plane_tile { int size, stride, plain; } plane_tile; /* plain: no epilogue but conversion */
+typedef struct plane_tile { int size, stride, plain; } plane_tile; /* plain: the epilogue is a conversion only */
 typedef struct plane_place {
   int n, k, p1, rows;                /* image, output channel, first output row, output rows */
-  hk_cu_i64 from, to;                /* elements: of the plane of x; of the strip's first output in y */
+  hk_cu_i64 from, to;                /* elements: offset of the plane of x; of the strip's first output in y */
 } plane_place;
 
 HK_DEV constexpr int plane_sets(plane_tile t) { return (t.size + t.stride - 1) / t.stride; }
@@ -26,7 +27,7 @@ HK_DEV float plane_value(const char *p) {
   return TYPE == HK_CU_F32 ? *(const float *)p : dw_half(TYPE, *(const hk_cu_u16 *)p);
 }
 
-/* One piece of x to shared memory, or zeros. */
+/* Copies one piece of x to shared memory, or zeros. */
 HK_DEV void plane_copy(const int bytes, hk_cu_u32 to, const char *from, int in) {
   if (bytes == 2) {
     const hk_cu_u16 v = in ? __ldg((const hk_cu_u16 *)from) : (hk_cu_u16)0;
@@ -40,7 +41,7 @@ HK_DEV void plane_copy(const int bytes, hk_cu_u32 to, const char *from, int in) 
   }
 }
 
-/* Input rows first.. of the unit, slot_length pieces a row, those outside x zero. */
+/* Stages input rows first.. of the unit, slot_length pieces per row; rows outside x are zeros. */
 HK_DEV void plane_stage(const hk_cu_dw *P, const int bytes, plane_place at, int first, int lane, hk_cu_u32 to) {
   const hk_cu_geom *g = &P->g;
   const int per = bytes / BYTES, count = P->plane.slots * P->plane.slot_length, width = (int)g->in[2];
@@ -53,7 +54,7 @@ HK_DEV void plane_stage(const hk_cu_dw *P, const int bytes, plane_place at, int 
   }
 }
 
-/* Tap rows twice over, so that all sets reach theirs from one pointer. */
+/* Writes the tap rows twice, so that all sets reach theirs from one pointer. */
 HK_DEV void plane_table(const hk_cu_dw *P, plane_tile t, int k, int lane, float *table) {
   const int rows = plane_sets(t) * t.stride;
   for (int i = lane; i < plane_weights(t); i += P->plane.lanes) {
@@ -94,7 +95,8 @@ HK_DEV void plane_keep(const hk_cu_dw *P, int q0, const float *v, char *to) {
     }
 }
 
-/* Step m of rows + J - 1, see dw_slide.cuh; in: shared memory at the step's first input row, first column; out: at output row 0. */
+/* Step m of rows + J - 1, see slide.cuh; in: shared memory at the step's first input row and column; out: at output
+ * row 0. */
 HK_DEV void plane_step(const hk_cu_dw *P, plane_tile t, plane_place at, int m, int rows, const int ring, const char *in,
                        const float *table, int r0, int q0, char *out, float (*acc)[TQ]) {
   const int sets = plane_sets(t), done = ring + 1 == sets ? 0 : ring + 1;
@@ -126,14 +128,15 @@ HK_DEV void plane_step(const hk_cu_dw *P, plane_tile t, plane_place at, int m, i
     if (j == done) {
 #pragma unroll
       for (int i = 0; i < TQ; ++i) v[i] = acc[j][i], acc[j][i] = 0.0f;
-      if (t.plain) plane_keep(P, q0, v, to); /* here: behind the branch all sets would be selected from */
+      /* stored here: after the branch the compiler would select among all sets */
+      if (t.plain) plane_keep(P, q0, v, to);
     }
   if (t.plain) return;
   plane_finish(P, at, at.p1 + row, q0, v);
   plane_keep(P, q0, v, to);
 }
 
-/* The unit's results, one run of y, 16 bytes at a time on y's grid of aligned addresses. out: at the grid's beginning. */
+/* Stores the unit's results, one run of y, by aligned 16-byte stores. out: at the aligned address. */
 HK_DEV void plane_store(const hk_cu_dw *P, plane_place at, int skew, int lane, const char *out) {
   const int per = 16 / BYTES, length = at.rows * (int)P->g.out[2], pieces = (length + skew + per - 1) / per;
   char *y = (char *)P->e.y + at.to * BYTES;
@@ -164,7 +167,7 @@ HK_DEV plane_place plane_begin(const hk_cu_dw *P, int unit) {
   return at;
 }
 
-/* The rows of one thread. */
+/* Computes the rows of one thread. */
 HK_DEV void plane_walk(const hk_cu_dw *P, plane_tile t, plane_place at, int lane, const char *in, const float *table,
                        char *out) {
   const int sub = lane / P->plane.row_groups, q0 = (lane - sub * P->plane.row_groups) * TQ,

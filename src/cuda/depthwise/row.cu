@@ -1,18 +1,20 @@
-/* Depthwise convolution of contiguous rows (channels-first) on the FMA units, straight from global memory: stride and dilation 1 along
- * the row, any rank, padding, multiplier, filter; for short filters and short rows, where staging costs more than it saves.
+/* Depthwise convolution of contiguous rows (channels-first) on the FMA units, directly from global memory: stride
+ * and dilation 1 along the row, any rank, padding, multiplier, filter; for short filters and short rows, where
+ * staging costs more than it saves.
  *
- * A thread computes 32 bytes of one output row, two pieces on y's grid of 16-byte addresses. It reads x in pieces on x's own grid, one after
- * another, and shifts them into place: a row's shift is one number. A window of 3E - 1 values (E: of a piece) slides along the taps,
- * E of them at a time. Pieces that reach beyond the row are read element by element; nothing outside it is read.
- * Registers: 2E sums, 3E window, two raw pieces. y contiguous and of the type of x; input dilation is refused by the host. */
+ * A thread computes 32 bytes of one output row, two aligned 16-byte pieces of y. It reads x in aligned pieces, one
+ * after another, and shifts them into place by the row's constant offset. A window of 3E - 1 values (E: values per
+ * piece) slides along the taps, E of them at a time. Pieces that cross the end of the row are read element by
+ * element; nothing outside it is read. Registers: 2E sums, 3E window, two raw pieces. y is contiguous and of the
+ * type of x; the host refuses input dilation. */
 #include "cuda/depthwise/line.cuh"
 
 #define THREADS 256
 
 typedef struct row_tile { int type, plain; } row_tile;
-/* A run of values read in pieces. */
+/* A run of values, read in pieces. */
 typedef struct row_stream {
-  const char *at;                    /* of the piece to be read next */
+  const char *at;                    /* of the next piece */
   int col, width;                    /* its first column; columns of the row, 0: a row outside x */
   int shift;                         /* elements of a piece before the first value */
   uint4 last;
@@ -60,7 +62,7 @@ HK_DEV void row_next(row_tile t, row_stream *s, float *v) {
   }
 }
 
-/* One row of taps. from: column 0 of the row; col: of the first output's first tap. */
+/* Accumulates one row of taps. from: column 0 of the row; col: of the first output's first tap. */
 HK_DEV void row_taps(row_tile t, const char *from, int width, int col, int us, const float *weights, float *acc) {
   const int per = row_per(t), bytes = 16 / per;
   float v[24];

@@ -1,14 +1,14 @@
-/* What the Toeplitz kernels of 16-bit and of f32 rows share: which row a block works on, its packed weights, the epilogue on the sums of
- * 16 windows of B outputs, results that are NaN. TYPE is set by the file that includes this. */
+/* Shared by the Toeplitz kernels of 16-bit and of f32 rows: the row of a block, its packed weights, the epilogue on
+ * the sums of 16 windows of B outputs, recomputation of NaN. The including file defines TYPE. */
 #ifndef HK_CUDA_DW_ROWS_CUH
 #define HK_CUDA_DW_ROWS_CUH
 #include "cuda/depthwise/line.cuh"
 
-/* What is known of an output row. */
+/* An output row. */
 typedef struct toeplitz_row {
-  hk_cu_i64 image, filter, y;        /* elements: the channel's in x and in f; the row's first output */
+  hk_cu_i64 image, filter, y;        /* element offsets: of the channel in x and in f; of the row's first output */
   int n, k, p0, p1;
-  int skew;                          /* outputs that the tiles begin before the row */
+  int skew;                          /* outputs between the start of the tiles and the row */
 } toeplitz_row;
 
 HK_DEV dw_line toeplitz_line(const toeplitz_row *row) {
@@ -16,7 +16,7 @@ HK_DEV dw_line toeplitz_line(const toeplitz_row *row) {
   return l;
 }
 
-/* Output row `line` of all (n, channel, depth, row). */
+/* Finds output row `line` of all (n, channel, depth, row). */
 HK_DEV void toeplitz_find(const hk_cu_dw *P, int line, toeplitz_row *to) {
   const hk_cu_geom *g = &P->g;
   const int a = dw_div(P->div_out1, line), b = dw_div(P->div_out0, a);
@@ -32,14 +32,15 @@ HK_DEV void toeplitz_find(const hk_cu_dw *P, int line, toeplitz_row *to) {
   to->skew = dw_line_skew(P, TYPE, l);
 }
 
-/* The weights of tap row `row`, packed at creation, to shared memory. */
+/* Copies the packed weights of tap row `row` to shared memory. */
 HK_DEV void toeplitz_packed(const hk_cu_dw *P, int k, int row, int rank, int ranks, hk_cu_u32 *to) {
   const int rows = P->taps / P->taps_u;
   const char *from = (const char *)P->packed + ((hk_cu_i64)k * rows + row) * P->taps_bytes;
   for (int i = rank; i < P->taps_bytes / 16; i += ranks) dw_copy16(dw_shared(to + i * 4), from + i * 16, 16);
 }
 
-/* Epilogue of a lane's sums: windows g and g + 8, pairs of neighbouring outputs. q: of the warp's first output. */
+/* Applies the epilogue to a lane's sums: windows g and g + 8, pairs of neighbouring outputs. q: of the warp's first
+ * output. */
 HK_DEV void toeplitz_finish(const hk_cu_dw *P, dw_line l, int q, const int b, float (*acc)[4]) {
   const hk_cu_geom *g = &P->g;
   const int lane = threadIdx.x % 32;
@@ -58,7 +59,7 @@ HK_DEV void toeplitz_finish(const hk_cu_dw *P, dw_line l, int q, const int b, fl
   }
 }
 
-/* Output q of row `line`, whose sum is NaN, anew. */
+/* Recomputes output q of row `line`, whose sum is NaN. */
 static __device__ __noinline__ void toeplitz_recompute(const hk_cu_dw *P, int line, int q) {
   const hk_cu_geom *g = &P->g;
   toeplitz_row row;

@@ -1,8 +1,10 @@
-/* Depthwise 1D convolution with 3 or 4 taps of channels-last 16-bit tensors, stride and dilation 1, on the FMA units.
+/* Depthwise 1D convolution with 3 or 4 taps of channels-last 16-bit tensors, stride and dilation 1, on the FMA
+ * units.
  *
- * A thread owns 8 channels, 16 bytes, and walks along P->last.steps outputs of a row: every pixel is read once and AHEAD pixels before its use, turned
- * into f32 once, and stays in registers for as many outputs as there are taps; the weights do for the whole walk. Columns outside x are
- * zeros. f32 sums, taps in their order. The host refuses all else (dw_tiles_run.c). */
+ * A thread owns 8 channels, 16 bytes, and walks along P->last.steps outputs of a row: every pixel is loaded once,
+ * AHEAD pixels before its use, converted to f32 once, and stays in registers for as many outputs as there are taps;
+ * the weights stay for the whole walk. Columns outside x are zeros. Sums are f32, taps in order. The host refuses
+ * everything else (tiles_run.c). */
 #include "cuda/depthwise/common.cuh"
 
 #define THREADS 128
@@ -10,9 +12,9 @@
 
 typedef struct run_tile { int type, taps, plain; } run_tile;
 typedef struct run_place {
-  const char *from;                  /* the column to be read next */
-  int column, end;                   /* its number; the first one not to be read */
-  hk_cu_i64 step;                    /* bytes from column to column */
+  const char *from;                  /* the next column to read */
+  int column, end;                   /* its index; past the last column to read */
+  hk_cu_i64 step;                    /* bytes between columns */
 } run_place;
 
 HK_DEV uint4 run_read(run_place *at) {
@@ -47,7 +49,7 @@ HK_DEV void run_body(const hk_cu_dw *P, run_tile t) {
             reach = column + count + t.taps - 1;
   run_place at = {(const char *)P->x + (n * g->x.outer + column * g->x.at[2] + k) * 2, column,
                   reach < (int)g->in[2] ? reach : (int)g->in[2], g->x.at[2] * 2};
-  asm volatile("" : "+l"(at.step)); /* else it is made anew for every column */
+  asm volatile("" : "+l"(at.step)); /* otherwise the compiler recomputes it for every column */
   if (at.end < 0) at.end = 0;
   char *to = (char *)P->e.y + (n * g->y.outer + first * g->y.at[2] + k) * 2;
   const hk_cu_i64 to_step = g->y.at[2] * 2;
@@ -56,7 +58,7 @@ HK_DEV void run_body(const hk_cu_dw *P, run_tile t) {
   for (int i = 0; i < t.taps - 1; ++i) begin[i] = run_read(&at);
 #pragma unroll
   for (int i = 0; i < AHEAD; ++i) ahead[i] = run_read(&at);
-  float w[4][8], x[4][8]; /* x: the last taps pixels, pixel i in place i modulo taps */
+  float w[4][8], x[4][8]; /* x: the latest `taps` pixels, pixel i at index i modulo taps */
 #pragma unroll
   for (int s = 0; s < t.taps; ++s) {
     const float *from = (const float *)P->packed + s * P->padded + k;

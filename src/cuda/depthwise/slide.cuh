@@ -1,17 +1,18 @@
 /* Depthwise 3x3, 5x5 and 7x7 of channels-last images on the FMA units, stride 1 or 2, f32, f16, bf16.
  *
- * A thread owns two channels and TQ neighbouring output columns and walks down a strip of output rows. It reads every input
- * row once, ahead of its use, and adds it to the J = ceil(size/stride) output rows that see it: output row p keeps its sums in
- * set p mod J. What turns from row to row is the place in the table of weights, not the registers: set j takes tap row
- * (m - j mod J)*stride + sub at step m, and the table holds its rows twice over, so that one moving pointer reaches all sets and
- * the loop needs no unrolling; the next row waits in registers. 3x3 has little to do while it waits for memory: it is unrolled by J, keeps its
- * weights in registers and more rows under way: four in registers (stride 2, 16-bit; f32 two) or, with stride 1, J in shared memory of
- * each thread's own, [row][column][thread]. Its blocks are large, so that they hold all channels of a pixel and few processors are left with one more than others.
+ * A thread owns two channels and TQ neighbouring output columns and walks down a strip of output rows. It prefetches
+ * every input row once and adds it to the J = ceil(size/stride) output rows that use it: output row p keeps its sums
+ * in set p mod J. From row to row the pointer into the weight table rotates, not the registers: set j uses tap row
+ * (m - j mod J)*stride + sub at step m, and the table holds its rows twice, so that one moving pointer serves all
+ * sets and the loop needs no unrolling; the next row is prefetched in registers. 3x3 has too little arithmetic to
+ * hide memory latency: it is unrolled by J, keeps its weights in registers and prefetches more rows: four in
+ * registers (stride 2, 16-bit; f32 two) or, with stride 1, J in shared memory, [row][column][thread]. Its blocks are
+ * large, so that they hold all channels of a pixel and the last wave is balanced.
+ *
  * Table in shared memory: f32 pair [channel pair][2J*stride tap rows][size], the pitch of a channel pair odd.
- * Columns outside x stay zero in registers; rows outside x are skipped.
- * Kernels without an epilogue stand apart: the activations' code would cost them registers.
- * Registers: 2*TQ*J sums, 3 (f32: 4) a column of the input row. Input dilation, multipliers, dilation are refused by the host.
- * Included by dw_slide_f32.cu, _f16.cu, _bf16.cu. */
+ * Columns outside x stay zero in registers; rows outside x are skipped. Kernels without an epilogue are separate:
+ * the activations would cost them registers. Registers: 2*TQ*J sums, 3 (f32: 4) per column of the input row. The
+ * host refuses input dilation, dilation and multipliers. */
 #include "cuda/depthwise/common.cuh"
 
 #define TQ_MOST HK_SLIDE_COLUMNS
@@ -22,18 +23,18 @@
 #define PAIR_BYTES 4
 #endif
 
-typedef struct slide_tile { int size, stride, tq, plain; } slide_tile; /* plain: no epilogue but conversion */
-/* What one thread works on. */
+typedef struct slide_tile { int size, stride, tq, plain; } slide_tile; /* plain: the epilogue is a conversion only */
+/* The part of the problem that one thread computes. */
 typedef struct slide_place {
-  const char *from;                  /* of the input row to be read next, first column */
-  char *to;                          /* of the output row to be stored next */
-  hk_cu_i64 from_row, to_row;        /* bytes from row to row */
-  int from_step, to_step;            /* bytes from column to column */
-  int i1, ahead, end1;               /* input row to be added next, to be read next; behind the last one of x that the strip reads */
+  const char *from;                  /* first column of the next input row to read */
+  char *to;                          /* the next output row to store */
+  hk_cu_i64 from_row, to_row;        /* bytes between rows */
+  int from_step, to_step;            /* bytes between columns */
+  int i1, ahead, end1;               /* next input row to add, to read; past the last row of x that the strip reads */
   int col0, width;                   /* first column, columns of x */
-  int whole, live;                   /* all columns lie in x; outputs that lie in y */
-  int n, k, p1, q0;                  /* image, first channel, output row to be stored next, first output column */
-  hk_cu_u32 slots;                   /* 3x3 with stride 1, shared memory: this thread's place in row 0 */
+  int whole, live;                   /* all columns are in x; outputs in y */
+  int n, k, p1, q0;                  /* image, first channel, next output row to store, first output column */
+  hk_cu_u32 slots;                   /* 3x3 with stride 1: shared address of this thread's column in row 0 */
 } slide_place;
 
 HK_DEV constexpr int slide_sets(slide_tile t) { return (t.size + t.stride - 1) / t.stride; }
@@ -43,13 +44,13 @@ HK_DEV constexpr int slide_buffers(slide_tile t) {
 }
 HK_DEV constexpr int slide_pitch(slide_tile t) { return (2 * slide_sets(t) * t.stride * t.size) | 1; }
 
-/* In place: a column that is not read keeps what it holds. */
+/* Loads in place: a column that is not read keeps its value. */
 HK_DEV void slide_read(const char *p, uint2 *u) {
   if (TYPE == HK_CU_F32) asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "+r"(u->x), "+r"(u->y) : "l"(p));
   else asm volatile("ld.global.nc.u32 %0, [%1];" : "+r"(u->x) : "l"(p));
 }
 
-/* The next input row, where it lies in x. */
+/* Loads the next input row if it is in x. */
 HK_DEV void slide_load(slide_tile t, slide_place *at, uint2 *raw) {
   if ((unsigned)at->ahead < (unsigned)at->end1) {
     if (at->whole) {
@@ -72,7 +73,8 @@ HK_DEV void slide_copy(const char *from, hk_cu_u32 to, int in) {
                : "memory");
 }
 
-/* The same for 3x3 with stride 1, into slot `turn`, that of the row just added; columns outside x become zeros. One group of copies a row. */
+/* The same for 3x3 with stride 1, into slot `slot`, that of the row just added; columns outside x become zeros. One
+ * cp.async group per row. */
 HK_DEV void slide_fetch(slide_tile t, slide_place *at, const int slot) {
   const int pitch = HK_SLIDE_THREADS_3 * PAIR_BYTES;
   const hk_cu_u32 to = at->slots + slot * slide_columns(t) * pitch;
@@ -97,7 +99,7 @@ HK_DEV void slide_unpack(uint2 u, float *v) {
   else dw_unpack_pair(TYPE, u.x, v);
 }
 
-/* One tap row of `size` weights into one set. fresh: the set begins with it. */
+/* Adds one tap row of `size` weights to one set. fresh: it is the first of the set. */
 HK_DEV void slide_add(slide_tile t, const float (*v)[2], const float2 *w, const int fresh, float (*acc)[2]) {
 #pragma unroll
   for (int s = 0; s < t.size; ++s) {
@@ -111,7 +113,7 @@ HK_DEV void slide_add(slide_tile t, const float (*v)[2], const float2 *w, const 
   }
 }
 
-/* Scale, bias, activation and residual on a row of sums; they alternate between two channels. */
+/* Applies scale, bias, activation and residual to a row of sums, which alternate between two channels. */
 HK_DEV void slide_finish(const hk_cu_dw *P, slide_tile t, const slide_place *at, float *v) {
   const hk_cu_epi *e = &P->e;
   const hk_cu_geom *g = &P->g;
@@ -162,19 +164,19 @@ HK_DEV void slide_store(const hk_cu_dw *P, slide_tile t, slide_place *at, float 
   ++at->p1;
 }
 
-/* The next row as f32, another one under way in its place; whether it lies in x. */
+/* Converts the next row to f32 and prefetches another in its place; returns whether it is in x. */
 HK_DEV int slide_next(const hk_cu_dw *P, slide_tile t, slide_place *at, uint2 *raw, float (*v)[2]) {
   const int in = (unsigned)at->i1++ < (unsigned)P->g.in[1];
 #pragma unroll
   for (int c = 0; c < slide_columns(t); ++c) {
     slide_unpack(raw[c], v[c]);
-    asm volatile("" : "+f"(v[c][0]), "+f"(v[c][1])); /* now: later the row would have to be copied */
+    asm volatile("" : "+f"(v[c][0]), "+f"(v[c][1])); /* here: later the row would have to be copied */
   }
   slide_load(t, at, raw);
   return in;
 }
 
-/* The same for 3x3 with stride 1: the oldest of the J rows under way, in slot `turn`. */
+/* The same for 3x3 with stride 1: the oldest of the J prefetched rows, in slot `slot`. */
 HK_DEV int slide_next_fetched(const hk_cu_dw *P, slide_tile t, slide_place *at, const int slot, float (*v)[2]) {
   const int in = (unsigned)at->i1++ < (unsigned)P->g.in[1], pitch = HK_SLIDE_THREADS_3 * PAIR_BYTES;
   asm volatile("cp.async.wait_group 2;" ::: "memory");
@@ -193,8 +195,8 @@ HK_DEV int slide_next_fetched(const hk_cu_dw *P, slide_tile t, slide_place *at, 
   return in;
 }
 
-/* Step m of rows + J - 1 reads input rows m*stride.., then output row m - (J-1) is whole. ring = m mod J, a constant; all sets take part: a
- * set's first tap row replaces what an earlier step left in it. w: weights [size][size]. */
+/* Step m of rows + J - 1 reads input rows m*stride..; then output row m - (J-1) is complete. ring = m mod J, a
+ * constant; all sets take part: a set's first tap row overwrites its old sums. w: weights [size][size]. */
 HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, int rows, const int ring,
                              const float2 *w, uint2 (*raw)[COLUMNS_MOST], float (*acc)[TQ_MOST][2]) {
   const int sets = slide_sets(t);
@@ -207,7 +209,7 @@ HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, i
       for (int a = 0; a < sets; ++a)
         if (a * t.stride + sub < t.size)
           slide_add(t, v, w + (a * t.stride + sub) * t.size, !a && !sub, acc[(ring - a + sets) % sets]);
-    } else if (!sub) { /* rarely: else zeros would be made for every row before it is known */
+    } else if (!sub) { /* rare: otherwise zeros would be written for every row before the test */
 #pragma unroll
       for (int i = 0; i < t.tq; ++i)
         asm volatile("mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000;" : "=f"(acc[ring][i][0]), "=f"(acc[ring][i][1]));
@@ -216,7 +218,7 @@ HK_DEV void slide_step_fixed(const hk_cu_dw *P, slide_tile t, slide_place *at, i
   if ((unsigned)(m - (sets - 1)) < (unsigned)rows) slide_store(P, t, at, &acc[(ring + 1) % sets][0][0]);
 }
 
-/* The same with ring a variable. Rows of the strip's neighbours are left out: live has a bit a set. */
+/* The same with a variable ring. Rows of neighbouring strips are skipped: live has one bit per set. */
 HK_DEV void slide_step(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, int rows, int ring, const float2 *table,
                        uint2 *raw, float (*acc)[TQ_MOST][2]) {
   const int sets = slide_sets(t), done = ring + 1 == sets ? 0 : ring + 1;
@@ -233,7 +235,7 @@ HK_DEV void slide_step(const hk_cu_dw *P, slide_tile t, slide_place *at, int m, 
     unsigned now = slide_next(P, t, at, raw, v) ? live : 0;
     if ((sets - 1) * t.stride + sub >= t.size) now &= ~(1u << done);
     const float2 *w = table + ((ring + sets) * t.stride + sub) * t.size;
-    if (now + 1 == 1u << sets) { /* the usual case without branches, so that its reads of weights run ahead */
+    if (now + 1 == 1u << sets) { /* the common case without branches, so that weights are loaded ahead */
 #pragma unroll
       for (int j = 0; j < sets; ++j) slide_add(t, v, w - j * t.stride * t.size, 0, acc[j]);
       continue;
@@ -297,10 +299,10 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
   at.k = k0 + 2 * pair;
   const int live = group < P->slide.groups && at.k < P->channels, fetched = t.size == 3 && t.stride == 1;
   const int rows = slide_begin(P, t, live ? group : 0, &at);
-  /* for all lanes of a warp: else it would read each row both ways */
+  /* uniform over the warp: otherwise it would read each row on both paths */
   at.whole = __all_sync(__activemask(), at.whole || !live);
   uint2 raw[4][COLUMNS_MOST];
-  /* the first rows are under way while the table is made */
+  /* the first rows are in flight while the table is built */
   if (!live) at.end1 = 0;
   if (fetched) {
     at.slots = dw_shared(table) + (P->slide.weights_at + threadIdx.x) * PAIR_BYTES;
@@ -353,7 +355,7 @@ HK_DEV void slide_body(const hk_cu_dw *P, slide_tile t, float2 *table) {
     dw_begin();                                                                                                        \
     slide_body(&P, {size, stride, tq, plain}, raw);                                                                    \
   }
-/* hk_dw_slide_<type>_<size>[s2], and the same with an epilogue: .._epi. dw_tiles_slide.c knows tq and blocks. */
+/* hk_dw_slide_<type>_<size>[s2], and the same with an epilogue: .._epi. tiles_slide.c has the same tq and blocks. */
 #define PAIR(name, size, stride, tq, blocks)  \
   KERNEL(name, size, stride, tq, 1, blocks)   \
   KERNEL(name##_epi, size, stride, tq, 0, (size == 3 ? 1 : 2))

@@ -1,12 +1,15 @@
-/* Depthwise convolution of channels-first f32 rows with long filters, on the tensor cores: the product of dw_toeplitz.cuh, each f32 as the
- * sum of two tf32 parts, three products of the four (low by high, high by low, high by high). x is split in registers, the weights at
- * packing. y[i*32 + j] = sum over m of x[i*32 + m] * T[m, j], T[m, j] = w[m - j - skew]; a warp sums 16 windows of 32 outputs.
- * T's 8x8 blocks depend on (m - j)/8 alone: four of them, in two parts, stay in registers, and a step of 8 taps reads one new one.
- * Staged x: 16-byte piece c lies in plane c % 8 at index c / 8, free of bank conflicts for ldmatrix, which moves f32 as pairs of halves.
- * The tensor cores cut off what does not fit when they add, so sums are taken out of them every HK_SPLIT_STEPS steps.
- * Packed weights (HK_DW_PACK_SPLIT): [channel][tap row][high, low] HK_TOEPLITZ_FRONT zeros, taps_u weights, zeros.
- * Tiles begin at 16-byte addresses of y, up to 3 outputs before the row's first. Stride and dilation along rows are 1, x and y contiguous:
- * the host refuses others. NaN results are recomputed: T's zeros would let a foreign Inf in, and an Inf splits into NaN. */
+/* Depthwise convolution of channels-first f32 rows with long filters, on the tensor cores: the product of
+ * toeplitz.cuh with each f32 as the sum of two tf32 parts, three products of the four (low by high, high by low,
+ * high by high). x is split in registers, the weights at packing. y[i*32 + j] = sum over m of x[i*32 + m] * T[m, j],
+ * T[m, j] = w[m - j - skew]; a warp accumulates 16 windows of 32 outputs.
+ *
+ * The 8x8 blocks of T depend on (m - j)/8 alone: four of them, in two parts, stay in registers, and a step of 8 taps
+ * loads one new one. Staged x: 16-byte piece c is in plane c % 8 at index c / 8, free of bank conflicts for
+ * ldmatrix, which moves f32 as pairs of halves. The tensor cores truncate when they add, so sums are moved to f32
+ * registers every HK_SPLIT_STEPS steps. Packed weights (HK_DW_PACK_SPLIT): [channel][tap row][high, low]
+ * HK_TOEPLITZ_FRONT zeros, taps_u weights, zeros. Tiles start at 16-byte addresses of y, up to 3 outputs before the
+ * row's first. Stride and dilation along rows are 1, x and y contiguous: the host refuses others. NaN results are
+ * recomputed: the zeros of T would turn an Inf of another window into NaN, and an Inf splits into NaN. */
 #define TYPE HK_CU_F32
 #include "cuda/depthwise/rows.cuh"
 
@@ -23,7 +26,8 @@ HK_DEV void mma_k8(float *d, const hk_cu_u32 *a, hk_cu_u32 b0, hk_cu_u32 b1) {
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* Columns first.. of one input row. Returns the elements that the aligned addresses of x begin before them; `row` NULL: all zeros. */
+/* Stages columns first.. of one input row. Returns how many elements before them the aligned address of x is; `row`
+ * NULL: all zeros. */
 HK_DEV int split_stage(const hk_cu_dw *P, const float *row, int first, int length, int rank, int ranks, char *to) {
   const int width = (int)P->g.in[2], col0 = first - (int)P->g.lo[2];
   const float *start = row + col0;
@@ -46,7 +50,7 @@ HK_DEV int split_stage(const hk_cu_dw *P, const float *row, int first, int lengt
   return skew;
 }
 
-/* v as a sum of two: the high part is v rounded to tf32; the rest keeps its first 11 bits when it is multiplied. */
+/* Splits v into two: the high part is v rounded to tf32; the remainder keeps its first 11 bits in the product. */
 HK_DEV void split_parts(const hk_cu_u32 *v, hk_cu_u32 *high, hk_cu_u32 *low) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -55,7 +59,8 @@ HK_DEV void split_parts(const hk_cu_u32 *v, hk_cu_u32 *high, hk_cu_u32 *low) {
   }
 }
 
-/* 16 windows of B outputs of one warp; x: shared address of the row's planes, window0: the warp's first window. */
+/* Multiplies 16 windows of B outputs of one warp; x: shared address of the row's planes, window0: the warp's first
+ * window. */
 HK_DEV void split_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const float *taps, int us, int skew,
                            float (*sum)[4]) {
   const int lane = threadIdx.x % 32, steps = (B + us - 1 + skew + 7) / 8, low_at = P->taps_bytes / 8;
@@ -99,10 +104,12 @@ HK_DEV void split_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const fl
   }
 }
 
-/* Where 16-byte piece c of a warp's results lies: windows are 8 pieces, and pairs of pieces change places from window to window. */
+/* Byte offset of 16-byte piece c of a warp's results: windows are 8 pieces, and pairs of pieces are swizzled from
+ * window to window. */
 HK_DEV int split_piece(int c) { return (c ^ (c / PLANES % 4 * 2)) * 16; }
 
-/* Results of a warp to row `line`, whose first output is y[to]. stage: 64*B bytes of shared memory of this warp's own. */
+/* Stores the results of a warp to row `line`, whose first output is y[to]. stage: 64*B bytes of shared memory of
+ * this warp. */
 HK_DEV void split_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, char *stage, float (*acc)[4]) {
   const int lane = threadIdx.x % 32, length = (int)P->g.out[2];
 #pragma unroll
@@ -159,7 +166,7 @@ HK_DEV void split_body(const hk_cu_dw *P, char *raw, const int plain) {
     const int in = live && (unsigned)i0 < (unsigned)g->in[0] && (unsigned)i1 < (unsigned)g->in[1];
     const float *from = in ? (const float *)P->x + here.image + i0 * g->x.at[0] + i1 * g->x.at[1] : 0;
     if (row) __syncthreads();
-    /* pieces past the last window are read by multiplications that other windows need: they must hold numbers */
+    /* products that other windows need also read pieces past the last window: they must be numbers */
     const int skew = split_stage(P, from, index0, tile + P->taps_u - 1 + 16, rank, ranks, x);
     toeplitz_packed(P, here.k, row, rank, ranks, (hk_cu_u32 *)taps);
     dw_copy_wait();

@@ -1,22 +1,23 @@
-/* The Toeplitz product of dw_toeplitz.cuh where there is one row of taps, packed, stride 1, x and y contiguous and no epilogue: each warp by
- * itself walks along neighbouring tiles of 16*B outputs, lane_blocks of them a row, and while it works at one the next is on its way. No
- * barrier but the warp's own. Shared memory of a warp: two tiles of x, two rows of weights; results are turned where their x was.
- * What lies outside x arrives as zeros (copies of fewer than 16 bytes fill up with them); the one piece that begins before x is put
- * together element by element, and so are the two pieces of a row of y that are not whole. Rows outside x are rows of no width. A warp that
- * has stored a NaN goes over its tiles again at the end.
- * Included by dw_toeplitz.cuh. */
+/* The Toeplitz product of toeplitz.cuh for one packed row of taps, stride 1, contiguous x and y and no epilogue:
+ * each warp walks along neighbouring tiles of 16*B outputs, lane_blocks of them per row, and prefetches the next
+ * tile while it computes one. It synchronises only with itself. Shared memory per warp: two tiles of x, two rows of
+ * weights; results overwrite their x. What is outside x arrives as zeros (cp.async of fewer than 16 bytes fills with
+ * zeros); the piece that crosses the start of x is assembled element by element, and so are the two partial pieces
+ * of a row of y. Rows outside x have width 0. A warp that has stored a NaN recomputes at the end. Included by
+ * toeplitz.cuh. */
 
 typedef struct stream_row {
   const hk_cu_u16 *x; /* column 0 */
   hk_cu_u16 *y;       /* first output */
-  int width, skew;    /* columns of x, 0: none of the row lies in it; outputs that the tiles begin before the row */
+  int width, skew;    /* columns of x, 0: the row is outside x; outputs between the start of the tiles and the row */
 } stream_row;
 typedef struct stream_tile {
   hk_cu_u16 *y;             /* first output of the row */
-  int line, index0, skew;   /* row, whose weights are the first or second by its parity; first output; elements that the staged x begins before the tile's */
+  int line, index0, skew;   /* row, whose parity selects its weights; first output; elements staged before the tile's
+                             * first */
 } stream_tile;
 
-/* Row `line`, its weights on their way to `taps`. */
+/* Finds row `line` and starts the copy of its weights to `taps`. */
 HK_DEV stream_row stream_find(const hk_cu_dw *P, int line, hk_cu_u32 taps) {
   const hk_cu_geom *g = &P->g;
   int p[3] = {0, 0, 0}, place = line; /* image and channel */
@@ -43,7 +44,8 @@ HK_DEV stream_row stream_find(const hk_cu_dw *P, int line, hk_cu_u32 taps) {
 
 HK_DEV int stream_steps(const hk_cu_dw *P, int skew, const int b) { return (b + P->taps_u - 1 + skew + 15) / 16; }
 
-/* Pieces before `low` and from `high` on, which do not lie in x whole; a lane an element of the one where x may begin. col: of the first piece. */
+/* Copies pieces before `low` and from `high` on, which are not entirely in x; one lane per element of the piece
+ * where x starts. col: of the first piece. */
 HK_DEV void stream_copy_ends(stream_row row, int col, int low, int high, int pieces, int pitch, const int b, char *to) {
   const int lane = threadIdx.x % 32, planes = b / 8;
 #pragma unroll 1
@@ -61,7 +63,7 @@ HK_DEV void stream_copy_ends(stream_row row, int col, int low, int high, int pie
         (unsigned)at < (unsigned)row.width ? row.x[at] : 0;
 }
 
-/* x of the tile from output index0 on, on its way to `to`; returns the skew. */
+/* Starts the copy of x for the tile from output index0 on; returns the skew. */
 HK_DEV int stream_copy(const hk_cu_dw *P, stream_row row, int index0, const int b, char *to) {
   const int lane = threadIdx.x % 32, planes = b / 8, pitch = P->toeplitz.plane_pitch;
   const hk_cu_u16 *start = row.x + (index0 - (int)P->g.lo[2]);
@@ -80,11 +82,11 @@ HK_DEV int stream_copy(const hk_cu_dw *P, stream_row row, int index0, const int 
   return skew;
 }
 
-/* Blocks of the diagonal in pairs of neighbouring registers: even[i] are blocks 2i and 2i + 1, odd[i] blocks 2i - 1 and 2i. Both are rings: step s
- * of the taps brings pair s. */
+/* Blocks of the diagonal in pairs of adjacent registers: even[i] is blocks 2i and 2i + 1, odd[i] blocks 2i - 1 and
+ * 2i. Both are rings: step s of the taps loads pair s. */
 typedef struct stream_diagonal { hk_cu_u32 even[4][2], odd[4][2]; } stream_diagonal;
 
-/* Step s of a group: two pieces of all windows, from x on, two more blocks of the diagonal, B/8 products. */
+/* Step s of a group: two pieces of all windows at x, two more blocks of the diagonal, B/8 products. */
 HK_DEV void stream_step(hk_cu_u32 x, hk_cu_u32 taps, const int s, const int b, stream_diagonal *t, float (*acc)[4]) {
   const int blocks = b / 8, ring = (blocks + 1) / 2;
   hk_cu_u32 a[4];
@@ -100,7 +102,7 @@ HK_DEV void stream_step(hk_cu_u32 x, hk_cu_u32 taps, const int s, const int b, s
   }
 }
 
-/* 16 windows times B outputs. Whole groups of B/16 steps without a branch, after which the rings begin anew. */
+/* Multiplies 16 windows by B outputs. Whole groups of B/16 steps have no branches; after each the rings start over. */
 HK_DEV void stream_multiply(const hk_cu_dw *P, hk_cu_u32 x, hk_cu_u32 taps, int skew, const int b, float (*acc)[4]) {
   const int lane = threadIdx.x % 32, blocks = b / 8, group = (blocks + 1) / 2, pitch = P->toeplitz.plane_pitch;
   const int offset = FRONT + lane % 4 * 2 - lane / 4 - skew;
@@ -126,7 +128,8 @@ HK_DEV void stream_store(hk_cu_u16 *y, uint4 u) {
                : "memory");
 }
 
-/* The turned sums to y: whole pieces by 16 bytes, the two that are not by eight lanes each. Whether there may be a NaN among the lane's. */
+/* Stores the sums: whole pieces by 16 bytes, the two partial ones by 8 lanes each. Returns whether the lane's may
+ * contain a NaN. */
 HK_DEV int stream_store_tile(const hk_cu_dw *P, const stream_tile *now, const char *stage, const int b) {
   const int lane = threadIdx.x % 32, length = (int)P->g.out[2], left = length - now->index0, rounds = (2 * b + 31) / 32;
   uint4 u[4];
@@ -155,7 +158,8 @@ HK_DEV int stream_store_tile(const hk_cu_dw *P, const stream_tile *now, const ch
   return matrix_nan(sum);
 }
 
-/* Tiles place.. of this warp once more: results that are NaN anew. Apart from the walk, which a call inside it would cost its registers. */
+/* Recomputes the NaN results of tiles place.. of this warp. A function of its own: a call inside the main loop would
+ * cost it registers. */
 static __device__ __noinline__ void stream_recompute_nan(const hk_cu_dw *P, int place, int end, int tile) {
 #pragma unroll 1
   for (; place < end; ++place) {

@@ -1,4 +1,4 @@
-/* Which depthwise kernel takes a problem and how it is cut into blocks: checks common to all, and the two FMA kernels. */
+/* Which depthwise kernel supports a problem, and its tiling: checks common to all, and the two general FMA kernels. */
 #include "cuda/depthwise/depthwise.h"
 
 #include <stdio.h>
@@ -59,11 +59,11 @@ hk_cu_div hk_cu_dw_divisor(int64_t d) {
   return r;
 }
 
-/* Forms of dw_last: channels and outputs a thread, threads side by side. fitted: clocks over those counted below, on an H200
- * (bench/results/gpu-depthwise-2026-11-15.md). */
+/* Variants of dw_last: channels and outputs per thread, adjacent threads. fitted: measured over counted clocks on an
+ * H200 (bench/results/gpu-depthwise-2026-11-15.md). */
 typedef struct last_form {
   int v, tq, lanes;
-  bool odd, few, epi;         /* pairs at any element; 3 or 4 taps a row; with an epilogue, or for both where v is not 2 */
+  bool odd, few, epi;         /* pairs at any element; 3 or 4 taps per row; with an epilogue (v other than 2: both) */
   double fitted, fitted_half; /* of f32; of f16 and bf16 */
   const char *names[4];       /* by hk_type */
 } last_form;
@@ -115,7 +115,7 @@ static bool last_takes(const hk_geom *g, const hk_cu_dw *p, const hk_epi *e, boo
           hk_cu_dw_pairs(&g->y, v) && (!e->e.residual || hk_cu_dw_pairs(&e->c, v)));
 }
 
-/* Threads side by side: those of the form, or another number that leaves fewer of them idle. */
+/* Adjacent threads along the channels: the variant's number, or another that leaves fewer idle. */
 static int last_lanes(const hk_cu_dw *p, const last_form *f, double *idle) {
   const int64_t runs = hk_ceil_div(p->channels, f->v);
   int best = 0;
@@ -136,14 +136,14 @@ static double last_seconds(const hk_geom *g, const hk_cu_dw *p, const last_form 
   const double groups =
       (double)(g->n * g->out[0] * g->out[1]) * p->classes * (double)hk_ceil_div(p->class_length, f->tq);
   const double work = groups * idle * p->channels / f->v * (double)(g->win[0] * g->win[1]) * p->phases;
-  /* an FMA of 32 lanes every quarter clock; a load moves 128 bytes a clock, and half of it for one channel */
+  /* an FMA of 32 lanes per quarter clock; loads move 128 bytes per clock, half of that for one channel */
   const double bytes = (double)f->v * (double)hk_type_bytes(g->x_type);
   const double loads = work * (f->tq + p->taps_u - 1) * (f->v == 1 ? 2.0 : bytes / 4) / 32;
   const double fmas = work * p->taps_u * f->tq * f->v / 128;
-  /* several tap rows: all but the first hit a cache, not always the nearest */
+  /* several tap rows: all but the first hit a cache, not always L1 */
   const double wide = g->win[0] * g->win[1] > 1 ? 1.3 : 1.1;
   double clocks = (g->x_type == HK_F32 ? f->fitted : f->fitted_half) * (fmas + 0.8 * loads);
-  /* one long row of 16-bit taps: 342 clocks for 1024 sums come first, and the rest takes less (8 to 512 taps) */
+  /* one long row of 16-bit taps: 342 clocks per 1024 sums to start, and less for the rest (8 to 512 taps) */
   if (g->x_type != HK_F32 && f->v > 1 && p->taps == p->taps_u && p->taps_u >= 8)
     clocks = 0.72 * clocks + 342 * groups * idle * p->channels * f->tq / 1024;
   return hk_cu_dw_seconds(g, clocks, f->odd ? wide * 1.3 : f->v > 1 ? wide : g->x.group == 1 ? 1.6 : 8);
@@ -188,7 +188,7 @@ static void first_slots(const hk_geom *g, hk_cu_dw *p, int rows) {
   p->first.slot_step = rows == 1 ? (int)g->dil[1] : 1;
 }
 
-/* Shared floats for the planes, rows and lanes set in p. */
+/* Floats of shared memory for the planes, rows and lanes set in p. */
 static int64_t first_shared(const hk_geom *g, hk_cu_dw *p, int tq) {
   const int64_t length = ((int64_t)p->first.class_lanes * tq + p->first.chunk_u - 1) * p->first.class_run;
   p->first.slot_length = (int)(length + length / tq + 1);
@@ -215,7 +215,7 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
   p->first.class_lanes = (int)hk_ceil_div(need, tiles);
   int rows = (int)hk_max64(1, hk_min64(g->out[1], 256 / (p->first.class_run * p->first.class_lanes)));
   p->first.chunk_u = (int)hk_min64(p->taps_u, 8192);
-  /* four blocks a processor where they fit, else whatever fits */
+  /* four blocks per SM where they fit, otherwise as many as fit */
   for (int64_t limit = 52 * 1024 / 4;;) {
     p->first.lanes = p->first.class_run * p->first.class_lanes;
     first_slots(g, p, rows);
@@ -242,7 +242,7 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
   const double warps = (double)t->blocks * hk_ceil_div((int64_t)p->first.planes * p->first.rows * p->first.lanes, 32);
   const double stage = (double)t->blocks * p->first.planes * p->first.slots * p->first.slot_length / 32 * 3;
   const bool contiguous = g->x.at[2] == 1 && g->y.at[2] == 1;
-  /* 400 clocks of set-up a warp: bench/results/gpu-depthwise-2026-11-15.md */
+  /* 400 clocks of set-up per warp: bench/results/gpu-depthwise-2026-11-15.md */
   t->seconds =
       hk_cu_dw_seconds(g, warps * 400 + (warps * per_row * (double)g->win[1] + stage) * (double)g->win[0] * p->phases,
                        contiguous ? 1.15 : 19);
@@ -258,7 +258,8 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
   const int64_t common_step = gcd(g->stride[2], g->dil[2]);
   t->knobs = knobs;
   p->phases = (int)(g->stride[2] / common_step);
-  if (p->phases > g->win[2]) p->phases = (int)g->win[2]; /* later phases hold no tap; one tap a phase needs no window */
+  /* later phases have no tap; one tap per phase needs no window */
+  if (p->phases > g->win[2]) p->phases = (int)g->win[2];
   p->classes = g->win[2] == 1 ? 1 : (int)(g->dil[2] / common_step);
   if (p->phases == g->win[2]) p->classes = 1;
   p->last.pairs = kind == HK_DW_LAST && g->stride[2] == 2 && g->win[2] == 3 && g->dil[2] == 1;

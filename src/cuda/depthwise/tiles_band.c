@@ -1,20 +1,21 @@
-/* Tiling of the tensor-core kernel for 5x5 and 7x7 depthwise images, channels-last (dw_band.cuh). */
+/* Tiling of the tensor-core kernel for depthwise 5x5 and 7x7 images, channels-last (band.cuh). */
 #include "cuda/depthwise/depthwise.h"
 
 #include <stdio.h>
 
 #define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
 #define SHARED_MOST (200 * 1024)
-#define SHARED_OF_FOUR (56 * 1024) /* four blocks share a processor */
+#define SHARED_OF_FOUR (56 * 1024) /* four blocks per SM */
 
-/* Channels are neighbours, pixels and rows begin at multiples of 16 bytes, and 32 bits reach all of an image. */
+/* Channels are contiguous, pixels and rows start at multiples of 16 bytes, and offsets in an image fit into 32 bits. */
 static bool whole(const hk_strides *s, const int64_t *size, int64_t reach) {
   double far = 0;
   for (int d = 1; d < 3; d++) far += (double)hk_max64(s->at[d], -s->at[d]) * (double)(size[d] + reach);
   return hk_cu_dw_pairs(s, 8) && far < 2e9;
 }
 
-/* Fills the shape of tiles of `side` windows side by side (8, of which 7 are used, or 4) and `steps` batches of rows; shared memory in bytes. */
+/* Fills in tiles of `side` windows side by side (8, of which 7 are used, or 4) and `steps` batches of rows; returns
+ * the bytes of shared memory. */
 static int64_t shape(const hk_geom *g, hk_cu_dw *p, int side, int steps) {
   const int size = (int)g->win[2], windows = (int)hk_ceil_div(g->out[2], 8);
   p->band.row_groups = side == 8 ? 8 : 5;
@@ -28,8 +29,8 @@ static int64_t shape(const hk_geom *g, hk_cu_dw *p, int side, int steps) {
   return p->band.taps_at + (int64_t)HK_BAND_CHANNELS * p->taps_bytes + 128;
 }
 
-/* Clocks of a block on one processor, four of them there: copies, turns and leaving of 8 columns that hold x; reads and products of a batch. Fitted
- * to 5x5 and 7x7 at 14x14, 28x28 and 56x56 on an H200. */
+/* Clocks of a block with four blocks per SM: copying, transposing and storing 8 columns that hold x; loads and
+ * products of a batch. Fitted to 5x5 and 7x7 at 14x14, 28x28 and 56x56 on an H200. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p) {
   const double size = (double)g->win[2], batches = p->band.tile_rows / (p->band.row_groups == 8 ? 14.0 : 28.0);
   const double held =
@@ -64,8 +65,11 @@ bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
       if ((knobs.rows && 16 / side * HK_BAND_ROWS * more != knobs.rows) || (knobs.run && side != knobs.run)) continue;
       const int64_t shared = shape(g, p, side, more);
       if (shared > SHARED_MOST) break;
-      /* fewer than four blocks wait for each other: bench/results/gpu-depthwise-2026-11-15.md */
-      const double contention = shared > 100 * 1024 ? 1.7 : shared > 75 * 1024 ? 1.35 : shared > SHARED_OF_FOUR ? 1.15 : 1;
+      /* fewer than four blocks per SM hide less latency: bench/results/gpu-depthwise-2026-11-15.md */
+      const double contention = shared > 100 * 1024     ? 1.7
+                                : shared > 75 * 1024    ? 1.35
+                                : shared > SHARED_OF_FOUR ? 1.15
+                                                          : 1;
       const double clocks = contention * (double)p->band.tiles * p->band.row_tiles * block_clocks(g, p);
       if (!best || clocks < least) best = side, steps = more, least = clocks;
     }

@@ -1,4 +1,4 @@
-/* Tiling of the row kernel: contiguous rows, straight from global memory. */
+/* Tiling of the row kernel: contiguous rows, directly from global memory (row.cu). */
 #include "cuda/depthwise/depthwise.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ bool hk_cu_dw_tile_row(const hk_geom *g, const hk_epi *e, hk_cu_dw_tiling *t, ch
   if (g->x.at[2] != 1 || g->y.at[2] != 1 || g->y_type != g->x_type)
     REFUSE("takes contiguous rows, x and y of one type");
   const int per = g->x_type == HK_F32 ? 4 : 8;
-  /* a row begins up to per - 1 outputs before its first one, at a 16-byte address */
+  /* a row starts up to per - 1 outputs before its first one, at a 16-byte address */
   const int64_t row_groups = hk_ceil_div(g->out[2] + per - 1, 2 * per),
                 lines = g->n * p->channels * g->out[0] * g->out[1];
   if (lines * row_groups > INT32_MAX / 2) REFUSE("more runs of outputs than 2^30");
@@ -29,7 +29,7 @@ bool hk_cu_dw_tile_row(const hk_geom *g, const hk_epi *e, hk_cu_dw_tiling *t, ch
   t->kernel = names[g->x_type][e->any];
   t->threads = 256;
   t->blocks = hk_ceil_div(p->last.groups, 256);
-  /* clocks of a warp, fitted to bench/results/gpu-depthwise-2026-11-15.md */
+  /* clocks per warp, fitted to bench/results/gpu-depthwise-2026-11-15.md */
   const double warps = (double)p->last.groups / 32, rows = (double)(g->win[0] * g->win[1]);
   const double clocks = per == 8 ? 50 + rows * (62 + 7.8 * p->taps_u) : 40 + rows * (45 + 5.5 * p->taps_u);
   t->seconds = hk_cu_dw_seconds(g, warps * clocks, 1.15);

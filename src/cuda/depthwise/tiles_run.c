@@ -1,6 +1,6 @@
-/* Tiling of the kernel that walks along rows with 3 or 4 taps (dw_run.cu): depthwise 1D, channels-last, f16 and bf16, eights of channels.
- * Taken only where `run` asks for it, as a patient plan may: it is 1.25 times as fast as the form without, which other channel counts have to take, and what
- * one channel more costs would be 2.3 times then. */
+/* Tiling of the kernel for rows with 3 or 4 taps (run.cu): depthwise 1D, channels-last, f16 and bf16, a multiple of
+ * 8 channels. Only used where the knob `run` requests it, as a patient plan may: it is 1.25x as fast as dw_last,
+ * which other channel counts need, and one channel more would then cost 2.3x. */
 #include "cuda/depthwise/depthwise.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_
     REFUSE("takes aligned eights of channels");
   if (knobs.run != 12 && knobs.run != 24 && knobs.run != 48) REFUSE("run = %d must be 12, 24 or 48", knobs.run);
   const int64_t eights = g->groups / 8;
-  /* threads side by side: the fewest idle ones */
+  /* adjacent threads: the fewest idle */
   double least = 0;
   for (int lanes = 64; lanes >= 16; lanes -= 8) {
     const double idle = (double)(hk_ceil_div(eights, lanes) * 128) / (128 / lanes) / (double)eights;
@@ -45,7 +45,7 @@ bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_
   t->aligned = true;
   t->threads = p->last.lanes * p->last.teams;
   t->blocks = hk_ceil_div(groups, p->last.teams) * p->channel_blocks;
-  /* 80 instructions a pixel of 8 channels */
+  /* 80 instructions per pixel of 8 channels */
   t->seconds =
       hk_cu_dw_seconds(g, (double)groups * (p->last.steps + 5) * (double)eights * least / 32 * 80 / 4 * 1.3, 1.15);
   return true;

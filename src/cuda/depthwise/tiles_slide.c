@@ -1,4 +1,5 @@
-/* Tilings of the sliding kernels: 3x3, 5x5, 7x7 depthwise images, channels-last (dw_slide) and channels-first (dw_plane). */
+/* Tilings of the sliding kernels: depthwise 3x3, 5x5, 7x7 images, channels-last (slide.cuh) and channels-first
+ * (plane.cuh). */
 #include "cuda/depthwise/depthwise.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 typedef struct slide_kernel {
   const char *slide[3][2], *plane[3][2]; /* f32, f16, bf16; plain, with an epilogue */
   int size, stride;
-  struct { int columns, blocks; } f32, half; /* dw_slide: output columns a thread; blocks that share a processor */
+  struct { int columns, blocks; } f32, half; /* dw_slide: output columns per thread; blocks per SM */
   int plane_blocks;
 } slide_kernel;
 
@@ -33,7 +34,8 @@ static const slide_kernel *find(const hk_geom *g) {
   return NULL;
 }
 
-/* Groups a block beside each other. 3x3 with stride 2: whole rows of them or a fraction, where that leaves more than half of the threads. */
+/* Groups per block. 3x3 with stride 2: whole rows of them or a fraction, where that keeps more than half of the
+ * threads. */
 static int teams_of(const slide_kernel *k, int64_t columns, int lanes, int threads) {
   const int most = threads / lanes;
   for (int teams = most; k->size == 3 && k->stride == 2 && 2 * teams > most; teams--)
@@ -41,7 +43,8 @@ static int teams_of(const slide_kernel *k, int64_t columns, int lanes, int threa
   return most;
 }
 
-/* Pairs of channels a block: least idle threads, whole 32-byte sectors, long runs rather than short ones (3x3: the longest, else up to 64). */
+/* Channel pairs per block: fewest idle threads, whole 32-byte sectors, long runs (3x3: the longest, otherwise up to
+ * 64). */
 static int lanes_of(const slide_kernel *k, int64_t pairs, int64_t columns, int threads) {
   int best = 0;
   double least = 0;
@@ -56,12 +59,13 @@ static int lanes_of(const slide_kernel *k, int64_t pairs, int64_t columns, int t
   return best;
 }
 
-/* Time of `rows` output rows a strip in units of a row: whole waves of blocks, and what a strip reads beyond its rows. */
+/* Time of `rows` output rows per strip in units of a row: whole waves of blocks, and the rows that a strip reads
+ * beyond its own. */
 static double strip_cost(const hk_geom *g, const hk_cu_dw *p, int resident, int rows) {
   const double blocks = (double)p->channel_blocks *
                         (double)hk_ceil_div(g->n * hk_ceil_div(g->out[1], rows) * p->slide.row_groups, p->slide.teams);
   const double waves = blocks / (PROCESSORS * resident), whole = (double)(int64_t)(waves + 0.999);
-  /* blocks of a second wave start as those of the first end, so part of a wave costs less than a whole one */
+  /* blocks of a second wave start as those of the first end, so a partial wave costs less than a whole one */
   return (0.5 * whole + 0.5 * (waves > 1 ? waves : 1)) * (rows + 0.6 * (double)(g->win[1] - g->stride[1]) + 4);
 }
 
@@ -113,14 +117,15 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
     t->shared_bytes = (p->slide.weights_at + sets * (tq - 1 + k->size) * HK_SLIDE_THREADS_3) * pair_bytes;
   t->blocks = hk_ceil_div(groups, p->slide.teams) * p->channel_blocks;
   t->knobs = (hk_cu_dw_knobs){0, 0, rows};
-  /* instructions of a row of a warp: 2*tq*size^2 FMA, 5 a column read, 100; rows that the strip only reads take part of that */
+  /* instructions per row and warp: 2*tq*size^2 FMA, 5 per column read, 100; rows that the strip only reads take part
+   * of that */
   const double warps = (double)t->blocks * (double)hk_ceil_div(t->threads, 32);
   const double row = 2.0 * tq * k->size * k->size + 5.0 * ((tq - 1) * k->stride + k->size) * k->stride + 100;
   t->seconds = hk_cu_dw_seconds(g, 1.25 * warps * (rows + 0.6 * (k->size - k->stride)) * row / 4, 1.15);
   return true;
 }
 
-/* Bytes that all rows of x can be copied by. */
+/* Bytes per copy that every row of x allows. */
 static int piece_bytes(const hk_geom *g, bool unaligned) {
   const int size = (int)hk_type_bytes(g->x_type);
   int bytes = 16;
@@ -130,7 +135,7 @@ static int piece_bytes(const hk_geom *g, bool unaligned) {
   return bytes;
 }
 
-/* Shared memory of a unit of `rows` output rows, and where its parts lie. */
+/* Shared memory of a unit of `rows` output rows and the offsets of its parts. */
 static int64_t plane_unit(const hk_geom *g, hk_cu_dw *p, const slide_kernel *k, int rows) {
   const int size = (int)hk_type_bytes(g->x_type), per = p->plane.patch_length / size;
   const int64_t reach =
@@ -187,7 +192,7 @@ bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   t->shared_bytes = p->plane.planes * (int)unit;
   t->blocks = hk_ceil_div(units, p->plane.planes);
   t->knobs = (hk_cu_dw_knobs){0, 0, p->plane.tile_rows};
-  /* instructions of a row of a warp: 7*size^2 FMA, 2 a column read, 80; staging and storing 12 a piece */
+  /* instructions per row and warp: 7*size^2 FMA, 2 per column read, 80; staging and storing 12 per piece */
   const double warps = (double)t->blocks * (double)hk_ceil_div(t->threads, 32);
   const double row = 7.0 * k->size * k->size + 2.0 * ((HK_SLIDE_COLUMNS - 1) * k->stride + k->size) * k->stride + 80;
   const double pieces = (double)units * (p->plane.slots * p->plane.slot_length + p->plane.sums_pitch / 16.0) / 32;

@@ -1,4 +1,4 @@
-/* Tiling of the f32 Toeplitz kernel, three tf32 products each (dw_split.cuh). */
+/* Tiling of the f32 Toeplitz kernel by three tf32 products (split.cuh). */
 #include "cuda/depthwise/depthwise.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #define SHARED_MOST (200 * 1024)
 enum { B = 32 };
 
-/* Rows of the last dimension begin at multiples of 16 bytes. */
+/* Rows of the last dimension start at multiples of 16 bytes. */
 static bool fours(const hk_strides *s) {
   return s->offset % 4 == 0 && s->outer % 4 == 0 && s->group % 4 == 0 && s->channel % 4 == 0 && s->at[0] % 4 == 0 &&
          s->at[1] % 4 == 0;
@@ -16,7 +16,7 @@ static bool fours(const hk_strides *s) {
 static int64_t shared(hk_cu_dw *p) {
   const int64_t pieces = ((int64_t)p->toeplitz.lanes * 16 * B + p->taps_u + 15 + 3 + 3) / 4,
                 pitch = hk_ceil_div(pieces, B / 4);
-  /* 16 mod 128 bytes: pieces side by side hit different banks */
+  /* 16 mod 128 bytes: adjacent pieces hit different banks */
   const int64_t plane = ((pitch + 6) / 8 * 8 + 1) * 16,
                 taps = (HK_TOEPLITZ_FRONT + (int64_t)p->taps_u + 40 + 3) / 4 * 4 * 8;
   const int64_t all = p->toeplitz.planes * (plane * (B / 4) + taps + p->toeplitz.lanes * 64 * B + 64);
@@ -42,7 +42,7 @@ bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs,
   p->toeplitz.plane_count = (int)lines;
   p->toeplitz.y_vector = !unaligned && fours(&g->y);
   t->aligned = p->toeplitz.y_vector;
-  /* rows of y that do not begin at 16-byte addresses are begun up to 3 outputs early */
+  /* unaligned rows of y start up to 3 outputs early, at a 16-byte address */
   const int64_t warps = hk_ceil_div(g->out[2] + (p->toeplitz.y_vector ? 0 : 3), 16 * B), tiles = hk_ceil_div(warps, 8);
   p->toeplitz.lanes = (int)hk_ceil_div(warps, tiles);
   p->toeplitz.lane_blocks = (int)hk_ceil_div(warps, p->toeplitz.lanes);
@@ -62,7 +62,7 @@ bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs,
   t->threads = p->toeplitz.planes * p->toeplitz.lanes * 32;
   t->blocks = hk_ceil_div(lines, p->toeplitz.planes) * p->toeplitz.lane_blocks;
   if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
-  /* clocks of all processors: a multiplication of 16x8x8 every 2.2, 12 a step; a row of taps is staged and waited for */
+  /* clocks summed over SMs: one 16x8x8 product per 2.2, 12 per step; each row of taps is staged and waited for */
   const double rows = (double)(p->taps / p->taps_u), steps = (double)hk_ceil_div(B + p->taps_u + 8, 8);
   const double warp = rows * (steps * 12 * 2.2 + 16.0 * B / 32 + (rows > 1 ? 300 : 0)) + 250;
   t->seconds = hk_cu_dw_seconds(g, (double)t->blocks * p->toeplitz.planes * p->toeplitz.lanes * warp, 1.2);

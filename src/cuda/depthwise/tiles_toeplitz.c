@@ -9,7 +9,7 @@
 static bool half_type(hk_type t) { return t == HK_F16 || t == HK_BF16; }
 
 static void toeplitz_shape(const hk_geom *g, hk_cu_dw *p, int b) {
-  /* rows of y that do not begin at 16-byte addresses are begun up to 7 outputs early */
+  /* unaligned rows of y start up to 7 outputs early, at a 16-byte address */
   const int64_t warps = hk_ceil_div(g->out[2] + (p->toeplitz.y_vector ? 0 : 7), 16 * b), tiles = hk_ceil_div(warps, 8);
   p->toeplitz.lanes = (int)hk_ceil_div(warps, tiles);
   p->toeplitz.lane_blocks = (int)hk_ceil_div(warps, p->toeplitz.lanes);
@@ -19,7 +19,7 @@ static void toeplitz_shape(const hk_geom *g, hk_cu_dw *p, int b) {
 static int toeplitz_shared(hk_cu_dw *p, int b) {
   const int tile = p->toeplitz.lanes * 16 * b, pieces = (tile + p->toeplitz.chunk_u + 31 + 7 + 7) / 8, planes = b / 8;
   int pitch = (pieces + planes - 1) / planes;
-  if (planes > 1) pitch = (pitch + 6) / 8 * 8 + 1; /* 16 mod 128 bytes: pieces side by side hit different banks */
+  if (planes > 1) pitch = (pitch + 6) / 8 * 8 + 1; /* 16 mod 128 bytes: adjacent pieces hit different banks */
   p->toeplitz.plane_pitch = pitch * 16;
   p->toeplitz.line_bytes = p->toeplitz.plane_pitch * planes;
   p->taps_bytes = ((HK_TOEPLITZ_FRONT + p->toeplitz.chunk_u + b + 32 + 1) / 2 * 8 + 15) / 16 * 16;
@@ -30,12 +30,12 @@ static int toeplitz_shared(hk_cu_dw *p, int b) {
   return p->toeplitz.rows_at + p->toeplitz.planes * 64;
 }
 
-/* The same where a warp walks along tiles of its own; shared memory of a block of HK_STREAM_THREADS. */
+/* The same where each warp walks along tiles of its own; shared memory of a block of HK_STREAM_THREADS. */
 static int stream_shared(const hk_geom *g, hk_cu_dw *p, int b) {
   p->toeplitz.lanes = p->toeplitz.planes = 1;
   p->toeplitz.lane_blocks = (int)hk_ceil_div(g->out[2] + (p->toeplitz.y_vector ? 0 : 7), 16 * b);
   toeplitz_shared(p, b);
-  /* copies of 8 pieces side by side hit all banks */
+  /* copies of 8 adjacent pieces hit all banks */
   const int planes = b / 8, length = (16 * b + p->toeplitz.chunk_u + 31 + 7 + 7) / 8 / planes + 1;
   p->toeplitz.plane_pitch = (planes == 4 ? length / 4 * 4 + 2 + (length % 4 > 2) * 4 : length | 1) * 16;
   p->toeplitz.line_bytes = p->toeplitz.plane_pitch * (b / 8);
@@ -44,7 +44,7 @@ static int stream_shared(const hk_geom *g, hk_cu_dw *p, int b) {
   return p->toeplitz.buffer_bytes * (HK_STREAM_THREADS / 32);
 }
 
-/* Rows of the last dimension begin at multiples of 8 elements. */
+/* Rows of the last dimension start at multiples of 8 elements. */
 static bool eights(const hk_strides *s) {
   return s->offset % 8 == 0 && s->outer % 8 == 0 && s->group % 8 == 0 && s->channel % 8 == 0 && s->at[0] % 8 == 0 &&
          s->at[1] % 8 == 0;
@@ -54,7 +54,7 @@ static size_t toeplitz_packed(const hk_cu_dw *p) {
   return (size_t)p->channels * (size_t)(p->taps / p->taps_u) * (size_t)p->taps_bytes;
 }
 
-/* Clocks of all processors: a multiplication of 16x8x16 every 2.3, a fragment every 6. */
+/* Clocks summed over SMs: one 16x8x16 product per 2.3, one fragment per 6. */
 static double toeplitz_clocks(const hk_geom *g, const hk_cu_dw *p, int b) {
   const double warps = (double)p->toeplitz.plane_count * p->toeplitz.lane_blocks * p->toeplitz.lanes,
                rows = (double)(g->win[0] * g->win[1]) * p->phases;
@@ -64,8 +64,8 @@ static double toeplitz_clocks(const hk_geom *g, const hk_cu_dw *p, int b) {
   return warps * (rows * ((mma > load ? mma : load) + 16.0 * b / 32 + (rows > 1 ? 300 : 0)) + 16.0 * b / 32 * 2 + 250);
 }
 
-/* The same where warps walk by themselves: 16 steps of taps a tile and what comes with it, what a row's beginning and its ends cost. Fitted to
- * 8, 31, 128 and 512 taps and to rows of 66 outputs on an H200. */
+/* The same for walking warps: steps of 16 taps per tile with their loads, plus the start and the ends of a row.
+ * Fitted to 8, 31, 128 and 512 taps and to rows of 66 outputs on an H200. */
 static double stream_clocks(const hk_cu_dw *p, int b) {
   const double steps = (b + p->taps_u + 18) / 16.0, tile = b == 64   ? 100 + 14.6 * steps
                                                            : b == 32 ? 57 + 8.9 * steps
@@ -73,7 +73,8 @@ static double stream_clocks(const hk_cu_dw *p, int b) {
   return (double)p->toeplitz.plane_count * (p->toeplitz.lane_blocks * p->toeplitz.lanes * tile + 65);
 }
 
-/* One row of taps, not so long that each tile reads x twice, contiguous rows and no epilogue: warps by themselves; else a block a tile. */
+/* Whether warps walk along tiles (stream.cuh): one row of taps, short enough that a tile does not read x twice,
+ * contiguous rows, no epilogue. Otherwise one tile per block. */
 static bool streams(const hk_geom *g, const hk_cu_dw *p) {
   return p->toeplitz.wide && p->plain && p->taps == p->taps_u && p->taps_u <= 512 && g->stride[2] == 1 &&
          g->x.at[2] == 1;
@@ -124,7 +125,7 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
     const int bytes = stream_shared(g, &alone, b);
     stream = lines * alone.toeplitz.lane_blocks < INT32_MAX / 2 && bytes <= 100 * 1024;
     if (stream) {
-      /* as many blocks as run at once: by registers, by shared memory */
+      /* as many blocks as are resident: by registers, by shared memory */
       const int64_t resident = hk_min64(b == 8 ? 8 : b == 32 ? 7 : 5, 225 * 1024 / (bytes + 1024));
       *p = alone;
       p->toeplitz.places = (int)(lines * p->toeplitz.lane_blocks);
@@ -134,7 +135,7 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
     }
   }
   t->kernel = names[g->x_type == HK_BF16][stream ? 2 : !p->plain][best];
-  /* x or y not contiguous: elements one by one, 330 us for the 33 M of 512 channels by 8 x 4096 */
+  /* x or y not contiguous: element by element, 330 us for the 33 M of 512 channels by 8 x 4096 */
   t->seconds = hk_cu_dw_seconds(g, least, g->x.at[2] != 1 || g->y.at[2] != 1 ? 19 : stream ? 1.35 : 1.15);
   return true;
 }

@@ -1,4 +1,4 @@
-/* Tiling of the tensor-core kernel for long filters over channels-last rows (dw_transposed.cuh). */
+/* Tiling of the tensor-core kernel for long filters over channels-last rows (transposed.cuh). */
 #include "cuda/depthwise/depthwise.h"
 #include "cuda/depthwise/transposed.h"
 
@@ -7,8 +7,8 @@
 #define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
 #define SHARED_MOST (226 * 1024)
 
-/* Clocks of a block on one processor, three of them there: what comes and leaves, by 64 pixels of 16 channels, where there are any; steps of 16
- * taps. Fitted to 16 to 1024 taps and to rows of 200 on an H200. */
+/* Clocks of a block with three blocks per SM: loads and stores per 64 pixels of 16 channels, where there are any;
+ * steps of 16 taps. Fitted to 16 to 1024 taps and to rows of 200 on an H200. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p, int steps, int shared) {
   const double contention = shared > 112 * 1024  ? 1.33
                        : shared > 74 * 1024 ? 1.05
@@ -19,7 +19,7 @@ static double block_clocks(const hk_geom *g, const hk_cu_dw *p, int steps, int s
   return contention * (78 * (come + leave) + HK_TRANSPOSED_CHANNELS * (14.6 * steps + 30) + 600);
 }
 
-/* Leaves *t as it is when it refuses. */
+/* Leaves *t unchanged when it refuses. */
 bool hk_cu_dw_tile_transposed(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_tiling *t, char *why) {
   static const char *const names[2][2] = {{"hk_dw_transposed_f16", "hk_dw_transposed_f16_epi"},
                                           {"hk_dw_transposed_bf16", "hk_dw_transposed_bf16_epi"}};

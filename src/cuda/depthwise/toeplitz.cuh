@@ -1,27 +1,28 @@
-/* Depthwise convolution of channels-first 16-bit rows with long filters, on the tensor cores: y[i*B + j] = sum over m of
- * x[i*B + m] * T[m, j] with T[m, j] = w[m - j - skew]. Rows of the left operand are overlapping windows of the staged row, read
- * in place by ldmatrix; T is never formed: its 8x8 blocks depend on (m - j)/8 alone, so a warp keeps the blocks of the
- * current diagonal in registers and reads two new ones a step of 16 taps, straight from the weights (two copies, one element
- * apart, so that every pair is an aligned word).
- * Staged x: 16-byte piece c lies in plane c % (B/8) at index c / (B/8), which keeps ldmatrix free of bank conflicts. Pieces
- * follow the aligned addresses of x, and the difference (skew) is folded into T.
- * A row's tiles begin at 16-byte addresses of y, up to 7 outputs before its first one, so that sums leave the registers as pairs, turn in
- * shared memory (piece c at c ^ (c/8 mod B/8): no bank conflicts either way) and go out 16 bytes at a time, all inside a warp.
- * Strides go phase by phase. Rows of 2D and 3D filters are staged one after another. Classes other than 1 are refused by
- * the host. NaN results are recomputed: T's zeros would let a foreign Inf in. Included by dw_toeplitz_bf16.cu and _f16.cu. */
+/* Depthwise convolution of channels-first 16-bit rows with long filters, on the tensor cores: y[i*B + j] = sum over
+ * m of x[i*B + m] * T[m, j] with T[m, j] = w[m - j - skew]. Rows of the left operand are overlapping windows of the
+ * staged row, read in place by ldmatrix. T is never formed: its 8x8 blocks depend on (m - j)/8 alone, so a warp
+ * keeps the blocks of the current diagonal in registers and loads two new ones per step of 16 taps, directly from
+ * the weights (two copies, one element apart, so that every pair is an aligned word).
+ *
+ * Staged x: 16-byte piece c is in plane c % (B/8) at index c / (B/8), which keeps ldmatrix free of bank conflicts.
+ * Pieces follow the aligned addresses of x, and the difference (skew) is folded into T. A row's tiles start at
+ * 16-byte addresses of y, up to 7 outputs before its first one; sums are packed in pairs, pass through shared memory
+ * (piece c at c ^ (c/8 mod B/8): no bank conflicts either way) and are stored 16 bytes at a time, all within a warp.
+ * Strides are processed phase by phase, rows of 2D and 3D filters one after another. The host refuses more than one
+ * class. NaN results are recomputed: the zeros of T would turn an Inf of another window into NaN. */
 #include "cuda/depthwise/matrix.cuh"
 #include "cuda/depthwise/rows.cuh"
 
 #define FRONT HK_TOEPLITZ_FRONT /* zeros before the weights: a block may reach 7 + 7 + 8 elements back */
 
-/* Elements that the aligned addresses of x begin before window index `first`. */
+/* Elements between the aligned address of x and window index `first`. */
 HK_DEV int toeplitz_skew(const hk_cu_dw *P, const hk_cu_u16 *row, int first, int f) {
   const hk_cu_geom *g = &P->g;
   const int col0 = (int)g->stride[2] * first + f * (int)g->dil[2] - (int)g->lo[2];
   return row && g->stride[2] == 1 && g->x.at[2] == 1 ? (int)((hk_cu_u64)(row + col0) & 15) / 2 : 0;
 }
 
-/* Window indices first.. of one phase of one input row. Returns the skew; `row` NULL: all zeros. */
+/* Stages window indices first.. of one phase of one input row. Returns the skew; `row` NULL: all zeros. */
 HK_DEV int toeplitz_stage(const hk_cu_dw *P, const hk_cu_u16 *row, int first, int f, int length, int rank, int ranks,
                           const int b, char *to) {
   const hk_cu_geom *g = &P->g;
@@ -31,7 +32,7 @@ HK_DEV int toeplitz_stage(const hk_cu_dw *P, const hk_cu_u16 *row, int first, in
   const hk_cu_u16 *start = row + col0;
   const int skew = toeplitz_skew(P, row, first, f);
   const int pieces = (length + skew + 7) / 8;
-  /* pieces that lie in x whole; ranks is a multiple of the planes, so a thread stays in its plane */
+  /* pieces entirely in x; ranks is a multiple of the planes, so a thread stays in its plane */
   const int low = skew > col0 ? (skew - col0 + 7) / 8 : 0, high = row && plain ? (width + skew - col0) >> 3 : 0;
   char *at = to + (unsigned)rank % planes * P->toeplitz.plane_pitch + (unsigned)rank / planes * 16;
   const hk_cu_u16 *source = start + (rank * 8 - skew);
@@ -60,7 +61,7 @@ HK_DEV int toeplitz_stage(const hk_cu_dw *P, const hk_cu_u16 *row, int first, in
   return skew;
 }
 
-/* Two copies of us weights between zeros: word i of copy h holds elements 2i + h and 2i + h + 1. */
+/* Stages two copies of us weights between zeros: word i of copy h holds elements 2i + h and 2i + h + 1. */
 HK_DEV void toeplitz_weights(const hk_cu_dw *P, const hk_cu_u16 *f, int s0, int us, int rank, int ranks,
                              hk_cu_u32 *to) {
   const int words = P->taps_bytes / 8, step = P->phases * (int)P->g.f.at[2];
@@ -76,8 +77,9 @@ HK_DEV void toeplitz_weights(const hk_cu_dw *P, const hk_cu_u16 *f, int s0, int 
     }
 }
 
-/* 16 windows times B outputs of one warp; x: shared address of the row's planes, window0: the warp's first window. Steps go in pairs, so that
- * reads of one run under the products of the other: up to 16 taps more than there are, zeros behind the weights. */
+/* Multiplies 16 windows by B outputs of one warp; x: shared address of the row's planes, window0: the warp's first
+ * window. Steps go in pairs, so that the loads of one overlap the products of the other: up to 16 taps too many,
+ * zeros after the weights. */
 HK_DEV void toeplitz_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const hk_cu_u32 *taps, int us, int skew,
                               const int b, float (*acc)[4]) {
   const int lane = threadIdx.x % 32, blocks = b / 8, ring = 2 * blocks, pair = blocks > 1 ? 2 : 1;
@@ -96,11 +98,11 @@ HK_DEV void toeplitz_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const
         hk_cu_u32 a[2][4];
 #pragma unroll
         for (int s = s0; s < s0 + pair; ++s) {
-          load_x4(from + 2 * s % blocks * pitch + 2 * s / blocks * 16, a[s - s0]); /* pieces 2m and 2m + 1 of m = m0 + s */
+          load_x4(from + 2 * s % blocks * pitch + 2 * s / blocks * 16, a[s - s0]); /* pieces 2m, 2m + 1; m = m0 + s */
           t[2 * s % ring] = mine[8 * s];
           t[(2 * s + 1) % ring] = mine[8 * s + 4];
         }
-        /* all blocks, in the band or not: a branch costs more than the product with zeros */
+        /* all blocks, inside the band or not: a branch costs more than the product with zeros */
 #pragma unroll
         for (int s = s0; s < s0 + pair; ++s)
 #pragma unroll
@@ -111,10 +113,10 @@ HK_DEV void toeplitz_multiply(const hk_cu_dw *P, hk_cu_u32 x, int window0, const
   }
 }
 
-/* Where 16-byte piece c of a warp's results lies. */
+/* Byte offset of 16-byte piece c of a warp's results. */
 HK_DEV int toeplitz_piece(int c, const int b) { return (c ^ (c >> 3 & (b / 8 - 1))) * 16; }
 
-/* Sums to shared memory, piece c at toeplitz_piece(c). */
+/* Writes sums to shared memory, piece c at toeplitz_piece(c). */
 HK_DEV void toeplitz_put(hk_cu_u32 at, const int b, float (*acc)[4]) {
   const int lane = threadIdx.x % 32, blocks = b / 8;
 #pragma unroll
@@ -136,8 +138,8 @@ HK_DEV void toeplitz_put(hk_cu_u32 at, const int b, float (*acc)[4]) {
   }
 }
 
-/* Results of a warp to row `line`, whose first output is y[to], contiguous and of the type of x. stage: 32*B bytes of shared memory
- * of this warp's own. */
+/* Stores the results of a warp to row `line`, whose first output is y[to], contiguous and of the type of x. stage:
+ * 32*B bytes of shared memory of this warp. */
 HK_DEV void toeplitz_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, char *stage, const int b,
                            float (*acc)[4]) {
   const hk_cu_geom *g = &P->g;
@@ -183,7 +185,7 @@ HK_DEV void toeplitz_store(const hk_cu_dw *P, hk_cu_i64 to, int line, int q, cha
   }
 }
 
-/* Any other y, one element at a time. stage: 64*B bytes. */
+/* Stores to any other y, one element at a time. stage: 64*B bytes. */
 HK_DEV void toeplitz_store_any(const hk_cu_dw *P, dw_line l, int q, float *stage, const int b, float (*acc)[4]) {
   const hk_cu_geom *g = &P->g;
   const int lane = threadIdx.x % 32;
@@ -230,7 +232,7 @@ HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int p
     for (int u0 = 0; u0 < us; u0 += P->toeplitz.chunk_u) {
       const int count = us - u0 < P->toeplitz.chunk_u ? us - u0 : P->toeplitz.chunk_u;
       if (row + u0) __syncthreads();
-      /* Pieces past the last window are read by multiplications that other windows need: they must hold numbers. */
+      /* Products that other windows need also read pieces past the last window: they must be numbers. */
       const int skew = toeplitz_stage(P, from, index0 + u0, f, tile + count - 1 + 32, rank, ranks, b, x);
       if (P->pack) toeplitz_packed(P, own->k, row, rank, ranks, taps);
       else
@@ -260,7 +262,7 @@ HK_DEV void toeplitz_body(const hk_cu_dw *P, char *raw, const int b, const int p
     body;                                                                                                  \
   }
 #include "cuda/depthwise/stream.cuh"
-/* hk_dw_toeplitz_<type>_<B>; with an epilogue: .._epi; a warp by itself: .._stream. */
+/* hk_dw_toeplitz_<type>_<B>; with an epilogue: .._epi; walking warps: .._stream. */
 #define KERNELS(name, b, blocks, streams)                                                           \
   KERNEL(name, 256, blocks, toeplitz_body(&P, (char *)raw, b, 1))                                   \
   KERNEL(name##_epi, 256, 2, toeplitz_body(&P, (char *)raw, b, 0))                                  \

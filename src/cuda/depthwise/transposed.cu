@@ -1,4 +1,4 @@
-/* Long depthwise filters of 16-bit rows, channels-last; see turned.cuh. */
+/* Long depthwise filters of 16-bit rows, channels-last; see transposed.cuh. */
 #include "cuda/instance.cuh"
 
 #include "cuda/depthwise/transposed.cuh"

@@ -1,13 +1,13 @@
-/* Depthwise convolution of channels-last 16-bit rows with long filters, on the tensor cores: the product of dw_toeplitz.cuh with B = 64,
- * y[i*64 + j] = sum over m of x[i*64 + m] * T[m, j] with T[m, j] = w[m - j].
+/* Depthwise convolution of channels-last 16-bit rows with long filters, on the tensor cores: the product of
+ * toeplitz.cuh with B = 64, y[i*64 + j] = sum over m of x[i*64 + m] * T[m, j] with T[m, j] = w[m - j].
  *
- * A block is 16 channels of 1024 outputs of a row. x comes in by 16-byte copies of 8 channels, and a warp turns what it has brought in its place,
- * 64 pixels (a region) at a time, as dw_band.cuh does: shared memory then holds [region][channel][8 pieces of 8 pixels]. A window begins
- * where a region does; regions lie 16 bytes more than 2 KB apart, so that 8 windows' pieces hit all banks. Piece p of channel c is turned by
- * c + c/8 * 4, modulo 8, for the same reason.
- * A warp takes one channel at a time, its weights from shared memory as in dw_stream.cuh. Results take the place of the channel's x, which nobody
- * else reads, and leave as 16 bytes of 8 channels.
- * NaN results are recomputed at the end: T's zeros would let a foreign Inf in. Included by dw_transposed_bf16.cu and _f16.cu. */
+ * A block is 16 channels of 1024 outputs of a row. x arrives by 16-byte cp.async of 8 channels, and a warp
+ * transposes its copies in place, 64 pixels (a region) at a time, like band.cuh: shared memory then holds
+ * [region][channel][8 pieces of 8 pixels]. A window starts where a region does; regions are 2 KB + 16 bytes apart,
+ * so that the pieces of 8 windows hit all banks. Piece p of channel c is rotated by c + c/8 * 4, modulo 8, for the
+ * same reason. A warp handles one channel at a time, its weights in shared memory as in stream.cuh. Results
+ * overwrite the channel's x, which no other warp reads, and are stored as 16 bytes of 8 channels. NaN results are
+ * recomputed at the end: the zeros of T would turn an Inf of another window into NaN. */
 #include "cuda/depthwise/toeplitz.cuh"
 #include "cuda/depthwise/transposed.h"
 
@@ -16,8 +16,8 @@
 
 typedef struct transposed_place {
   int n, p0, p1, k, q; /* first channel, first output */
-  int width;           /* columns of x, 0: none of the row lies in it */
-  hk_cu_i64 x;         /* elements before column 0 of the first channel */
+  int width;           /* columns of x, 0: the row is outside x */
+  hk_cu_i64 x;         /* offset of column 0 of the first channel */
 } transposed_place;
 
 HK_DEV transposed_place transposed_find(const hk_cu_dw *P) {
@@ -37,10 +37,11 @@ HK_DEV transposed_place transposed_find(const hk_cu_dw *P) {
   return at;
 }
 
-/* Where piece p of a channel lies in a region, bytes. */
+/* Byte offset of piece p of a channel in a region. */
 HK_DEV int transposed_piece(int channel, int p) { return channel * 128 + ((p + channel + channel / 8 * 4) & 7) * 16; }
 
-/* Regions first, first + WARPS.. before `end`, [channels 0..7, 8..15][pixel] of 16 bytes each, zeros outside, on their way. */
+/* Starts the copies of regions first, first + WARPS.. before `end`: [channels 0..7, 8..15][pixel] of 16 bytes each,
+ * zeros outside x. */
 HK_DEV void transposed_copy(const hk_cu_dw *P, transposed_place at, int first, int end, char *raw) {
   const hk_cu_geom *g = &P->g;
   const int lane = threadIdx.x % 32, late = lane % 2, width = at.k + late * 8 < P->channels ? at.width : 0;
@@ -56,7 +57,7 @@ HK_DEV void transposed_copy(const hk_cu_dw *P, transposed_place at, int first, i
   }
 }
 
-/* The same regions in their places: from [8 channels][pixel] to [channel][pixel]. */
+/* Transposes the same regions in place: from [8 channels][pixel] to [channel][pixel]. */
 HK_DEV void transposed_in_place(int first, int end, char *raw) {
   const int lane = threadIdx.x % 32;
   const hk_cu_u32 from = dw_shared(raw) + (lane / 8 % 2 * 64 + lane / 16 * 8 + (lane % 8 ^ lane / 8 % 2 * 4)) * 16;
@@ -78,7 +79,7 @@ HK_DEV void transposed_in_place(int first, int end, char *raw) {
   }
 }
 
-/* All of a block's x and weights to shared memory; the first half is turned while the second is on its way. */
+/* Copies a block's x and weights to shared memory; the first half is transposed while the second is in flight. */
 HK_DEV void transposed_stage(const hk_cu_dw *P, transposed_place at, char *raw) {
   const int warp = threadIdx.x / 32, half = (P->transposed.slots + 2 * WARPS - 1) / (2 * WARPS) * WARPS,
             half_end = half < P->transposed.slots ? half : P->transposed.slots;
@@ -97,7 +98,7 @@ HK_DEV void transposed_stage(const hk_cu_dw *P, transposed_place at, char *raw) 
   transposed_in_place(half + warp, P->transposed.slots, raw);
 }
 
-/* One channel of the block, in its place. */
+/* Computes one channel of the block in place. */
 HK_DEV void transposed_channel(const hk_cu_dw *P, transposed_place at, int channel, char *raw, const int plain) {
   const int lane = threadIdx.x % 32, offset = FRONT + lane % 4 * 2 - lane / 4;
   hk_cu_u32 taps = dw_shared(raw) + P->transposed.taps_at + channel * P->taps_bytes +
@@ -135,7 +136,8 @@ HK_DEV void transposed_channel(const hk_cu_dw *P, transposed_place at, int chann
   }
 }
 
-/* Results to y: a thread takes two neighbouring pixels of 8 channels and goes along. Whether there may be a NaN among them. */
+/* Stores the results: a thread stores two neighbouring pixels of 8 channels and walks along. Returns whether there
+ * may be a NaN. */
 HK_DEV int transposed_store(const hk_cu_dw *P, transposed_place at, const char *raw) {
   const hk_cu_geom *g = &P->g;
   const int late = threadIdx.x % 2, column = threadIdx.x / 2 % 32 * 2, first = threadIdx.x / 64, k = at.k + late * 8;
@@ -168,7 +170,7 @@ HK_DEV int transposed_store(const hk_cu_dw *P, transposed_place at, const char *
   return matrix_nan(sum);
 }
 
-/* The block's results once more: those that are NaN anew. */
+/* Recomputes the NaN results of the block. */
 static __device__ __noinline__ void transposed_recompute_nan(const hk_cu_dw *P) {
   const hk_cu_geom *g = &P->g;
   const transposed_place at = transposed_find(P);

@@ -1,6 +1,6 @@
-/* Loads libcuda.so.1 when a plan first asks for the device, and finds the context to work in. Creates no context of its
- * own: it uses the thread's current one, else retains the device's primary context, which is the one that
- * PyTorch, CuPy and the CUDA runtime use. */
+/* Loads libcuda.so.1 when a plan first needs the device, and finds a context. It never creates one: it uses the
+ * thread's current context, otherwise the device's primary context, which PyTorch, CuPy and the CUDA runtime use
+ * too. */
 #include "cuda/driver/driver.h"
 
 #include <dlfcn.h>
@@ -78,7 +78,8 @@ static hk_status ask(const hk_cu_driver *cu, hk_cu_device *d) {
   return s;
 }
 
-/* The driver takes a millisecond to tell the clock rates, and planning asks dozens of times: each device is asked once. */
+/* The driver takes 1 ms to report the clock rates, and planning needs them dozens of times, so each device is
+ * queried once. */
 hk_status hk_cu_here(hk_cu_device *d) {
   enum { DEVICES = 64 };
   static hk_cu_device known[DEVICES];

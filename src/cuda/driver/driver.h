@@ -1,5 +1,5 @@
-/* The CUDA driver, loaded at run time. Only what hankel calls is declared, after the driver's published interface, so no
- * toolkit header is needed to build. Every entry returns 0 on success. */
+/* The CUDA driver, loaded at run time. Only the entries that hankel calls are declared, so no toolkit header is
+ * needed to build. Every entry returns 0 on success. */
 #ifndef HK_CUDA_DRIVER_H
 #define HK_CUDA_DRIVER_H
 #include "core/core.h"
@@ -89,22 +89,23 @@ typedef struct hk_cu_device {
   int clock_khz, memory_khz, bus_bits;
 } hk_cu_device;
 
-/* driver.c. hk_cu() loads the driver once; NULL with hk_last_error set when there is none. hk_cu_here() also makes sure
- * a context is current (the caller's, else the primary one of device HANKEL_CUDA_DEVICE or 0) and describes
- * its device. Both may be called from any thread. */
+/* driver.c. hk_cu() loads the driver once; it returns NULL with hk_last_error set when there is none. hk_cu_here()
+ * also makes a context current (the caller's, otherwise the primary one of device HANKEL_CUDA_DEVICE or 0) and
+ * describes its device. Both may be called from any thread. */
 const hk_cu_driver *hk_cu(void);
 hk_status hk_cu_here(hk_cu_device *device);
-/* HK_DEVICE with the driver's name of the error, or HK_OK. */
+/* Returns HK_OK, or HK_DEVICE with the driver's name of the error. */
 hk_status hk_cu_check(hk_cu_result result, const char *doing);
 
-/* module.c: kernels of the embedded fatbins by name; loaded once. shared_bytes: dynamic shared memory it may use. */
+/* module.c: finds a kernel of the embedded fatbins by name. shared_bytes: dynamic shared memory that it may use. */
 hk_status hk_cu_kernel_find(const char *image, const char *name, int shared_bytes, hk_cu_kernel *kernel);
-/* Whether so many blocks fill the device or nearly so. */
+/* Whether `blocks` blocks fill at least 90 % of the device's block slots. */
 hk_status hk_cu_kernel_fills(hk_cu_kernel kernel, int64_t blocks, int threads, int shared_bytes, bool *fills);
-/* One launch of threads x 1 x 1 blocks in clusters of `cluster` along x. */
+/* Launches blocks x 1 x 1 blocks of threads x 1 x 1, in clusters of `cluster` blocks along x. */
 hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes,
                            void *stream, void *params);
-/* The same, started while the launch before it in the stream still runs: the kernel waits for that one's results itself. */
+/* The same with programmatic dependent launch: the kernel may start while the previous one still runs, and waits for
+ * its results on the device (pdl_wait). */
 hk_status hk_cu_kernel_run_pdl(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes,
                                void *stream, void *params);
 #endif

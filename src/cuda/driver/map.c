@@ -1,9 +1,9 @@
-/* Geometry to tensor-map parameters: how the copy engine walks x, or why it cannot.
+/* Tensor-map parameters of a geometry: how TMA reads x, or why it cannot.
  *
- * x must have its channels contiguous and every other stride a positive multiple of 16 bytes. A 1x1 problem without
- * stride or padding over a dense x is a plain matrix (tiled map); anything else is an im2col walk of rank 3, 4 or 5: the box
- * of first-tap positions [lower, in - 1 + upper] stepped by the stride, one run of channels a pixel, taps as offsets.
- * Corners are innermost first, like dimensions and coordinates. */
+ * The channels of x must be contiguous and every other stride a positive multiple of 16 bytes. A 1x1 problem without
+ * stride or padding over a dense x is a plain matrix (tiled map). Anything else is an im2col map of rank 3, 4 or 5:
+ * the box of first-tap positions [lower, in - 1 + upper] stepped by the stride, one run of channels per pixel, taps
+ * as offsets. Corners are innermost first, like dimensions and coordinates. */
 #include "cuda/cuda.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static bool channels_fit(const hk_geom *g, int bytes, char *why) {
   return true;
 }
 
-/* The stride of a dimension of size 1 is never used; any legal one serves. */
+/* The stride of a dimension of size 1 is never used; any legal value will do. */
 static bool stride_fits(const hk_geom *g, int64_t size, int64_t stride, int bytes, uint64_t *to, char *why) {
   if (size == 1) return *to = (uint64_t)hk_round_up(g->c * g->groups * bytes, 16), true;
   if (stride <= 0 || stride * bytes % 16)
@@ -92,7 +92,7 @@ hk_status hk_cu_map_encode(const hk_cu_map *m, int pixels, bool half, hk_cu_tmap
   const int swizzle = half ? SWIZZLE_64 : SWIZZLE_128;
   const unsigned channels = m->channels / (half ? 2 : 1);
   const hk_cu_driver *cu = hk_cu();
-  void *anywhere = (void *)(uintptr_t)4096; /* execute puts x's address in */
+  void *anywhere = (void *)(uintptr_t)4096; /* execute replaces the address */
   if (!cu) return HK_DEVICE;
   if (m->load == HK_CU_LOAD_TILED) {
     const unsigned box[2] = {channels, (unsigned)pixels};
@@ -109,7 +109,7 @@ hk_status hk_cu_map_encode_rows(const hk_geom *g, const hk_strides *s, int bn, i
   static const unsigned steps[3] = {1, 1, 1};
   const hk_cu_driver *cu = hk_cu();
   const int bytes = (int)hk_type_bytes(g->y_type);
-  int span = 128, swizzle = 3; /* the widest slab that divides the tile, and the swizzle of that width */
+  int span = 128, swizzle = 3; /* the widest slab that divides the tile, and its swizzle */
   while (bn * bytes % span) span /= 2, --swizzle;
   const uint64_t dims[3] = {(uint64_t)g->k, (uint64_t)g->groups, (uint64_t)g->gm};
   const uint64_t pixel = (uint64_t)(s->at[2] * bytes),

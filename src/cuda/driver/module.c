@@ -1,5 +1,5 @@
-/* The embedded device code: one fatbin a source file, loaded into the driver when one of its kernels is first wanted.
- * Libraries and kernels are process-wide and live until the process ends, so plans never unload each other's code. */
+/* The embedded device code: one fatbin per row of images.inc, loaded into the driver when one of its kernels is
+ * first needed. Libraries and kernels are process-wide and stay loaded, so plans never unload each other's code. */
 #include "cuda/driver/driver.h"
 
 #include <pthread.h>
@@ -31,7 +31,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 bool hk_cu_built(void) { return images[0].name != NULL; }
 
 bool hk_cu_has_code(const hk_cu_device *d, char *why) {
-  if (d->major == 9) return true; /* sm_90a runs on compute capability 9.0 alone: it is not forward compatible */
+  if (d->major == 9) return true; /* sm_90a is not forward compatible: it runs on compute capability 9.0 only */
   snprintf(why, HK_CU_REASON, "%s has compute capability %d.%d; the kernels are built for 9.0 (Hopper) only", d->name,
            d->major, d->minor);
   return false;
@@ -44,8 +44,8 @@ static hk_status load(image *im) {
   return hk_cu_check(cu->lib_load(&im->lib, im->code, NULL, NULL, 0, NULL, NULL, 0), "loading the embedded kernels");
 }
 
-/* Raises the dynamic shared memory that a kernel may be launched with. The attribute belongs to the kernel, which plans
- * share: it is never lowered, and two threads do not raise it at once. */
+/* Raises the dynamic shared memory limit of a kernel. Plans share the kernel and its limit: it is never lowered, and
+ * two threads do not raise it at once. */
 static hk_status raise_shared(hk_cu_kernel kernel, int shared_bytes, hk_cu_dev device) {
   enum { MAX_DYNAMIC_SHARED = 8 };
   const hk_cu_driver *cu = hk_cu();
@@ -66,7 +66,7 @@ hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes) {
   void *function;
   hk_status s = hk_cu_here(&here);
   if (!s && shared_bytes > 48 * 1024) s = raise_shared(kernel, shared_bytes, here.device);
-  /* Asking for the function loads the code now, so that nothing is loaded lazily in execute or under capture. */
+  /* Requesting the function loads the code now, so that nothing is loaded lazily in execute or under capture. */
   if (!s) s = hk_cu_check(cu->kernel_function(&function, kernel), "loading a kernel");
   return s;
 }

@@ -1,13 +1,13 @@
-/* User functions: the igemm kernel of one row, or the pass over staged sums, compiled at plan creation with the caller's CUDA
- * source in its epilogue.
+/* User functions: the igemm kernel of one row, or the pass over staged sums, compiled at plan creation with the
+ * caller's CUDA source in its epilogue.
  *
- * The caller's texts are definitions, from the return type on:
+ * The caller's texts are function definitions, starting with the return type:
  *   cuda_user   float hk_user(hk_at at, float v, const void *user)        where act is HK_ACT_USER
  *   cuda_user2  float hk_user2(hk_at at, float v, const void *user)       after everything, before the conversion
- *   cuda_store  void hk_user_store(hk_at at, float v, void *user)         in place of the store
- * at.n, at.k (over all groups) and at.p[3] (outer first, unused ones 0) say which value; user is hk_args.user. The kernel
- * sources are embedded as text. The result is kept in $XDG_CACHE_HOME/hankel/cubin under a hash of everything that made it:
- * the texts, the options, the compiler's and the library's version. */
+ *   cuda_store  void hk_user_store(hk_at at, float v, void *user)         instead of the store
+ * at.n, at.k (over all groups) and at.p[3] (outer first, unused ones 0) identify the value; user is hk_args.user.
+ * The kernel sources are embedded as text. The result is cached in $XDG_CACHE_HOME/hankel/cubin under a hash of all
+ * inputs: the texts, the options, the versions of the compiler and of the library. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static bool compiler_load(compiler *c) {
 
 static bool text_is(const char *t) { return t && *t; }
 
-/* The kernel itself, behind the caller's functions: hk_wgmma_<type>_<tag> as hk_wgmma_user; the pass needs none. */
+/* The kernel itself, after the caller's functions: hk_wgmma_<type>_<tag> as hk_wgmma_user; the pass needs none. */
 static bool kernel_text(const char *row, char *to, size_t size) {
   static const char *const device[][2] = {{"bf16", "HK_CU_BF16"}, {"f16", "HK_CU_F16"}, {"tf32", "HK_CU_F32"},
                                           {"split", "HK_CU_F32"}, {"f8", "HK_CU_F8"}};
@@ -147,7 +147,7 @@ static char *file_read(const char *path, size_t *size) {
   return data;
 }
 
-/* Under a temporary name first, so that no reader sees half of it. Failing to keep it is no failure. */
+/* Writes under a temporary name first, so that no reader sees a partial file. A failure to cache is ignored. */
 static void file_keep(const char *path, const char *data, size_t size) {
   char part[700];
   snprintf(part, sizeof part, "%s.%ld", path, (long)getpid());

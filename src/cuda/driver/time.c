@@ -1,5 +1,6 @@
-/* Timing on the device: what would be launched is recorded on a stream of its own, instantiated as a graph and replayed
- * between two events, once unmeasured. So neither the host's launches nor work on the caller's streams is counted. */
+/* Timing on the device: launches are captured on a separate stream, instantiated as a graph and replayed between two
+ * events after one unmeasured replay. Neither launch overhead on the host nor work on the caller's streams is
+ * measured. */
 #include "cuda/cuda.h"
 
 enum { NON_BLOCKING = 1, THREAD_LOCAL = 1 }; /* CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */

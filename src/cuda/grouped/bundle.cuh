@@ -1,12 +1,14 @@
-/* Grouped 3x3 convolution of 16-bit images, channels-last, stride 1 or 2, groups of whole sixteens of channels, on the tensor cores.
+/* Grouped 3x3 convolution of 16-bit images, channels-last, stride 1 or 2, groups of a multiple of 16 channels, on
+ * the tensor cores.
  *
- * A block copies a patch of pixels of several groups to shared memory as grouped_mma.cuh does; a warp computes 16 output channels of 8 rows
- * by 16 columns: D[16 columns][16 k] += A[16 columns][16 c of one tap] * B. The fragments of an input row serve all output rows that see it, and
- * both halves of the 16 channels; the weights of 16 input channels stay in registers. Operands hold no zeros of other groups, so nothing leaks.
- * Output channels are dealt so that a lane's four sums of a pixel are neighbours and leave as one store. Included by bundle_bf16.cu, bundle_f16.cu. */
+ * A block copies a patch of pixels of several groups to shared memory like grouped.cuh; a warp computes 16 output
+ * channels of 8 rows by 16 columns: D[16 columns][16 k] += A[16 columns][16 c of one tap] * B. The fragments of an
+ * input row serve all output rows that use it and both halves of the 16 channels; the weights of 16 input channels
+ * stay in registers. Operands contain no zeros of other groups, so no NaN leaks between them. Output channels are
+ * ordered so that a lane's four sums of a pixel are adjacent and stored at once. */
 #include "cuda/grouped/grouped.cuh"
 
-/* Packed weights: [16 output channels][16 input channels][tap][lane] of four words, see dw_pack.cu. */
+/* Packed weights: [16 output channels][16 input channels][tap][lane] of four words, see depthwise/pack.cu. */
 HK_DEV void bundle_multiply(const hk_cu_dw *P, const uint4 *weights, hk_cu_u32 planes, const int stride,
                             float (*acc)[2][4]) {
   const int lane = threadIdx.x % 32, steps = (int)P->g.cg / 16;
@@ -33,7 +35,7 @@ HK_DEV void bundle_multiply(const hk_cu_dw *P, const uint4 *weights, hk_cu_u32 p
   }
 }
 
-/* Four neighbouring channels of one pixel. */
+/* Finishes and stores four adjacent channels of one pixel. */
 HK_DEV void bundle_store(const hk_cu_dw *P, int n, int row, int q, int k, float *v) {
   const hk_cu_geom *g = &P->g;
   const int p[3] = {0, row, q};

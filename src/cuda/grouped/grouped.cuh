@@ -1,16 +1,17 @@
-/* Grouped and depthwise convolution of 16-bit tensors on the tensor cores (mma.sync), any rank, stride, dilation, padding, channels
- * a group; made for channels-last, other layouts are read and written element by element.
+/* Grouped and depthwise convolution of 16-bit tensors on the tensor cores (mma.sync), any rank, stride, dilation,
+ * padding and channels per group; made for channels-last, other layouts are accessed element by element.
  *
- * A block copies a patch of pixels to shared memory, 16 bytes (8 channels: a slab) a piece: patch[slab][slot][phase][index],
- * so that 8 pixels of a slab are one 8x8 matrix of ldmatrix whatever stride and dilation are. A warp computes 8 output
- * channels: D[16 pixels][8 k] += A[16 pixels][8 c of tap s, 8 c of tap s+1] * B, where B holds the 8x8 block of
- * weights of a tap: dense for groups of 8, block-diagonal for smaller groups, diagonal for depthwise. Zeros of B would
- * turn an Inf of a foreign channel into NaN, so NaN results are computed again from x by the plain loop.
+ * A block copies a patch of pixels to shared memory in pieces of 16 bytes (8 channels: a slab):
+ * patch[slab][slot][phase][index], so that 8 pixels of a slab are one 8x8 matrix of ldmatrix for any stride and
+ * dilation. A warp computes 8 output channels: D[16 pixels][8 k] += A[16 pixels][8 c of tap s, 8 c of tap s+1] * B,
+ * where B holds the 8x8 block of weights of a tap: dense for groups of 8, block-diagonal for smaller groups,
+ * diagonal for depthwise. The zeros of B would turn an Inf of another group into NaN, so NaN results are recomputed
+ * from x by the plain loop.
  *
  * Two loops. `walk`: 64 pixels of one output row; the fragments of tap u serve tap u+8 of the next 8 pixels, so they
- * slide through registers. `roll` (filters of RxR, stride 1): 16 columns of 8 output rows; the fragments of an input row
- * serve all R output rows that see it; the weights stay in registers.
- * Sums leave through shared memory as 16-byte stores of neighbouring slabs. Included by grouped_bf16.cu, grouped_f16.cu. */
+ * slide through registers. `roll` (filters of RxR, stride 1): 16 columns of 8 output rows; the fragments of an input
+ * row serve all R output rows that use it; the weights stay in registers. Sums pass through shared memory and are
+ * stored by 16 bytes of adjacent slabs. */
 #include "cuda/depthwise/common.cuh"
 
 #define ROLL_ROWS 8
@@ -43,7 +44,7 @@ HK_DEV int mma_first_slab(const hk_cu_geom *g, int kb) {
   return g->cg == g->kg && g->cg <= 8 && 8 % g->cg == 0 ? kb : kb * 8 / (int)g->kg * (int)g->cg / 8;
 }
 
-/* Eight channels one by one, where 16-byte reads are not legal or channels lie `step` elements apart. */
+/* Copies 8 channels one by one, where 16-byte loads are not legal or channels are `step` elements apart. */
 HK_DEV void mma_copy_slow(hk_cu_u32 to, const hk_cu_u16 *from, int live, int step) {
   hk_cu_u32 w[4] = {0, 0, 0, 0};
 #pragma unroll
@@ -53,7 +54,8 @@ HK_DEV void mma_copy_slow(hk_cu_u32 to, const hk_cu_u16 *from, int live, int ste
                : "memory");
 }
 
-/* The patch of a block, pixel by pixel. A thread keeps its slab; threads side by side copy neighbouring slabs of a pixel. */
+/* Copies the patch of a block pixel by pixel. A thread keeps its slab; adjacent threads copy adjacent slabs of a
+ * pixel. */
 HK_DEV void mma_patch(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch) {
   const hk_cu_geom *g = &P->g;
   const int lane = threadIdx.x / (unsigned)P->grouped.in_slabs, slab = threadIdx.x - lane * P->grouped.in_slabs;
@@ -88,14 +90,14 @@ HK_DEV void mma_patch(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch) {
   }
 }
 
-/* The packed fragments of the block's slabs lie side by side. */
+/* Copies the packed fragments of the block's slabs, which are contiguous. */
 HK_DEV void mma_table(const hk_cu_dw *P, mma_place at, hk_cu_u32 table) {
   const int pieces = P->taps * P->reach * (P->compact ? 1 : 8), count = P->grouped.slabs * pieces;
   const uint4 *from = (const uint4 *)P->packed + (hk_cu_i64)at.kb0 * pieces;
   for (int i = threadIdx.x; i < count; i += blockDim.x) dw_copy16(table + i * 16, from + i, 16);
 }
 
-/* Four sums of a lane (pixels px and px+8, two channels) into the staging buffer. */
+/* Writes four sums of a lane (pixels px and px+8, two channels) to the staging buffer. */
 HK_DEV void mma_stage(const hk_cu_dw *P, hk_cu_u32 at, const float *acc) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(acc[0]), "f"(acc[1]) : "memory");
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at + 8 * P->grouped.stage_pitch), "f"(acc[2]), "f"(acc[3])
@@ -122,7 +124,7 @@ HK_DEV void mma_residual(const hk_cu_dw *P, mma_place at, int p1, int q, int k, 
   }
 }
 
-/* The pixels whose sums hold a NaN, channel by channel. */
+/* Recomputes and stores the pixels whose sums contain a NaN, channel by channel. */
 HK_DEV void mma_store_recomputed(const hk_cu_dw *P, mma_place at, int row, int index, const int width, const int count,
                                  hk_cu_u32 stage, int rank) {
   const hk_cu_geom *g = &P->g;
@@ -148,7 +150,8 @@ HK_DEV void mma_store_recomputed(const hk_cu_dw *P, mma_place at, int row, int i
   }
 }
 
-/* `count` staged pixels, rows of `width`, finished and stored: a thread takes 8 channels of a pixel, neighbouring slabs side by side. */
+/* Finishes and stores `count` staged pixels, rows of `width`: a thread stores 8 channels of a pixel, adjacent
+ * threads adjacent slabs. */
 HK_DEV void mma_store(const hk_cu_dw *P, mma_place at, int row, int index, const int width, const int count,
                       hk_cu_u32 stage, int rank) {
   const hk_cu_geom *g = &P->g;
@@ -192,7 +195,8 @@ HK_DEV void mma_meet(const hk_cu_dw *P, int team) {
   asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(P->grouped.slabs * 32) : "memory");
 }
 
-/* 64 pixels of one output row: taps of one phase of one slot. x: shared address of the first pixel. */
+/* Accumulates the taps of one phase of one slot for 64 pixels of one output row. x: shared address of the first
+ * pixel. */
 HK_DEV void mma_walk(hk_cu_u32 x, int us, const hk_cu_u32 *table, int pitch, hk_cu_u32 mask, float (*acc)[4]) {
   const int lane = threadIdx.x % 32;
 #pragma unroll 1
@@ -294,7 +298,7 @@ HK_DEV void mma_roll_body(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, hk_c
 #pragma unroll
       for (int i = 0; i < 4; ++i) acc[p][i] = 0.0f;
     if (live && kb * 8 < P->channels) {
-      /* Read again each time: kept over the stores they would spill. */
+      /* Loaded again each time: kept across the stores they would spill. */
       hk_cu_u32 w[49];
 #pragma unroll
       for (int i = 0; i < size * size; ++i) w[i] = mine[i * words] & mask;

@@ -1,32 +1,35 @@
-/* Grouped 3x3 convolution of 16-bit images, channels-last, stride 1 or 2, groups of 8, 4, 2 channels or of one, on the tensor cores.
+/* Grouped 3x3 convolution of 16-bit images, channels-last, stride 1 or 2, groups of 8, 4, 2 or 1 channels, on the
+ * tensor cores.
  *
- * A block walks down a strip of the image: `slabs` eights of channels by tile_length columns. The copy engine brings its input rows into a ring
- * in shared memory, zeros outside x, and takes out the results, two rows at a time. A warp keeps the weights of its eight
- * channels in registers and multiplies two rows of 8 outputs at a time: D[2 x 8 pixels][8 k] += A[2 x 8 pixels][8 c of a tap, 8 c of the next
- * tap] * B, where the 8x8 block of a tap is dense for groups of 8, block-diagonal or diagonal for smaller ones. An 8x8 matrix of A is 8 pixels
- * of one row where they lie in the ring, so each serves all taps of both rows that see it.
- * Pieces of 16 bytes: an odd number of slabs makes all pixels of a matrix hit different banks, an even one (2, 4, 8) the copy engine's swizzle.
- * Rows of the ring are refilled a step after their last use; all warps of a block meet once a step.
- * Zeros of B turn an Inf of a foreign channel into NaN: steps with NaN sums are looked through again at the end (leaks).
- * Dilation, other windows, unaligned tensors are refused by the host. Included by octet_bf16.cu, octet_f16.cu. */
+ * A block walks down a strip of the image: `slabs` runs of 8 channels by tile_length columns. TMA loads its input
+ * rows into a ring in shared memory, with zeros outside x, and stores the results, two rows at a time. A warp keeps
+ * the weights of its 8 channels in registers and multiplies two rows of 8 outputs at a time: D[2 x 8 pixels][8 k] +=
+ * A[2 x 8 pixels][8 c of a tap, 8 c of the next tap] * B, where the 8x8 block of a tap is dense for groups of 8,
+ * block-diagonal or diagonal for smaller ones. An 8x8 matrix of A is 8 pixels of one row in the ring, so each serves
+ * all taps of both rows that use it.
+ *
+ * Bank conflicts: an odd number of slabs makes all pixels of a matrix hit different banks; an even one (2, 4, 8)
+ * uses TMA's swizzle. Rows of the ring are refilled one step after their last use; all warps of a block synchronise
+ * once per step. The zeros of B turn an Inf of another group into NaN: steps with NaN sums are recomputed at the end
+ * (leaks). The host refuses dilation, other windows and unaligned tensors. */
 #include "cuda/depthwise/matrix.cuh"
 
 typedef struct octet_tile { int stride, plain; } octet_tile;
 typedef struct octet_place {
   int n, p0, q0, c0;                 /* image, first output row and column, first channel */
-  int steps;                         /* of two output rows each */
-  int k;                             /* first channel of the warp's eight */
+  int steps;                         /* two output rows each */
+  int k;                             /* first of the warp's 8 channels */
 } octet_place;
 
-HK_DEV constexpr int octet_rows(octet_tile t) { return t.stride + 3; }            /* input rows of a step */
-HK_DEV constexpr int octet_loads(octet_tile t) { return (3 * octet_rows(t) + 3) / 4; } /* of four matrices */
+HK_DEV constexpr int octet_rows(octet_tile t) { return t.stride + 3; }            /* input rows per step */
+HK_DEV constexpr int octet_loads(octet_tile t) { return (3 * octet_rows(t) + 3) / 4; } /* of four matrices each */
 
 HK_DEV void mma_k8(float *d, hk_cu_u32 a0, hk_cu_u32 a1, hk_cu_u32 b0) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a0), "r"(a1), "r"(b0));
 }
 
-/* Input row i of the strip into its slot. */
+/* Loads input row i of the strip into its slot. */
 HK_DEV void octet_load(const hk_cu_dw *P, octet_tile t, octet_place at, hk_cu_u32 ring, int i) {
   const int slot = i % (unsigned)P->octet.slots;
   const hk_cu_u32 bar = ring + P->octet.table_at + slot * 8;
@@ -38,7 +41,7 @@ HK_DEV void octet_load(const hk_cu_dw *P, octet_tile t, octet_place at, hk_cu_u3
                : "memory");
 }
 
-/* Two rows of results out of a buffer; what lies outside y is not written. */
+/* Stores two rows of results from a buffer; TMA clips what is outside y. */
 HK_DEV void octet_store(const hk_cu_dw *P, octet_place at, hk_cu_u32 from, int row) {
   asm volatile(
       "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&P->octet.ymap),
@@ -47,13 +50,13 @@ HK_DEV void octet_store(const hk_cu_dw *P, octet_place at, hk_cu_u32 from, int r
   copy_out_commit();
 }
 
-/* Where in its row of the ring a lane's line of matrix i = 3*row + shift of the first 8 columns lies. */
+/* Byte offset in its row of the ring of a lane's row of matrix i = 3*row + shift, for the first 8 columns. */
 HK_DEV int octet_offset(const hk_cu_dw *P, octet_tile t, int slab, int shift) {
   const int pixel = shift + threadIdx.x % 8 * t.stride;
   return (pixel * P->octet.slabs + (slab ^ (pixel >> P->octet.swizzle_shift & P->octet.swizzle_mask))) * 16;
 }
 
-/* a: matrices [row][shift] of 8 columns; w: a word a tap. */
+/* a: matrices [row][shift] of 8 columns; w: one word per tap. */
 HK_DEV void octet_multiply(octet_tile t, const hk_cu_u32 *a, const hk_cu_u32 *w, float *acc) {
   acc[0] = acc[1] = acc[2] = acc[3] = 0.0f;
 #pragma unroll
@@ -64,7 +67,7 @@ HK_DEV void octet_multiply(octet_tile t, const hk_cu_u32 *a, const hk_cu_u32 *w,
   mma_k8(acc, a[8], a[8 + 3 * t.stride], w[8]);
 }
 
-/* Everything but the conversion; v: channels k, k+1 of column q of rows p1 and p1 + 1. */
+/* Applies everything but the conversion; v: channels k, k+1 of column q of rows p1 and p1 + 1. */
 HK_DEV void octet_finish(const hk_cu_dw *P, int n, int p1, int q, int k, float *v) {
   const hk_cu_epi *e = &P->e;
   float cv[4] = {0.0f, 0.0f, 0.0f, 0.0f}, slope[4];
@@ -90,14 +93,15 @@ HK_DEV void octet_finish(const hk_cu_dw *P, int n, int p1, int q, int k, float *
     if (e->residual == 1) v[i] += e->beta * cv[i];
 }
 
-/* Two rows of 16 columns a turn. x: the lane's lines of its matrices in the ring; to: its line in the buffer of results. Whether a sum is NaN. */
+/* Computes two rows, 16 columns at a time. x: the lane's rows of its matrices in the ring; to: its row in the result
+ * buffer. Returns whether a sum is NaN. */
 HK_DEV int octet_step(const hk_cu_dw *P, octet_tile t, octet_place at, int team, int p1, const hk_cu_u32 *x,
                       hk_cu_u32 to, const hk_cu_u32 *w) {
   const int lane = threadIdx.x % 32, eights = P->octet.tile_length / 8, right = 128 * P->octet.slabs;
   int nan = 0;
 #pragma unroll 1
   for (int j = 2 * team; j < eights; j += 2 * P->octet.teams) {
-    const int two = j + 1 < eights; /* else the same columns again */
+    const int two = j + 1 < eights; /* otherwise the same columns twice */
     hk_cu_u32 a[2][16], out[4];
 #pragma unroll
     for (int h = 0; h < 2; ++h)
@@ -118,7 +122,7 @@ HK_DEV int octet_step(const hk_cu_dw *P, octet_tile t, octet_place at, int team,
   return nan;
 }
 
-/* One output whose sum is NaN, anew. */
+/* Recomputes one output whose sum is NaN. */
 static __device__ __noinline__ void octet_recompute(const hk_cu_dw *P, int n, int row, int column, int k) {
   const hk_cu_geom *g = &P->g;
   const int p[3] = {0, row, column};
@@ -127,7 +131,7 @@ static __device__ __noinline__ void octet_recompute(const hk_cu_dw *P, int n, in
   store_f32(P->e.y, pixel_offset(&g->y, n, p) + dw_channel(g, &g->y, k), g->y_type, v);
 }
 
-/* The warp's eight channels once more, steps whose bit (modulo 32) is set: results that are NaN anew. */
+/* Recomputes the NaN results of the warp's 8 channels in steps whose bit (modulo 32) is set. */
 static __device__ __noinline__ void octet_recompute_nan(const hk_cu_dw *P, octet_place at, unsigned steps) {
   const hk_cu_geom *g = &P->g;
   const int count = 2 * P->octet.tile_length * 8;
@@ -185,7 +189,7 @@ HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
       ring + P->octet.stage_at +
       (pixel * P->octet.slabs + (slab ^ (pixel >> P->octet.swizzle_shift & P->octet.swizzle_mask))) * 16;
   __syncthreads();
-  int first = 0, next = 0, parity = 0, seen = 0; /* slot of the step's first row; of the row to wait for */
+  int first = 0, next = 0, parity = 0, seen = 0; /* slot of the step's first row; of the next row to wait for */
   unsigned bad = 0;
 #pragma unroll 1
   for (int s = 0; s < at.steps; ++s) {
@@ -204,7 +208,7 @@ HK_DEV void octet_body(const hk_cu_dw *P, octet_tile t, char *raw) {
     first += 2 * t.stride;
     if (first >= P->octet.slots) first -= P->octet.slots;
     fence_async();
-    if (threadIdx.x == 0) copy_out_wait(0); /* the other buffer is free for the next step */
+    if (threadIdx.x == 0) copy_out_wait(0); /* frees the other buffer for the next step */
     __syncthreads();
     if (threadIdx.x == 0) {
       octet_store(P, at, ring + P->octet.stage_at + side, at.p0 + 2 * s);

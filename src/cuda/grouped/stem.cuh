@@ -1,17 +1,19 @@
-/* Dense convolution of 1 to 8 input channels in 16-bit types, 1D and 2D, any stride, padding and layout of x: the first layers
- * of networks. mma.sync, 64 output channels a block.
+/* Dense convolution of 1 to 8 input channels in 16-bit types, 1D and 2D, any stride, padding and layout of x: the
+ * first layers of networks. mma.sync, 64 output channels per block.
  *
- * The block's input rows are staged with `pixel` elements a pixel, so the taps of a filter row are one run of memory. gk counts
- * pairs of elements: row_pairs of them a filter row, the rows one after another, filled up to a multiple of 8 pairs. A run must
- * begin at an even element: stride*pixel is even (pixel is the channels, widened by one where need be) and `lead` elements before
- * the first tap are read with zero weights. A table in shared memory says where each pair lies. Rows of x that are runs of memory
- * on 16-byte addresses are staged as they are, those of channels-first x dealt out to the pixels, others element by element.
- * Rows of the left operand are overlapping runs of a staged row, read in place. A warp multiplies two tiles of 16 outputs by 64
- * channels; the weights lie in shared memory as fragments, output channels dealt so that a lane's sums of one output are two runs of 8
- * channels and four lanes store 64 bytes side by side. Zero weights meet foreign pixels: NaN results are recomputed by the plain loop.
- * `turned`, for y channels-first: channels are the left operand, outputs the right one, dealt so that a lane's sums of one channel are 4
- * neighbouring outputs.
- * Dilation of the width is refused by the host. Included by stem_bf16.cu and stem_f16.cu. */
+ * The block's input rows are staged with `pixel` elements per pixel, so the taps of a filter row are contiguous. gk
+ * counts pairs of elements: row_pairs per filter row, the rows one after another, padded to a multiple of 8 pairs. A
+ * run must start at an even element: stride*pixel is even (pixel is the channel count, plus one if necessary), and
+ * `lead` elements before the first tap are read with zero weights. A table in shared memory has the position of each
+ * pair. Rows of x that are contiguous and 16-byte aligned are staged as they are, those of a channels-first x are
+ * distributed to the pixels, others are copied element by element. Rows of the left operand are overlapping runs of
+ * a staged row, read in place. A warp multiplies two tiles of 16 outputs by 64 channels; the weights are in shared
+ * memory as fragments, output channels ordered so that a lane's sums of one output are two runs of 8 channels and
+ * four lanes store 64 contiguous bytes. Zero weights meet other pixels: NaN results are recomputed by the plain
+ * loop.
+ *
+ * `transposed`, for a channels-first y: channels are the left operand, outputs the right one, ordered so that a
+ * lane's sums of one channel are 4 adjacent outputs. The host refuses dilation of the width. */
 #include "cuda/depthwise/common.cuh"
 
 typedef struct stem_place { int n, row0, col0, k0; } stem_place;
@@ -23,7 +25,7 @@ HK_DEV void mma_k16(float *d, const hk_cu_u32 *a, hk_cu_u32 b0, hk_cu_u32 b1) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* Zeros around the staged rows, and in the last `widened` (0 or 1) element of each pixel. */
+/* Zeroes the surroundings of the staged rows, and the last `widened` (0 or 1) element of each pixel. */
 HK_DEV void stem_patch_zeros(const hk_cu_dw *P, char *patch, int widened) {
   const int length = P->stem.patch_pitch / 2, used = P->lead + P->stem.patch_pixels * P->pixel,
             rest = length - used + P->lead;
@@ -38,7 +40,7 @@ HK_DEV void stem_patch_zeros(const hk_cu_dw *P, char *patch, int widened) {
   }
 }
 
-/* Element by element, [row][lead, pixels], zeros outside x, behind its channels and around the row. */
+/* Stages element by element, [row][lead, pixels], with zeros outside x, after its channels and around the row. */
 HK_DEV void stem_patch_single(const hk_cu_dw *P, stem_place at, char *patch) {
   const hk_cu_geom *g = &P->g;
   const int x1 = (int)g->x.at[1], x2 = (int)g->x.at[2], xc = (int)g->x.channel, cg = (int)g->cg;
@@ -55,7 +57,7 @@ HK_DEV void stem_patch_single(const hk_cu_dw *P, stem_place at, char *patch) {
   stem_patch_zeros(P, patch, 0);
 }
 
-/* Channels-first x: sixteen bytes of a channel's row at a time, dealt out to the pixels. */
+/* Stages a channels-first x: 16 bytes of a channel's row at a time, distributed to the pixels. */
 HK_DEV void stem_patch_rows(const hk_cu_dw *P, stem_place at, char *patch) {
   const hk_cu_geom *g = &P->g;
   const int row0 = at.row0 * (int)g->stride[1] - (int)g->lo[1], col0 = at.col0 * (int)g->stride[2] - (int)g->lo[2],
@@ -88,7 +90,7 @@ HK_DEV void stem_patch_rows(const hk_cu_dw *P, stem_place at, char *patch) {
   stem_patch_zeros(P, patch, P->pixel - cg);
 }
 
-/* Sixteen bytes a piece, on the grid of x's aligned addresses. Returns where in the staged rows the tile's first element lies. */
+/* Stages aligned 16-byte pieces of x. Returns the position of the tile's first element in the staged rows. */
 HK_DEV int stem_patch(const hk_cu_dw *P, stem_place at, char *patch) {
   const hk_cu_geom *g = &P->g;
   if (P->stem.x_vector != 1) {
@@ -120,8 +122,8 @@ HK_DEV int stem_patch(const hk_cu_dw *P, stem_place at, char *patch) {
   return start - grid;
 }
 
-/* 8 channels of one output with an epilogue, a NaN or a y that takes no 16-byte stores; v lies in local memory, so that the
- * common path keeps its registers. */
+/* Finishes and stores 8 channels of one output with an epilogue, a NaN or a y without 16-byte stores; v is in local
+ * memory, so that the common path keeps its registers. */
 static __device__ __noinline__ void stem_finish(const hk_cu_dw *P, int n, int p1, int q, int k, float *v) {
   const hk_cu_geom *g = &P->g;
   const int p[3] = {0, p1, q}, valid = P->channels - k < 8 ? P->channels - k : 8;
@@ -136,7 +138,7 @@ static __device__ __noinline__ void stem_finish(const hk_cu_dw *P, int n, int p1
   if (P->stem.y_vector) *(uint4 *)((hk_cu_u16 *)P->e.y + yo + k) = dw_pack(TYPE, v);
 }
 
-/* 4 outputs of one channel, and the same for a y whose outputs take no 8-byte stores. */
+/* The same for 4 outputs of one channel, or a y without 8-byte stores. */
 static __device__ __noinline__ void stem_finish_row(const hk_cu_dw *P, int n, int p1, int q, int k, float *v) {
   const hk_cu_geom *g = &P->g;
 #pragma unroll 1
@@ -179,11 +181,13 @@ HK_DEV void stem_store(const hk_cu_dw *P, stem_place at, int p1, int q, int k, c
   stem_finish(P, at.n, p1, q, k, v);
 }
 
-/* Two tiles of 16 outputs by 64 channels. x: words of each tile's first row tap at this lane's output; pairs: where this lane's pairs lie.
- * acc[tile][8 channels][..] or, turned, acc[tile][16 channels * 2 + 8 outputs][..]. */
+/* Multiplies two tiles of 16 outputs by 64 channels. x: words of each tile's first row tap at this lane's output;
+ * pairs: positions of this lane's pairs. acc[tile][8 channels][..] or, transposed, acc[tile][16 channels * 2 + 8
+ * outputs][..]. */
 HK_DEV void stem_multiply(const hk_cu_dw *P, const hk_cu_u32 *const *x, const int *pairs, const uint4 *table,
                           const int transposed, float (*acc)[8][4]) {
-  const int pitch = (int)P->g.stride[2] * P->pixel / 2 * (transposed ? 2 : 8); /* words from this lane's output to its other one */
+  /* words between this lane's two outputs */
+  const int pitch = (int)P->g.stride[2] * P->pixel / 2 * (transposed ? 2 : 8);
 #pragma unroll 2
   for (int s = 0; s < P->k_steps; ++s, pairs += 8, table += 4 * 32) {
     const int at0 = pairs[0], at1 = pairs[4];
@@ -212,7 +216,7 @@ HK_DEV void stem_multiply(const hk_cu_dw *P, const hk_cu_u32 *const *x, const in
   }
 }
 
-/* A tile of 16 outputs from q. */
+/* Stores a tile of 16 outputs from q. */
 HK_DEV void stem_store_tile(const hk_cu_dw *P, stem_place at, int p1, int q, const float (*acc)[4]) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -226,7 +230,7 @@ HK_DEV void stem_store_tile(const hk_cu_dw *P, stem_place at, int p1, int q, con
 HK_DEV void stem_store_transposed(const hk_cu_dw *P, stem_place at, int p1, int q, const float (*acc)[4]) {
   const int lane = threadIdx.x % 32, n = lane / 4;
 #pragma unroll
-  for (int j = 0; j < 8; ++j) { /* block j of 8 channels as packed, see dw_pack.cu */
+  for (int j = 0; j < 8; ++j) { /* block j of 8 channels as packed, see depthwise/pack.cu */
     const float v[4] = {acc[j / 2 * 2][j % 2 * 2], acc[j / 2 * 2][j % 2 * 2 + 1], acc[j / 2 * 2 + 1][j % 2 * 2],
                         acc[j / 2 * 2 + 1][j % 2 * 2 + 1]};
     stem_store_row(P, at, p1, q + lane % 4 * 4, at.k0 + j / 4 * 32 + n / 2 * 8 + j % 4 * 2 + n % 2, v);

@@ -1,5 +1,5 @@
-/* Tiling of the tensor-core kernel for groups of sixteens of channels, 3x3, channels-last (bundle.cuh): a block is `slabs` runs of 16 output
- * channels, whole groups, by 8 rows by `run` columns, a warp for each run and each 16 columns. */
+/* Tiling of the tensor-core kernel for groups of a multiple of 16 channels, 3x3, channels-last (bundle.cuh): a block
+ * is `slabs` runs of 16 output channels, whole groups, by 8 rows by `run` columns, one warp per run and 16 columns. */
 #include "cuda/depthwise/depthwise.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ static bool takes(const hk_geom *g, const hk_strides *s, int64_t per, const int6
   return hk_cu_dw_is_last(g, s, per) && hk_cu_dw_is_whole(s) && hk_cu_dw_is_small(g, s, size);
 }
 
-/* Fills the shape of blocks of so many runs and columns; shared memory in bytes. */
+/* Fills in blocks of so many runs and columns; returns the bytes of shared memory. */
 static int64_t shape(const hk_geom *g, hk_cu_dw *p, int runs, int columns) {
   const int64_t groups = hk_ceil_div(runs * 16, g->k);
   p->grouped.slabs = runs;
@@ -28,14 +28,15 @@ static int64_t shape(const hk_geom *g, hk_cu_dw *p, int runs, int columns) {
   return plane * 16 * p->grouped.in_slabs + 32 * 16;
 }
 
-/* Clocks of a processor for one block: its copies at 40 bytes a clock, products at 1.7 a piece, fragments at 4, and waits; small blocks
- * and blocks that leave a processor to themselves wait more, and the patches of stride 2 longer than their bytes. Fitted to the ResNeXt rows of
- * bench/results/gpu-more-2026-11-15.tsv. */
+/* Clocks of one SM per block: copies at 40 bytes per clock, 1.7 per product, 4 per fragment, and waits. Small blocks
+ * and blocks that have an SM to themselves wait longer, and so do the patches of stride 2. Fitted to the ResNeXt
+ * rows of bench/results/gpu-more-2026-11-15.tsv. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p, int64_t shared) {
   const int warps = p->grouped.slabs * (p->grouped.tile_length / 16);
   const double work = warps * ((double)g->c / 16 * (144 * 1.7 + p->grouped.slots * 3 * 4.0) + 250),
                fill = (double)shared / 40;
-  const double contention = (shared > 110 * 1024 ? 1.6 : shared > 72 * 1024 ? 1.2 : 1) * (g->stride[1] == 2 ? 1.25 : 0.85);
+  const double contention =
+      (shared > 110 * 1024 ? 1.6 : shared > 72 * 1024 ? 1.2 : 1) * (g->stride[1] == 2 ? 1.25 : 0.85);
   return contention * (warps < 4 ? 1.3 : 1) * (work + fill + 300);
 }
 
@@ -83,7 +84,7 @@ bool hk_cu_dw_tile_bundle(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs
   t->aligned = true;
   t->threads = best * (columns / 16) * 32;
   t->knobs = (hk_cu_dw_knobs){columns, best, 0};
-  /* a few blocks take as long as two, one after another, on one processor */
+  /* a few blocks take as long as two, one after another, on one SM */
   const double few = 2 * 132 * block_clocks(g, p, t->shared_bytes);
   t->seconds = hk_cu_dw_seconds(g, (double)g->n * least > few ? (double)g->n * least : few, 1.3);
   return true;

@@ -6,7 +6,7 @@
 
 #define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
 #define SHARED_MOST (200 * 1024)
-#define MOST_RUNS (1 << 16) /* of 8 output channels that are looked at one by one */
+#define MOST_RUNS (1 << 16) /* of 8 output channels, checked one by one */
 
 static bool half_type(hk_type t) { return t == HK_F16 || t == HK_BF16; }
 
@@ -16,8 +16,7 @@ static int last_slab(const hk_geom *g, int64_t kb) {
   return (int)(((k / g->k + 1) * g->c - 1) / 8);
 }
 
-/* Runs of 8 output channels after which the slabs that they read repeat: 64 groups are whole runs of outputs and of
- * inputs. */
+/* Runs of 8 output channels after which their input slabs repeat: 64 groups are whole runs of outputs and of inputs. */
 static int64_t period(const hk_geom *g, const hk_cu_dw *p, int64_t slabs) {
   return hk_min64(hk_ceil_div(p->channels, 8), 8 * g->k * slabs);
 }
@@ -51,7 +50,7 @@ static int64_t mma_shared(const hk_geom *g, hk_cu_dw *p, bool roll) {
   const int64_t plane = (pixels + 6) / 8 * 8 + 1;
   const int64_t table =
       (int64_t)p->grouped.slabs * g->win[0] * g->win[1] * p->phases * p->taps_u * p->reach * (p->compact ? 16 : 128);
-  /* ldmatrix reads whole fragments past the last pixel; what it finds there goes into no stored result */
+  /* ldmatrix reads whole fragments past the last pixel; those values reach no stored result */
   const int64_t patch = plane * 16 * p->grouped.in_slabs + 80 * 16;
   p->grouped.stage_pitch = (p->grouped.slabs | 1) * 32;
   p->grouped.stage_bytes = (roll ? 128 : 64) * p->grouped.stage_pitch;
@@ -62,7 +61,7 @@ static int64_t mma_shared(const hk_geom *g, hk_cu_dw *p, bool roll) {
   return p->grouped.stage_at + (int64_t)p->grouped.teams * p->grouped.stage_bytes;
 }
 
-/* Rows and slabs so that several blocks share a processor; false when nothing fits. */
+/* Chooses rows and slabs so that several blocks share an SM; false when nothing fits. */
 static bool mma_fit(const hk_geom *g, hk_cu_dw *p, bool roll, hk_cu_dw_knobs knobs) {
   static const int limits[] = {76 * 1024, 113 * 1024, SHARED_MOST};
   const int runs = (int)hk_ceil_div(p->channels, 8);
@@ -109,8 +108,8 @@ bool hk_cu_dw_is_small(const hk_geom *g, const hk_strides *s, const int64_t *siz
 static double mma_seconds(const hk_geom *g, const hk_cu_dw_tiling *t, bool roll) {
   const hk_cu_dw *p = &t->params;
   const int size = (int)g->win[2];
-  /* 1.7 clocks a multiplication, 4 a fragment; walk loads 4 a pair of taps unless they slide. What comes on top was fitted
-   * to bench/results/gpu-depthwise-2026-11-15.md */
+  /* 1.7 clocks per product, 4 per fragment; walk loads 4 per pair of taps unless they slide. The rest is fitted to
+   * bench/results/gpu-depthwise-2026-11-15.md */
   const double warps = (double)t->blocks * p->grouped.slabs,
                rows = (double)(g->win[0] * g->win[1]) * p->phases * p->reach;
   double clocks;
@@ -125,7 +124,7 @@ static double mma_seconds(const hk_geom *g, const hk_cu_dw_tiling *t, bool roll)
   }
   const double slabs_read = (double)p->grouped.in_slabs / p->grouped.slabs,
                rows_read = (double)p->grouped.slots / p->grouped.tile_rows / (double)g->stride[1];
-  /* elements one by one: estimates, not measured for channels-first */
+  /* element by element: estimated, not measured for channels-first */
   const double factor = 1.15 + 0.1 * (rows_read > 1 ? rows_read - 1 : 0) + 0.1 * (slabs_read - 1) +
                         (p->grouped.x_vector ? 0 : 6) + (p->grouped.y_vector ? 0 : 3);
   return hk_cu_dw_seconds(g, clocks, factor);
@@ -176,7 +175,7 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   p->grouped.row_tiles = (int)hk_ceil_div(g->out[1], p->grouped.tile_rows);
   t->knobs = (hk_cu_dw_knobs){p->grouped.tile_length, p->grouped.slabs, p->grouped.tile_rows};
   p->pack = HK_DW_PACK_TABLE;
-  /* 8 runs more than there are: no choice of slabs reads past them */
+  /* 8 more runs than there are: no choice of slabs reads past them */
   p->table_runs = (p->channels + 7) / 8 + 8;
   t->packed_bytes = (size_t)p->table_runs * (size_t)p->taps * (size_t)p->reach * (p->compact ? 16 : 128);
   t->image = g->x_type == HK_BF16 ? "grouped_bf16" : "grouped_f16";

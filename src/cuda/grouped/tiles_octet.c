@@ -1,5 +1,6 @@
-/* Tiling of the tensor-core kernel that walks down 3x3 images with the copy engine (octet.cuh): groups of 1, 2, 4, 8 channels, as many filters,
- * channels-last. A block is `slabs` eights of channels, a warp each (or several), by `rows` output rows by `run` columns. */
+/* Tiling of the tensor-core kernel that walks down 3x3 images with TMA (octet.cuh): groups of 1, 2, 4, 8 channels,
+ * as many filters, channels-last. A block is `slabs` runs of 8 channels, one or more warps each, by `rows` output
+ * rows by `run` columns. */
 #include "cuda/depthwise/depthwise.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
 #define SHARED_ALL (227 * 1024)
 
-/* What the copy engine walks: contiguous channels, other strides positive multiples of 16 bytes below 2^40. */
+/* Whether TMA can access a tensor: contiguous channels, other strides positive multiples of 16 bytes below 2^40. */
 static bool takes(const hk_geom *g, const hk_strides *s, const int64_t *size) {
   const int64_t all[] = {s->at[2] * (size[2] > 1), s->at[1] * (size[1] > 1), s->outer * (g->n > 1)};
   if (!hk_cu_dw_is_last(g, s, g->c) || !hk_cu_dw_is_whole(s) || !hk_cu_dw_is_small(g, s, size)) return false;
@@ -21,7 +22,7 @@ static bool takes(const hk_geom *g, const hk_strides *s, const int64_t *size) {
   return true;
 }
 
-/* Shared memory of a block with so many slabs and columns; where its parts lie. */
+/* Shared memory of a block with so many slabs and columns, and the offsets of its parts. */
 static int shared_of(const hk_geom *g, hk_cu_dw *p, int slabs, int columns) {
   const int stride = (int)g->stride[2], align = slabs % 2 ? 128 : 1024;
   p->octet.slabs = slabs;
@@ -34,7 +35,7 @@ static int shared_of(const hk_geom *g, hk_cu_dw *p, int slabs, int columns) {
   p->octet.patch_length = (columns - 1) * stride + 3;
   p->octet.plane_bytes = (int)hk_round_up(p->octet.patch_length * slabs * 16, align);
   p->octet.stage_bytes = (int)hk_round_up(2 * columns * slabs * 16, align);
-  /* a step's rows, and those of the next two steps under way */
+  /* the rows of a step, and the prefetched rows of the next two */
   p->octet.slots = 3 + stride + 4 * stride;
   if (p->octet.slots * p->octet.plane_bytes + 2 * p->octet.stage_bytes > SHARED_ALL / 2 - 2048)
     p->octet.slots = 3 + stride + 2 * stride;
@@ -43,15 +44,15 @@ static int shared_of(const hk_geom *g, hk_cu_dw *p, int slabs, int columns) {
   return p->octet.table_at + p->octet.slots * 8;
 }
 
-/* Blocks that a processor holds: by shared memory and by 72 registers a thread. */
+/* Blocks per SM: by shared memory and by 72 registers per thread. */
 static int resident(const hk_cu_dw *p, int shared) {
   const int64_t room = SHARED_ALL / (shared + 1024), warps = 27 / (p->octet.slabs * p->octet.teams);
   return (int)hk_max64(1, hk_min64(hk_min64(room, warps), 16));
 }
 
-/* Clocks for all blocks of `rows` output rows. Two rows of 8 columns of 8 channels take 13, a step 30 more of each warp. The copy engine takes as long for
- * each pixel as it has slabs and a little, more where it does not swizzle (measured: 48, 80, 144 bytes). A block waits 2000 for its first
- * rows; whole waves of blocks count for a half. */
+/* Clocks of all blocks of `rows` output rows. Two rows of 8 columns of 8 channels take 13, a step 30 more per warp.
+ * TMA's time per pixel is proportional to its slabs plus a constant, larger without swizzle (measured: 48, 80, 144
+ * bytes). A block waits 2000 for its first rows; whole waves of blocks count for a half. */
 static double clocks_of(const hk_geom *g, const hk_cu_dw *p, int shared, int rows) {
   const double blocks = (double)g->n * p->octet.slab_blocks * p->octet.tiles * (double)hk_ceil_div(g->out[1], rows),
                steps = (double)hk_ceil_div(rows, 2);
@@ -134,7 +135,8 @@ bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   t->aligned = t->mapped = true;
   t->threads = slabs * p->octet.teams * 32;
   t->knobs = (hk_cu_dw_knobs){columns, slabs, rows};
-  /* fitted to the ResNeXt rows of bench/results/gpu-depthwise-2026-11-15.md; one channel a group is better off on the FMA units */
+  /* fitted to the ResNeXt rows of bench/results/gpu-depthwise-2026-11-15.md; one channel per group is faster on the
+   * FMA units */
   t->seconds = hk_cu_dw_seconds(g, clocks_of(g, p, t->shared_bytes, rows), 1.15) * (g->c == 1 ? 1 : 0.8);
   return true;
 }

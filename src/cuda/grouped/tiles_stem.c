@@ -1,4 +1,4 @@
-/* Tiling of the few-channel kernel. */
+/* Tiling of the few-channel kernel (stem.cuh). */
 #include "cuda/depthwise/depthwise.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ static int64_t shape(const hk_geom *g, hk_cu_dw *p, int rows, int64_t columns) {
   p->stem.tile_length = (int)columns;
   p->stem.slots = (int)((rows - 1) * g->stride[1] + (g->win[1] - 1) * g->dil[1] + 1);
   p->stem.patch_pixels = (int)((columns - 1) * g->stride[2] + g->win[2]);
-  /* 7 elements before the first, one behind the last pair */
+  /* 7 elements before the first, one after the last pair */
   const int64_t row = ((int64_t)p->stem.patch_pixels * p->pixel + p->lead + 9) * 2;
   const int64_t patch = (row + 15) / 16 * 16 * p->stem.slots, table = p->k_steps * (2048 + 32);
   if (patch + table > 200 * 1024) return patch + table;
@@ -19,7 +19,7 @@ static int64_t shape(const hk_geom *g, hk_cu_dw *p, int rows, int64_t columns) {
   return patch + table;
 }
 
-/* Warps that share `tiles` tiles two by two with the fewest idle. */
+/* Warps that share `tiles` tiles in pairs with the fewest idle. */
 static int warps_of(int tiles) {
   int best = 8;
   for (int w = 7; w >= 4; w--)
@@ -84,7 +84,7 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   t->shared_bytes = (int)shape(g, p, rows, columns);
   t->blocks = (int64_t)p->stem.slab_blocks * p->stem.tiles * p->stem.row_tiles * g->n;
   if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
-  /* 16 multiplications and 24 clocks of shared memory a step for 32 outputs by 64 channels */
+  /* 16 products and 24 clocks of shared memory per step for 32 outputs by 64 channels */
   const double steps = (double)t->blocks * rows * (double)(columns / 16) / 2 * p->k_steps;
   t->seconds = hk_cu_dw_seconds(g, steps * 50, p->stem.y_vector ? (p->stem.x_vector ? 1.2 : 1.6) : 8);
   return true;

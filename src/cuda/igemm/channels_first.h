@@ -17,14 +17,14 @@ typedef struct hk_cu_planes_row {
 typedef struct hk_cu_first_state {
   const hk_cu_planes_row *row;
   hk_cu_kernel kernel;
-  hk_cu_halo params;           /* planes kernels take params.p alone */
-  hk_cu_igemm_state filters;   /* its packing alone */
+  hk_cu_halo params;           /* the planes kernels take params.p only */
+  hk_cu_igemm_state filters;   /* only its packing is used */
   int64_t blocks;
 } hk_cu_first_state;
 
 /* Checks types, epilogue, batch groups, and input dilation and stride of dimensions d0 to 2. */
 bool hk_cu_first_takes(const hk_geom *g, const hk_epi *e, int d0, char *why);
-/* Row of the igemm kernels whose filter packing serves r. */
+/* The row of the igemm kernels with the same filter packing as r. */
 hk_cu_row hk_cu_first_filter_row(const hk_cu_planes_row *r);
 int64_t hk_cu_first_tiles_m(const hk_cu_planes_row *r, const hk_geom *g, const hk_cu_planes *p);
 int64_t hk_cu_first_tiles_n(const hk_cu_planes_row *r, const hk_geom *g);
@@ -33,12 +33,13 @@ double hk_cu_first_tile_clocks(const hk_cu_planes_row *r, double waves, double w
 
 /* {pixels, channels, groups, images} of x or y, in boxes of 64 pixels x box channels. */
 typedef struct hk_cu_first_box {
-  int64_t pixels, channels, step; /* of a plane; in a group; elements from channel to channel */
+  int64_t pixels, channels, step; /* pixels of a plane; channels of a group; elements between channels */
   int box;
 } hk_cu_first_box;
 hk_status hk_cu_first_map(const hk_geom *g, const hk_strides *s, hk_cu_first_box b, hk_cu_tmap *to);
 
-/* Finds the kernels and fills what params.p and filters need beyond hk_cu_planes_make or hk_cu_halo_make; row is set. */
+/* Finds the kernels and fills what params.p and filters need beyond hk_cu_planes_make or hk_cu_halo_make; row is
+ * set. */
 hk_status hk_cu_first_build(hk_cu_first_state *s, const hk_geom *g, const hk_epi *e, int shared_bytes);
 /* Puts the pointers of one call into a copy of the parameters. */
 hk_status hk_cu_first_bind(hk_cu_igemm *m, const hk_cu_call *call, const void *slopes);

@@ -1,11 +1,12 @@
-/* From accumulators to y. The short way is finish_wide.cuh; the general way here takes any y: a consumer warpgroup stages
- * its f32 sums in shared memory, `chunk` columns of 64 rows at a time, and finishes them one by one. With split > 1 the
- * blocks of the cluster add their sums in rank order, each finishing its share of the rows. Included by igemm.cuh.
+/* Epilogue: from accumulators to y. The fast paths are in finish_wide.cuh; the general path here supports any y: a
+ * consumer warpgroup stages its f32 sums in shared memory, `chunk` columns of 64 rows at a time, and finishes them
+ * one by one. With split > 1 the blocks of the cluster add their sums in rank order, and each finishes its share of
+ * the rows. Included by igemm.cuh.
  *
- * wgmma leaves sum (row, col) of a 64-row piece in warp row/16, lane (row%8)*4 + (col%8)/2, register
- * col/8*4 + (row%16)/8*2 + col%2. */
+ * wgmma leaves sum (row, col) of a 64-row piece in warp row/16, lane (row%8)*4 + (col%8)/2, register col/8*4 +
+ * (row%16)/8*2 + col%2. */
 
-/* Which channel of its group column `col` of the tile holds: under a gate eight channels alternate with their partners. */
+/* Channel (in its group) of column `col` of the tile: with a gate, 8 channels alternate with their 8 partners. */
 HK_DEV int finish_channel(const hk_cu_igemm *P, int k0, int col) {
   if (!P->e.gate) return k0 + col;
   const int j = k0 / 2 + col / 16 * 8 + col % 8;
@@ -24,7 +25,7 @@ HK_DEV hk_cu_i64 finish_offset(const hk_cu_divisor *by_out, const hk_cu_view *s,
   return pixel_offset(s, m, p);
 }
 
-/* The residual's rows of a coming split tile on their way into the L2, while the tile is multiplied. */
+/* Prefetches the residual of the next split tile into L2 while the tile is multiplied. */
 HK_DEV void finish_prefetch(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int part) {
   const hk_cu_geom *g = &P->g;
   const int bytes = g->y_type == HK_CU_F32 ? 4 : 2, width = (int)g->kg - at.k0 < t.bn ? (int)g->kg - at.k0 : t.bn,
@@ -36,7 +37,7 @@ HK_DEV void finish_prefetch(const hk_cu_igemm *P, igemm_tile t, igemm_place at, 
   }
 }
 
-/* Scale and bias of this thread's columns (tid, tid + 128), fetched while the tile is multiplied. */
+/* Scale and bias of this thread's columns (tid, tid + 128), loaded while the tile is multiplied. */
 typedef struct finish_affine {
   float scale[2], bias[2];
 } finish_affine;
@@ -58,7 +59,7 @@ HK_DEV finish_affine finish_load_affine(const hk_cu_igemm *P, igemm_tile t, igem
   return a;
 }
 
-/* Row offsets of y and the residual for `count` pixels from m0, once a tile, by `threads` threads. */
+/* Computes the row offsets of y and the residual for `count` pixels from m0, once per tile, with `threads` threads. */
 HK_DEV void finish_prepare(const hk_cu_igemm *P, int m0, int count, int tid, int threads, hk_cu_i64 *rows) {
   const hk_cu_epi *e = &P->e;
   const int need = !P->wide || P->tall || (!P->y_linear && !P->transposed) || (e->residual && !P->c_linear);
@@ -118,7 +119,7 @@ HK_DEV void finish_store8(void *y, hk_cu_i64 i, int type, const float *v) {
   }
 }
 
-/* One activation on one sum; k counts over all groups. */
+/* Applies one activation to one sum; k counts over all groups. */
 HK_DEV float finish_act(const hk_cu_epi *e, int act, float a, float b, const hk_cu_at *at, hk_cu_i64 k, float v) {
 #ifdef HK_USER
   if (act == HK_CU_USER) {
@@ -133,7 +134,7 @@ HK_DEV float finish_act(const hk_cu_epi *e, int act, float a, float b, const hk_
   return v;
 }
 
-/* One sum after scale and bias, all the way to y. partner: the gate's. k: channel in the group. */
+/* Finishes and stores one sum after scale and bias. partner: the gate's other value; k: channel in the group. */
 HK_DEV void finish_one(const hk_cu_igemm *P, igemm_place place, int m, const hk_cu_i64 *row, int k, float v,
                        float partner) {
   const hk_cu_epi *e = &P->e;
@@ -166,7 +167,7 @@ HK_DEV void finish_one(const hk_cu_igemm *P, igemm_place place, int m, const hk_
 #endif
 }
 
-/* Sums of columns [c*chunk, +chunk) of the consumer's piece c / columns into shared memory. */
+/* Writes the sums of columns [c*chunk, +chunk) of the consumer's piece c / columns to shared memory. */
 HK_DEV void finish_put(igemm_tile t, int c, float *sums, const float (*acc)[128]) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, pitch = HK_IGEMM_PITCH(t.chunk);
   const int columns = (t.bn + t.chunk - 1) / t.chunk;
@@ -216,8 +217,8 @@ HK_DEV float finish_sum(igemm_tile t, const float *from) {
   return v;
 }
 
-/* The general way: element by element, neighbours along y's contiguous dimension. `count` rows of `width` columns from
- * column c0, staged at `from` with `pitch`; row 0 is pixel m0 and entry 0 of rows. */
+/* The general path: element by element, neighbouring threads along y's contiguous dimension. Handles `count` rows of
+ * `width` columns from column c0, staged at `from` with `pitch`; row 0 is pixel m0 and entry 0 of rows. */
 HK_DEV void finish_items(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int count, int c0, int width,
                          int tid, int threads, const float *from, int pitch, const hk_cu_i64 *rows,
                          const float *params) {
@@ -234,7 +235,7 @@ HK_DEV void finish_items(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
   }
 }
 
-/* Scale and bias of the tile's columns into shared memory. */
+/* Writes scale and bias of the tile's columns to shared memory. */
 HK_DEV void finish_params(igemm_tile t, finish_affine affine, float *params) {
   const int tid = threadIdx.x % 128;
 #pragma unroll
@@ -245,7 +246,7 @@ HK_DEV void finish_params(igemm_tile t, finish_affine affine, float *params) {
     }
 }
 
-/* Everything up to the residual, on the accumulators. */
+/* Applies everything before the residual to the accumulators. */
 HK_DEV void finish_early(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, const float *params,
                          float (*acc)[128]) {
   if (P->e.scale || P->e.bias) wide_affine(&P->e, t, params, acc);
@@ -257,7 +258,7 @@ HK_DEV void finish_early(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int
     for (int i = 0; i < t.mi; ++i) wide_act(&P->e, t.bn / 2, acc[i]);
 }
 
-/* y by the copy engine. */
+/* Stores y by TMA. */
 HK_DEV void finish_slabs(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0, slab_residuals *rest,
                          float (*acc)[128]) {
   if (P->e.scale || P->e.bias) slab_affine(P, t, at, acc);
@@ -286,7 +287,7 @@ HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_plac
   if (P->wide) {
     finish_early(P, t, at, m0, params, acc);
     const int narrow = type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16;
-    if (P->strip || P->transposed) named_sync(wg + 1, 128); /* params are read, and lie where the values will */
+    if (P->strip || P->transposed) named_sync(wg + 1, 128); /* params have been read; the values overwrite them */
     if (P->strip) {
       if (HK_IGEMM_STRIPS(ring, t.nc, t.bn)) strip_tile(P, t, m0, at.m0 + launch_of(P)->step, staging, acc, narrow);
     } else if (P->transposed) transpose_tile(P, t, at, m0, wg, staging, acc, narrow);
@@ -305,12 +306,12 @@ HK_DEV void finish_tile(const hk_cu_igemm *P, int type, igemm_tile t, igemm_plac
       named_sync(wg + 1, 128);
     }
   }
-  /* The next tile's rows and params must not overtake a slow warp's last reads. */
+  /* The rows and params of the next tile must not overwrite what a slow warp still reads. */
   named_sync(wg + 1, 128);
 }
 
-/* A split tile: all blocks put their sums into their own ring, which nobody feeds meanwhile, and each finishes its share of
- * the rows, adding the blocks' sums in rank order. All threads of all blocks meet before and after. */
+/* Finishes a split tile: every block writes its sums to its own ring, which is idle now, and finishes its share of
+ * the rows, adding the blocks' sums in rank order. All threads of all blocks synchronise before and after. */
 HK_DEV void finish_split(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int wg, int rank, hk_cu_u8 *raw,
                          const float (*acc)[128]) {
   const int threads = 128 * t.nc, tid = threadIdx.x - 128, lane = tid % 32, warp = tid / 32 % 4;

@@ -1,21 +1,23 @@
-/* From accumulators to y by the copy engine, for a y of contiguous channels in eights whose pixels lie evenly, 16-byte aligned,
- * in f32 or the operands' own type. A warp finishes its 16 rows of each 64-row piece alone, in steps of one slab of columns: the
- * finished values go into one of its slots of shared memory, swizzled as the engine reads them, and leave as one
- * copy while the next step is made. Rows and columns outside y are clipped by the engine.
+/* Epilogue by TMA, for a y whose channels are contiguous, 16-byte aligned and a multiple of 8, whose pixels have a
+ * constant stride, in f32 or the operands' type. Each warp finishes its 16 rows of each 64-row piece independently,
+ * in steps of one slab of columns: it writes the finished values to one of its slots in shared memory, swizzled as
+ * TMA reads them, and stores the slot with one TMA copy while it computes the next step. TMA clips rows and columns
+ * outside y.
  *
- * The residual comes the same way, as boxes of the same form, asked for while the tile is multiplied: first the steps after those that fit the
- * slots, which then wait in registers, as fragments; then the first steps, which wait in the slots that their results will take.
- * Steps beyond both (wide tiles of f32) are read while the tile is finished. Included by finish_wide.cuh.
+ * The residual is loaded by TMA in boxes of the same shape, prefetched while the tile is multiplied: first the steps
+ * that do not fit into the slots, which are then held in registers as fragments; then the first steps, which stay in
+ * the slots until their results replace them. Steps beyond both (wide f32 tiles) are read while the tile is
+ * finished. Included by finish_wide.cuh.
  *
- * A slab is as wide as 128, 64, 32 or 16 bytes, the widest that divides the tile; a step has 16 rows, or 8 where the
- * ring leaves less room (then a slab takes two steps). */
+ * A slab is 128, 64, 32 or 16 bytes wide, the widest that divides the tile. A step has 16 rows, or 8 where the ring
+ * leaves less shared memory (a slab then takes two steps). */
 
-/* All of a tile's steps for a y of `type`; constants at compile time. */
+/* The steps of a tile for a y of `type`; compile-time constants. */
 typedef struct slab_form {
-  int bytes, row_bytes, width;  /* of a value, of a slab's row; columns of a slab */
-  int rows, parts, steps;       /* rows of a step, steps of a slab, steps of a 64-row piece */
-  int total, size, slots;       /* steps of the tile; bytes of a step; slots of a warp */
-  int words, held;              /* 4-byte words of a step in a lane; steps that wait in registers */
+  int bytes, row_bytes, width;  /* bytes of a value and of a slab's row; columns of a slab */
+  int rows, parts, steps;       /* rows per step, steps per slab, steps per 64-row piece */
+  int total, size, slots;       /* steps per tile; bytes per step; slots per warp */
+  int words, held;              /* 4-byte words per lane and step; steps held in registers */
 } slab_form;
 HK_DEV slab_form slab_form_of(igemm_tile t, int type) {
   slab_form s;
@@ -34,19 +36,19 @@ HK_DEV slab_form slab_form_of(igemm_tile t, int type) {
   s.held = more < 0 ? 0 : more < room ? more : room;
   return s;
 }
-/* First pixel, first column of step n; which 8 of the warp's 16 rows come first in it. */
+/* First pixel and first column of step n. */
 HK_DEV int slab_row(slab_form s, int m0, int n) {
   return m0 + threadIdx.x / 32 % 4 * 16 + n / s.steps * 64 + n % s.parts * 8;
 }
 HK_DEV int slab_col(slab_form s, int n) { return n % s.steps / s.parts * s.width; }
 
-/* Byte offset in a slot of 16-byte piece `piece` of a row: the engine's swizzle for rows of that length. */
+/* Byte offset in a slot of 16-byte piece `piece` of a row: TMA's swizzle for rows of that length. */
 HK_DEV int slab_at(int row_bytes, int row, int piece) {
   const int at = row * row_bytes + piece * 16;
   return at ^ (at >> 7 & (row_bytes / 16 - 1)) << 4;
 }
-/* Where this lane's pair of f32 values of matrix q lies in a slot. Fragments travel as matrices of 8 rows x 8 columns, q = column block *
- * halves + half; 16-bit ones four at a time. */
+/* Address in a slot of this lane's pair of f32 values of matrix q. Fragments move as matrices of 8 rows x 8 columns,
+ * q = column block * halves + half; 16-bit ones four at a time. */
 HK_DEV hk_cu_u32 slab_pair(slab_form s, hk_cu_u32 slot, int q) {
   const int lane = threadIdx.x % 32, halves = s.rows / 8;
   return slot + slab_at(s.row_bytes, q % halves * 8 + lane / 4, q / halves * 2 + lane % 4 / 2) + lane % 2 * 8;
@@ -55,7 +57,7 @@ HK_DEV hk_cu_u32 slab_matrix(slab_form s, hk_cu_u32 slot, int q, int step) {
   const int lane = threadIdx.x % 32, halves = s.rows / 8, mine = q + lane / 8 % step;
   return slot + slab_at(s.row_bytes, mine % halves * 8 + lane % 8, mine / halves);
 }
-/* The values of matrix q among a slab's accumulators; half: of the step. */
+/* Index of matrix q's values in a slab's accumulators; half: of the step. */
 HK_DEV int slab_value(slab_form s, int half, int q) { return q / (s.rows / 8) * 4 + (half + q % (s.rows / 8)) * 2; }
 
 HK_DEV void slab_put(int type, slab_form s, int half, hk_cu_u32 slot, const float *v) {
@@ -74,7 +76,7 @@ HK_DEV void slab_put(int type, slab_form s, int half, hk_cu_u32 slot, const floa
     matrix_put(step, slab_matrix(s, slot, q, step), w);
   }
 }
-/* The residual of a step as fragments, out of its slot: s.words words a lane. */
+/* Loads the residual of a step as fragments from its slot: s.words words per lane. */
 HK_DEV void slab_get(int type, slab_form s, hk_cu_u32 slot, hk_cu_u32 *w) {
   const int count = s.width / 8 * (s.rows / 8), step = type == HK_CU_F32 ? 1 : count < 4 ? count : 4;
 #pragma unroll
@@ -108,18 +110,19 @@ HK_DEV void slab_add(const hk_cu_igemm *P, int type, slab_form s, int half, cons
     }
 }
 
-/* A warp's residual: its slots, the barrier that tells when what was asked for has come, and the steps that wait in registers. */
+/* The residual of a warp: its slots, the mbarrier of its prefetches, and the steps held in registers. */
 typedef struct slab_residuals {
   hk_cu_u32 slots, bar;
   int phase;
   hk_cu_u32 w[48];
 } slab_residuals;
-/* Asks for `count` steps from step n on, into the slots from the first on; `read`: bits of all that lane 0 has read there. */
+/* Prefetches `count` steps from step n on into the first slots; `read`: bits of all that lane 0 has read from them. */
 HK_DEV void slab_prefetch(const hk_cu_igemm *P, slab_form s, igemm_place at, int m0, int n, int count, hk_cu_u32 read,
                           const slab_residuals *rest) {
   if (threadIdx.x % 32) return;
   copy_out_wait(0);
-  /* No barrier tells the copy engine that a read is over, but its value does. It adds nothing: x_zero is 0, which the compiler does not know. */
+  /* No barrier orders earlier shared-memory reads before the TMA write, but a data dependency does. The operand adds
+   * 0, since x_zero is 0, which the compiler does not know. */
   bar_expect(rest->bar, count * s.size + (int)(read & (hk_cu_u32)P->g.x_zero));
 #pragma unroll
   for (int i = 0; i < count; ++i)
@@ -130,7 +133,7 @@ HK_DEV void slab_wait(slab_residuals *rest) {
   bar_wait(rest->bar, rest->phase);
   rest->phase ^= 1;
 }
-/* The first and the second asking of a tile, some blocks of the main loop apart; type: of y. */
+/* The first and the second prefetch of a tile, some k blocks of the main loop apart; type: of y. */
 HK_DEV void slab_prefetch_first(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place at, int m0,
                                 slab_residuals *rest) {
   const slab_form s = slab_form_of(t, type);
@@ -154,14 +157,15 @@ HK_DEV void slab_prefetch_second(const hk_cu_igemm *P, int type, igemm_tile t, i
   }
 }
 
-/* Step n of the residual as 16-byte pieces of rows, piece lane + 32 * it, for a tile with more steps than slots and registers take. */
+/* Reads step n of the residual as 16-byte pieces of rows, piece lane + 32 * it, for tiles with more steps than fit
+ * into slots and registers. */
 HK_DEV void slab_read(const hk_cu_igemm *P, igemm_tile t, slab_form s, igemm_place at, int m0, int n, hk_cu_u32 *to) {
   const int pieces = s.row_bytes / 16, lane = threadIdx.x % 32, m = slab_row(s, m0, n), col = slab_col(s, n);
   const int left = ((int)P->g.kg - at.k0 < t.bn ? (int)P->g.kg - at.k0 : t.bn) - col;
 #pragma unroll
   for (int it = 0; it * 32 < s.rows * pieces; ++it) {
     const int i = lane + it * 32, row = i / pieces, k = i % pieces * (16 / s.bytes);
-    /* outside y: anything, what comes of it is clipped on the way out */
+    /* outside y any value will do: the result is clipped by TMA */
     const int inside = i < s.rows * pieces && m + row < P->gm && k < left;
     const uint4 v =
         load_once((const hk_cu_u8 *)P->e.c +
@@ -169,7 +173,7 @@ HK_DEV void slab_read(const hk_cu_igemm *P, igemm_tile t, slab_form s, igemm_pla
     to[it * 4] = v.x, to[it * 4 + 1] = v.y, to[it * 4 + 2] = v.z, to[it * 4 + 3] = v.w;
   }
 }
-/* Such pieces turned into fragments by way of the slot. */
+/* Converts such pieces to fragments through the slot. */
 HK_DEV void slab_shuffle(int type, slab_form s, hk_cu_u32 slot, hk_cu_u32 *w) {
   const int pieces = s.row_bytes / 16, lane = threadIdx.x % 32;
 #pragma unroll
@@ -186,7 +190,7 @@ HK_DEV void slab_shuffle(int type, slab_form s, hk_cu_u32 slot, hk_cu_u32 *w) {
   __syncwarp();
 }
 
-/* Step n's residual added to its values. */
+/* Adds the residual of step n to its values. */
 HK_DEV void slab_residual(const hk_cu_igemm *P, int type, igemm_tile t, slab_form s, igemm_place at, int m0, int n,
                           hk_cu_u32 slot, slab_residuals *rest, float *v) {
   if (n < s.slots) {
@@ -203,8 +207,9 @@ HK_DEV void slab_residual(const hk_cu_igemm *P, int type, igemm_tile t, slab_for
   }
 }
 
-/* Scale and bias, from the L1, where a launch's few hundred values stay: the slots hold the residual. inside: the whole tile lies in y,
- * there is a bias, and both are 8-byte aligned; scaled: by channel. */
+/* Applies scale and bias, read through L1, where the few hundred values of a launch stay: the slots hold the
+ * residual. inside: the whole tile is in y, there is a bias, and scale and bias are 8-byte aligned; scaled: per
+ * channel. */
 HK_DEV void slab_affine_run(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int inside, int scaled,
                             float (*acc)[128]) {
   const int k0 = at.k0 + threadIdx.x % 4 * 2, left = (int)P->g.kg - k0;
@@ -247,8 +252,9 @@ HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
     const int col = slab_col(s, n), half = n % s.parts;
     const hk_cu_u32 slot = rest->slots + n % s.slots * s.size;
     float *v = acc[n / s.steps] + col / 2;
-    if (half == 0 && P->e.act && !P->late) wide_act(&P->e, s.width / 2, v); /* right before it leaves: the last step's copy runs meanwhile */
-    if (n == 0 && !residual) { /* a tile's last slots may be its first */
+    /* just before the store: the previous step's copy runs meanwhile */
+    if (half == 0 && P->e.act && !P->late) wide_act(&P->e, s.width / 2, v);
+    if (n == 0 && !residual) { /* the last slots of the previous tile may be the first of this one */
       if (lane == 0) copy_out_wait(0);
       __syncwarp();
     } else if (n >= s.slots) {
@@ -265,7 +271,7 @@ HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
     __syncwarp();
     if (lane == 0) {
       if (at.k0 + col < P->g.kg) copy_out(&P->ymap, slot, at.k0 + col, at.group, slab_row(s, m0, n));
-      copy_out_commit(); /* an empty group too: waiting counts them */
+      copy_out_commit(); /* an empty group too: the wait counts groups */
     }
 #endif
   }

@@ -1,9 +1,10 @@
-/* From accumulators to a channels-last y of 16-bit values with any channel count, where one tile covers all channels and pixels follow
- * each other without a gap: a warp's 16 rows are then one run of y, however odd, of whole 16-byte pieces. The warp lays its rows into its
- * part of the desk and stores the run. Included by finish_wide.cuh. */
+/* Epilogue for a channels-last 16-bit y of any channel count, where one tile covers all channels and pixels have no
+ * gaps: the 16 rows of a warp are one contiguous run of y. The warp writes its rows to its part of the staging
+ * buffer and stores the run in 16-byte pieces. Included by finish_wide.cuh. */
 
-/* For a y of eight channels or more that is 16-byte aligned: a lane takes 16 bytes of the run, found anywhere in two neighbouring pieces of a row. Behind
- * each row stand the first eight values of the next, so none reaches over a row's end. first: those of this lane's rows, as pairs. */
+/* For a 16-byte aligned y of at least 8 channels: each lane stores 16 bytes of the run, shifted out of two adjacent
+ * pieces of a row. Each row is followed by the first 8 values of the next, so no piece crosses the end of a row.
+ * first: those of this lane's rows, as pairs. */
 HK_DEV void strip_pieces(const hk_cu_igemm *P, int pitch, int m, int rows, hk_cu_u8 *strip, const hk_cu_u32 *first) {
   const int lane = threadIdx.x % 32, k = (int)P->g.kg, count = rows * k;
 #pragma unroll
@@ -32,10 +33,11 @@ HK_DEV void strip_pieces(const hk_cu_igemm *P, int pitch, int m, int rows, hk_cu
   if (e < count) y[e] = *(const hk_cu_u16 *)(strip + r * pitch + (e - r * k) * 2);
 }
 
-/* For any y: aligned 4-byte words, each gathered from two places. */
+/* For any y: aligned 4-byte words, each gathered from two values. */
 HK_DEV void strip_words(const hk_cu_igemm *P, int pitch, int m, int rows, const hk_cu_u8 *strip) {
   const int lane = threadIdx.x % 32, k = (int)P->g.kg;
-  /* y is 2-byte aligned: the first element may stand alone, and so may the last. (row, column) of a lane's word moves on by 64 elements. */
+  /* y is 2-byte aligned: the first and the last element may need a store of their own. (row, column) of a lane's
+   * word advances by 64 elements. */
   hk_cu_u16 *y = (hk_cu_u16 *)P->e.y + (hk_cu_i64)m * k;
   const int odd = (int)((hk_cu_u64)y >> 1 & 1), count = rows * k, down = div_by(64, P->by_k), across = 64 - down * k;
   int e = odd + lane * 2, r = div_by(e, P->by_k), c = e - r * k;
@@ -52,7 +54,7 @@ HK_DEV void strip_words(const hk_cu_igemm *P, int pitch, int m, int rows, const 
   if ((count - odd) % 2 && lane == 1) y[count - 1] = *(const hk_cu_u16 *)(strip + (rows - 1) * pitch + (k - 1) * 2);
 }
 
-/* Pixels from `end` on are the next tile's. */
+/* Pixels from `end` on belong to the next tile. */
 HK_DEV void strip_tile(const hk_cu_igemm *P, igemm_tile t, int m0, int end, hk_cu_u8 *staging, const float (*acc)[128],
                        int type) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, pitch = HK_IGEMM_STRIP(t.bn);

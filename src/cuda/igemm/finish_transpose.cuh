@@ -1,9 +1,9 @@
-/* From accumulators to a channels-first y of 16-bit values whose planes are whole 16-byte or 8-byte pieces: a consumer turns its 64 pixels x
- * `width` channels in one of two slots of its desk, [channel][64 pixels], and stores 16 or 8 bytes a thread, full lines either way.
- * Eight or four pixels never straddle images. (The copy engine would need boxes that start before an image, which it refuses to
- * write.) Included by finish_wide.cuh. */
+/* Epilogue for a channels-first 16-bit y whose planes are multiples of 16 or 8 bytes: a consumer transposes 64
+ * pixels x `width` channels in one of two slots of its staging buffer, [channel][64 pixels], and stores 16 or 8
+ * bytes per thread, in full lines. 8 or 4 pixels never straddle images. (TMA stores would need boxes that start
+ * before an image, which TMA does not write.) Included by finish_wide.cuh. */
 
-/* Channels of a slab. */
+/* Channels per slab. */
 #define TRANSPOSE_WIDTH(bn) ((bn) % 32 == 0 ? 32 : (bn) % 16 == 0 ? 16 : 8)
 
 HK_DEV void transpose_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u8 *staging,
@@ -33,7 +33,7 @@ HK_DEV void transpose_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, i
         const int mine = q + lane / 8 % step;
         matrix_put_transposed(step, smem_u32(slot) + slab_at(128, mine / 2 * 8 + lane % 8, warp * 2 + mine % 2), w);
       }
-      /* One barrier a slab: whoever is here has read the slot before last, which is the next to be written. */
+      /* One barrier per slab: every thread that arrives has read the slot before last, which is written next. */
       named_sync(wg + 1, 128);
       hk_cu_u16 *to = y + u * width * channel;
       if (fours) {

@@ -1,5 +1,5 @@
-/* The caller's functions on fragments: a lane owns rows lane/4 and lane/4 + 8 of its warp's 16, so coordinates are
- * decoded once a row, and a function is called for values inside y alone. Included by finish_wide.cuh. */
+/* User functions on fragments: a lane owns rows lane/4 and lane/4 + 8 of its warp's 16, so coordinates are decoded
+ * once per row. Functions are called for values inside y only. Included by finish_wide.cuh. */
 #if defined(HK_USER) || defined(HK_USER2) || defined(HK_USER_STORE)
 HK_DEV hk_cu_at user_at(const hk_cu_igemm *P, int m) {
   hk_cu_at at;
@@ -16,8 +16,8 @@ HK_DEV hk_cu_at user_at(const hk_cu_igemm *P, int m) {
 #endif
 
 #ifdef HK_USER
-/* hk_user on all accumulators; m0 is the consumer's first pixel. Columns are the outer loop, so that what depends on k alone is computed
- * once for all of a thread's rows; tiles inside y take no tests. */
+/* Calls hk_user on all accumulators; m0 is the consumer's first pixel. Columns are the outer loop, so that what
+ * depends on k alone is computed once for all rows of a thread; tiles inside y need no bounds tests. */
 HK_DEV void user_rows(const hk_cu_igemm *P, igemm_tile t, igemm_place place, int first, int inside, float (*acc)[128]) {
   const int k0 = place.k0 + threadIdx.x % 4 * 2;
   hk_cu_at at[4];
@@ -28,7 +28,7 @@ HK_DEV void user_rows(const hk_cu_igemm *P, igemm_tile t, igemm_place place, int
     const int k = k0 + j / 2 * 8 + j % 2;
 #pragma unroll
     for (int r = 0; r < 2 * t.mi; ++r) {
-      at[r].k = place.group * (int)P->g.kg + k; /* an int, as the compiler sees: conversions stay short */
+      at[r].k = place.group * (int)P->g.kg + k; /* visibly an int: keeps the conversions short */
       float *v = &acc[r / 2][j / 2 * 4 + r % 2 * 2 + j % 2];
       if (inside || (k < P->g.kg && first + r / 2 * 64 + r % 2 * 8 < P->gm)) *v = hk_user(at[r], *v, P->e.user);
     }
@@ -42,7 +42,7 @@ HK_DEV void user_act(const hk_cu_igemm *P, igemm_tile t, igemm_place place, int 
 #endif
 
 #if defined(HK_USER2) || defined(HK_USER_STORE)
-/* hk_user2 and hk_user_store on one step of a slab: rows m.. of the warp, `width` columns from col. */
+/* Calls hk_user2 and hk_user_store on one step of a slab: rows m.. of the warp, `width` columns from col. */
 HK_DEV void user_last(const hk_cu_igemm *P, igemm_place place, int width, int rows, int m, int col, int half,
                       float *v) {
   const int lane = threadIdx.x % 32, k0 = place.k0 + col + lane % 4 * 2;

@@ -1,7 +1,8 @@
-/* The short ways from accumulators to y in f32 or the operands' own type: the epilogue is applied to the fragments as wgmma left
- * them and the finished values cross shared memory once, in y's type. Ways out: slabs by the copy engine
- * (finish_slab.cuh, finish_transpose.cuh), runs of whole odd rows (finish_strip.cuh), rows of any channel count, columns of pixels. Everything is unrolled over the accumulators.
- * finish.cuh is the way for everything else. Included by finish.cuh.
+/* The fast epilogues for y in f32 or the operands' type: the epilogue is applied to the fragments as wgmma left
+ * them, and the finished values cross shared memory once, in y's type. Paths: slabs by TMA (finish_slab.cuh),
+ * transposed slabs (finish_transpose.cuh), contiguous runs of any channel count (finish_strip.cuh), rows of any
+ * stride (slim) and columns of pixels (tall). Everything is unrolled over the accumulators. finish.cuh supports
+ * everything else and includes this file.
  *
  * A fragment: acc[i][4j..4j+1] of row lane/4, [4j+2..4j+3] of row lane/4 + 8, columns 8j + lane%4*2 and the next. */
 
@@ -18,7 +19,7 @@ HK_DEV float min_nan(float a, float b) {
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
   return r;
 }
-/* Denormal results flushed: harmless beside the 1 that is added, and half the instructions. */
+/* Denormal results are flushed: 1 is added to them anyway, and this halves the instructions. */
 HK_DEV float exp_ftz(float v) {
   float r;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v * 1.44269504f));
@@ -29,7 +30,7 @@ HK_DEV float rcp_ftz(float v) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
   return r;
 }
-/* erf by Abramowitz and Stegun 7.1.26, within 1.5e-7: enough for 16-bit results only. */
+/* erf by Abramowitz and Stegun 7.1.26, error below 1.5e-7: sufficient for 16-bit results only. */
 HK_DEV float gelu_16(float v) {
   const float x = fabsf(v) * 0.70710678f, t = rcp_ftz(fmaf(0.3275911f, x, 1.0f));
   float p = fmaf(1.061405429f, t, -1.453152027f);
@@ -39,7 +40,7 @@ HK_DEV float gelu_16(float v) {
   const float half = 0.5f * p * exp_ftz(-x * x);
   return v * (v < 0.0f ? half : 1.0f - half);
 }
-/* 0.5 (1 + tanh) and tanh without branches: near zero the exponential form would cancel. */
+/* Branch-free 0.5 (1 + tanh) and tanh: near zero the exponential form would cancel. */
 HK_DEV float tanh_flat(float v) {
   const float s = v * v;
   float p = fmaf(s, 62.0f / 2835.0f, -17.0f / 315.0f);
@@ -49,7 +50,7 @@ HK_DEV float tanh_flat(float v) {
   return s < 0.0625f ? small : large;
 }
 
-/* The activations on n values. x * sigmoid(x) of -127 is -0 already, which keeps -Inf from becoming NaN. */
+/* Applies the activation to n values. x * sigmoid(x) at -127 is -0 already, which keeps -Inf from becoming NaN. */
 #define EACH(expr)                   \
   do {                               \
     _Pragma("unroll")                \
@@ -110,8 +111,8 @@ HK_DEV void wide_put(int type, int chunk, int pitch, hk_cu_u32 *at, const float 
 #include "cuda/igemm/finish_transpose.cuh"
 #include "cuda/igemm/finish_strip.cuh"
 
-/* Channels-last y of any channel count, alignment and pixel strides: a warp stores one row of the chunk at a time, an
- * element a lane. */
+/* Stores a channels-last y of any channel count, alignment and pixel stride: a warp stores one row of the chunk at a
+ * time, one element per lane. */
 HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words,
                       const hk_cu_i64 *rows, const float (*acc)[128], int type) {
   const int bytes = type == HK_CU_F32 ? 4 : 2, pitch = WIDE_PITCH(t.chunk, bytes),
@@ -142,8 +143,9 @@ HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
     }
 }
 
-/* The same for a y whose pixels are contiguous (channels first): the chunk is turned in shared memory, [column][row], and a
- * warp stores 64 rows of one column at a time: 16-bit y as pairs where it lies so (tall 2). type (of y) is a compile-time constant. */
+/* The same for a y with contiguous pixels (channels-first): the chunk is transposed in shared memory, [column][row],
+ * and a warp stores 64 rows of one column at a time; a 16-bit y in pairs where it is aligned (tall 2). type (of y)
+ * is a compile-time constant. */
 HK_DEV void tall_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words,
                       const hk_cu_i64 *rows, const float (*acc)[128], int type) {
   const int bytes = type == HK_CU_F32 ? 4 : 2, pitch = bytes == 4 ? 68 : 36, columns = (t.bn + t.chunk - 1) / t.chunk;
@@ -187,7 +189,7 @@ HK_DEV void tall_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
   }
 }
 
-/* The same for one run of eight of a split tile, added up over the blocks of the cluster. */
+/* The same for one run of 8 values of a split tile, summed over the blocks of the cluster. */
 HK_DEV void wide_run(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int col, int m, int k, const hk_cu_i64 *row,
                      const float *from, const float *params) {
   const hk_cu_epi *e = &P->e;

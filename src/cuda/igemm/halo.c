@@ -1,5 +1,5 @@
-/* Host side of the halo kernels: the rows, the problem as rows of pixels with gaps, what fits into shared memory, the estimate, parameters once and
- * pointers each call. */
+/* Host side of the halo kernels: the kernel table, the problem as rows of pixels with gaps, what fits into shared
+ * memory, and the estimate. Parameters are made once, pointers are bound per call. */
 #include "cuda/igemm/halo.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ const int hk_cu_halo_row_count = HK_COUNT(hk_cu_halo_rows);
 
 enum { STAGES_LEAST = 3, STAGES_MOST = 8 };
 
-/* 16-bit planes of contiguous pixels; *apart: how many channels on the next plane is aligned alike. */
+/* Checks for 16-bit planes of contiguous pixels; *apart: after how many channels a plane has the same alignment. */
 static bool planes_aligned(const hk_geom *g, int *apart) {
   const hk_strides *s = &g->x;
   const int64_t step[] = {s->channel * (g->c > 1), s->group * (g->groups > 1), s->outer * (g->n > 1)};
@@ -36,14 +36,15 @@ static bool planes_aligned(const hk_geom *g, int *apart) {
   return *apart == 1 || (g->c % *apart == 0 && step[0] >= g->in[1] * g->in[2] && step[0] < INT32_MAX / 16);
 }
 
-/* How many pixels of y, or of the residual, may be taken at a time: 4 or 2 where planes are runs of pixels from a multiple of as many on, else 1. */
+/* Pixels of y or of the residual per access: 4 or 2 where planes are contiguous and aligned to as many, else 1. */
 static int unit_of(const hk_geom *g, const hk_strides *s) {
   const int64_t all = s->channel * (g->k > 1) | s->group * (g->groups > 1) | s->outer * (g->n > 1);
   if (g->out[1] > 1 && s->at[1] != g->out[2]) return 1;
   return all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
 }
 
-/* The gap between rows is as wide as the wider padding: it ends one row and begins the next. */
+/* The gap between rows is as wide as the wider padding: it is the right padding of one row and the left padding of
+ * the next. */
 static void place_make(const hk_geom *g, hk_cu_halo *h) {
   hk_cu_planes *p = &h->p;
   const int64_t right = g->out[2] + (g->win[2] - 1) * g->dil[2] - g->lo[2] - g->in[2];
@@ -87,7 +88,7 @@ bool hk_cu_halo_make(const hk_geom *g, const hk_epi *e, hk_cu_halo *h, char *why
   return true;
 }
 
-/* Tiles of whole rows where that makes no more of them: their runs in y mostly start and end at whole units. */
+/* Makes tiles whole rows where that needs no more tiles: most runs of y then start and end at whole units. */
 static void span_make(const hk_cu_planes_row *r, const hk_geom *g, hk_cu_halo *h) {
   const int64_t pitch = h->p.width, rows = r->bn / pitch;
   const bool whole = rows && hk_ceil_div(g->out[1], rows) == hk_ceil_div(h->p.flat, r->bn);
@@ -107,7 +108,8 @@ bool hk_cu_halo_fit(const hk_cu_planes_row *r, const hk_geom *g, hk_cu_halo *h, 
          HK_IGEMM_SMEM_MAX);
 }
 
-/* As hk_cu_planes_seconds, but pixels are fetched once for all taps, and three warps make the blocks: 21 clocks a row. Constants fitted on an H200. */
+/* Like hk_cu_planes_seconds, but each pixel is fetched once for all taps, and three warps transpose the blocks at 21
+ * clocks per row. Constants are fitted on an H200. */
 double hk_cu_halo_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_epi *e, const hk_cu_halo *h,
                           int processors) {
   const double waves = (double)hk_ceil_div(hk_cu_first_tiles_m(r, g, &h->p) * hk_cu_first_tiles_n(r, g),

@@ -1,13 +1,15 @@
-/* Implicit GEMM on wgmma over a channels-first x where it lies, each pixel fetched once a tile: y[k][q] = sum over channels and taps of
- * filters[k][:] * pixels[:][q + tap].
+/* Implicit GEMM on wgmma over a channels-first x in place; each pixel is fetched once per tile: y[k][q] = sum over
+ * channels and taps of filters[k][:] * pixels[:][q + tap].
  *
- * The rows of a tile are output channels (packed filters, K-major), its columns output pixels, so that the sums are y in its own order. What a tile reads
- * of 64 channels, its pixels and those around them that taps reach, is a block in shared memory, pixels as rows of channels; a tap is another first row of
- * the same block (halo_params.h). Blocks are made by three warps beside the producer, the movers: each asks for boxes of 64 pixels x 64 channels, as they
- * lie in memory, transposes them (ldmatrix, stmatrix) into their rows of the block and writes zeros where padding is. One block is read while the next is made.
- * Filters come through a ring, one tap of 64 channels at a time.
+ * The rows of a tile are output channels (packed filters, K-major), its columns output pixels, so the sums have y's
+ * own order. The pixels of a tile and their halo, for 64 channels, form a block in shared memory with pixels as rows
+ * of channels; a tap is a different first row of the same block (halo_params.h). Three warps beside the producer,
+ * the transposers, make the blocks: each prefetches boxes of 64 pixels x 64 channels as they are in memory,
+ * transposes them (ldmatrix, stmatrix) into their rows of the block, and writes zeros for padding. One block is read
+ * while the next is made. Filters arrive through a ring, one tap of 64 channels at a time.
  *
- * 16-bit types, one or two dimensions, stride 1. The way out is halo_out.cuh; turns and late starts are igemm.cuh's. */
+ * 16-bit types, one or two dimensions, stride 1. The epilogue is halo_out.cuh; ping-pong and staggered starts are as
+ * in igemm.cuh. */
 #ifndef HK_CUDA_HALO_CUH
 #define HK_CUDA_HALO_CUH
 #include "cuda/igemm/planes.cuh"
@@ -22,9 +24,11 @@ HK_DEV void halo_step(int type, int bn, float *d, hk_cu_u64 a, hk_cu_u64 b, int 
   else if (type == HK_CU_BF16) wgmma_bf16_216(d, a, b, keep);
   else wgmma_f16_216(d, a, b, keep);
 }
-/* Where everything lies: addresses of the ring, the movers' slots, the consumers' slots, the blocks; barriers. */
+/* Layout of shared memory: addresses of the ring, the transposers' slots, the consumers' staging buffers, the
+ * blocks, and the mbarriers. */
 typedef struct halo_layout {
-  hk_cu_u32 ring, slots, staging, blocks, table, full, empty, moved, ready, used; /* moved: one a slot; ready, used: one a block */
+  /* moved: one per slot; ready, used: one per block */
+  hk_cu_u32 ring, slots, staging, blocks, table, full, empty, moved, ready, used;
 } halo_layout;
 HK_DEV halo_layout halo_layout_of(const hk_cu_halo *P, planes_tile t, hk_cu_u32 smem) {
   halo_layout r;
@@ -41,7 +45,7 @@ HK_DEV halo_layout halo_layout_of(const hk_cu_halo *P, planes_tile t, hk_cu_u32 
   return r;
 }
 
-/* One thread feeds the ring of filters for all tiles of its block. */
+/* One thread fills the ring of filters for all tiles of its block. */
 HK_DEV void halo_produce(const hk_cu_halo *P, planes_tile t, halo_layout r) {
   const int total = P->p.m.tiles_m * P->p.m.tiles_n, bytes = HK_HALO_STAGE(t.bm), blocks = P->p.m.k_blocks;
   int stage = 0, phase = 0;
@@ -58,14 +62,14 @@ HK_DEV void halo_produce(const hk_cu_halo *P, planes_tile t, halo_layout r) {
   }
 }
 
-/* Pixels of x before v. */
+/* Number of pixels of x before position v. */
 HK_DEV int halo_before(const hk_cu_halo *P, int v) {
   if (v <= 0) return 0;
   const int h = div_by(v, P->p.by_width), w = v - h * P->p.width, p = h * P->wide + (w < P->wide ? w : P->wide);
   return p < P->plane ? p : P->plane;
 }
 
-/* What a tile's block needs of x: pixels [lo, hi) of image n, in boxes; v0 counts its first row. */
+/* What the block of a tile needs of x: pixels [lo, hi) of image n, in boxes; v0 is the position of its first row. */
 typedef struct halo_part {
   int index, n, group, v0, lo, hi, boxes;
 } halo_part;
@@ -78,7 +82,8 @@ HK_DEV halo_part halo_part_of(const hk_cu_halo *P, planes_tile t, int index) {
   return s;
 }
 
-/* A mover's way over the boxes that are its own, every third of each block; asked ahead of the moving by as many boxes as it has slots. */
+/* A transposer's position among its boxes, every third of each block; it prefetches as many boxes ahead as it has
+ * slots. */
 typedef struct halo_walk {
   halo_part s;
   int chunk, box, slot;
@@ -111,8 +116,9 @@ HK_DEV void matrix_get_transposed(hk_cu_u32 at, hk_cu_u32 *v) {
                : "memory");
 }
 
-/* A tile's table: for every phase and box, and each eighth of its pixels, the rows of pixels 0, 8.. 56 from there on, as row * 8 + row % 8, so that octet o of
- * a row is piece (that ^ o) of the block. A pixel that the block has no row for goes to a row that nobody reads. Each mover writes what it reads. */
+/* Writes a tile's table: for every phase and box, and each eighth of its pixels, the rows of pixels 0, 8.. 56 from
+ * there on, as row * 8 + row % 8, so that octet o of a row is piece (that ^ o) of the block. A pixel without a row
+ * in the block goes to an unused row. Each transposer writes the entries that it reads. */
 HK_DEV void halo_table(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_u32 table) {
   const int lane = threadIdx.x % 32;
   for (int box = warp; box < s->boxes; box += HK_CU_HALO_WARPS)
@@ -129,12 +135,13 @@ HK_DEV void halo_table(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_
   __syncwarp();
 }
 
-/* Box `box` from its slot into the block. Piece p of channel row c lies at p ^ (c % 8). While tensor cores read, an access takes long: so eight are asked for
- * before the first is used. */
+/* Transposes box `box` from its slot into the block. Piece p of channel row c is at p ^ (c % 8). Shared-memory
+ * latency is high while the tensor cores read, so 8 loads are issued before the first is used. */
 HK_DEV void halo_transpose(const hk_cu_halo *P, int box, hk_cu_u32 table, hk_cu_u32 slot, hk_cu_u32 block) {
   const int lane = threadIdx.x % 32;
 #pragma unroll 1
-  for (int o = lane / 8; o < 8; o += 4) { /* four octets of channels at a time; those of another phase have their pixels elsewhere */
+  /* four octets of channels at a time; those of another phase have their pixels elsewhere */
+  for (int o = lane / 8; o < 8; o += 4) {
     const hk_cu_u32 from = slot + (o * 8 + lane % 8) * 128 + lane % 8 * 16, mask = o * 0x10001;
     hk_cu_u32 v[8][4], to[4];
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -149,7 +156,7 @@ HK_DEV void halo_transpose(const hk_cu_halo *P, int box, hk_cu_u32 table, hk_cu_
   }
 }
 
-/* Zeros into the rows of a block that are no pixels of x: every third 32 of them. */
+/* Zeroes the rows of a block that are not pixels of x: every third 32 of them. */
 HK_DEV void halo_clear(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_u32 block) {
   for (int row = warp * 32 + (int)threadIdx.x % 32; row < P->rows; row += 32 * HK_CU_HALO_WARPS) {
     const int v = s->v0 + row, h = div_by(v > 0 ? v : 0, P->p.by_width), w = v - h * P->p.width;
@@ -161,11 +168,11 @@ HK_DEV void halo_clear(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_
   }
 }
 
-/* Mover `warp` of three. */
+/* Transposer `warp` of three. */
 HK_DEV void halo_fill(const hk_cu_halo *P, planes_tile t, halo_layout r, int warp) {
   const int total = P->p.m.tiles_m * P->p.m.tiles_n;
   halo_walk ahead = {{0}, 0, warp, 0};
-  int slot = 0, parity = 0, buffer = 0, phase = 0, owed = 0; /* owed: slots that nothing was asked for yet */
+  int slot = 0, parity = 0, buffer = 0, phase = 0, owed = 0; /* owed: slots without a prefetch */
   if ((int)blockIdx.x >= total) return;
   ahead.s = halo_part_of(P, t, blockIdx.x);
   pdl_wait();
@@ -176,7 +183,7 @@ HK_DEV void halo_fill(const hk_cu_halo *P, planes_tile t, halo_layout r, int war
     for (int chunk = 0; chunk < P->p.chunks; ++chunk) {
       const hk_cu_u32 block = r.blocks + buffer * HK_HALO_BLOCK(P->hold);
       bar_wait(r.used + buffer * 8, phase ^ 1);
-      /* later ones of the tile find the zeros there, and those of the first tile too */
+      /* later blocks of a tile find the zeros already written, and so do those of the first tile */
       if (chunk < 2 && index != (int)blockIdx.x) halo_clear(P, &s, warp, block);
       for (int box = warp; box < s.boxes; box += HK_CU_HALO_WARPS) {
         const int mine = warp * P->slots + slot;
@@ -198,10 +205,10 @@ HK_DEV void halo_fill(const hk_cu_halo *P, planes_tile t, halo_layout r, int war
 
 #include "cuda/igemm/halo_out.cuh"
 
-/* Where a consumer stands: the ring as in planes.cuh, and the block that it reads. */
+/* A consumer's position: in the ring as in planes.cuh, and the block that it reads. */
 typedef struct halo_cursor {
   igemm_cursor ring;
-  int buffer, phase, done; /* done: the block whose last product is still being made, or -1 */
+  int buffer, phase, done; /* done: the block whose last wgmma is still in flight, or -1 */
 } halo_cursor;
 HK_DEV void halo_release(halo_layout r, halo_cursor *at) {
   planes_release(r.empty, &at->ring);
@@ -209,7 +216,7 @@ HK_DEV void halo_release(halo_layout r, halo_cursor *at) {
   at->done = -1;
 }
 
-/* The main loop of one tile: leaves the sums in acc. */
+/* The main loop of one tile; leaves the sums in acc. */
 HK_DEV void halo_multiply(const hk_cu_halo *P, int type, planes_tile t, halo_layout r, int first, halo_cursor *at,
                           int late, int signal, float (*acc)[128]) {
   const int blocks = P->p.m.k_blocks, taps = P->p.taps[0];
@@ -218,7 +225,7 @@ HK_DEV void halo_multiply(const hk_cu_halo *P, int type, planes_tile t, halo_lay
 #pragma unroll 1
   do {
     if (tap == 0) bar_wait(r.ready + at->buffer * 8, at->phase);
-    /* rows are swizzled by their address, so any may be the first */
+    /* the swizzle depends on the address, so any row may be the first */
     const hk_cu_u64 b = wgmma_matrix(r.blocks + at->buffer * HK_HALO_BLOCK(P->hold) + P->p.tap[tap].start * 128);
     const hk_cu_u64 a = wgmma_matrix(r.ring + at->ring.stage * HK_HALO_STAGE(t.bm) + first * 128);
     bar_wait(r.full + at->ring.stage * 8, at->ring.phase);
@@ -244,7 +251,7 @@ HK_DEV void halo_multiply(const hk_cu_halo *P, int type, planes_tile t, halo_lay
   halo_release(r, at);
 }
 
-/* Past the blocks and the stages of `tiles` tiles that other consumers own. */
+/* Skips the blocks and stages of `tiles` tiles that other consumers own. */
 HK_DEV void halo_skip(const hk_cu_halo *P, planes_tile t, int tiles, halo_cursor *at) {
   const igemm_tile ring = {.stages = t.stages};
   const int to = at->buffer + tiles * P->p.chunks;
@@ -253,7 +260,7 @@ HK_DEV void halo_skip(const hk_cu_halo *P, planes_tile t, int tiles, halo_cursor
   at->buffer = to & 1;
 }
 
-/* As planes_consume. */
+/* Like planes_consume. */
 HK_DEV void halo_consume(const hk_cu_halo *P, int type, planes_tile t, halo_layout r) {
   const int wg = (int)threadIdx.x / 128 - 1, ping_pong = t.wgs < t.nc, first = ping_pong ? 0 : wg * 64 * t.mi,
             staggered = t.nc == 2 && !ping_pong;
@@ -278,7 +285,7 @@ HK_DEV void halo_consume(const hk_cu_halo *P, int type, planes_tile t, halo_layo
                 acc);
     if (ping_pong) halo_skip(P, t, t.nc - 1, &at);
   }
-  /* A block without tiles still has to let its late consumer go. */
+  /* A block without tiles still has to release its staggered consumer. */
   if (staggered && late >= 0) named_arrive(7, 128 * 2);
 }
 

@@ -1,5 +1,5 @@
-/* The halo kernels (halo.cuh) as the planner sees them: rows, what they support, the predicted time, and a plan's device
- * state. All but hk_cu_halo_build and run is pure host code. */
+/* The halo kernels (halo.cuh) as the planner sees them: rows, what they support, the predicted time, and a plan's
+ * device state. All but hk_cu_halo_build and run is pure host code. */
 #ifndef HK_CUDA_HALO_H
 #define HK_CUDA_HALO_H
 #include "cuda/igemm/planes.h"
@@ -7,8 +7,8 @@
 extern const hk_cu_planes_row hk_cu_halo_rows[]; /* stages: 0, as many as fit */
 extern const int hk_cu_halo_row_count;
 
-/* Describes the problem as rows of pixels with gaps between them, or says why it is none. Fills all that does not depend
- * on the tile. */
+/* Describes the problem as rows of pixels with gaps between them, or says why it is none. Fills all that does not
+ * depend on the tile. */
 bool hk_cu_halo_make(const hk_geom *g, const hk_epi *e, hk_cu_halo *h, char *why);
 /* Fits h to a tile: its block, the stages of the ring and the slots. False where shared memory is too small. */
 bool hk_cu_halo_fit(const hk_cu_planes_row *r, const hk_geom *g, hk_cu_halo *h, char *why);

@@ -1,20 +1,22 @@
-/* From accumulators to a channels-first y of 16-bit values: acc[i][..] of halo.cuh holds channels as rows and pixels, gaps between rows included, as columns.
- * A warp finishes eight channels of all its pixels at a time: scale and bias, activation and residual on the fragments, then the values cross shared memory and
- * leave in units of 4, 2 or 1 pixels without the gaps. One loop serves both halves of its 16 channels: what a tile executes once has to come from
- * memory first. Included by halo.cuh. */
+/* Epilogue for a channels-first 16-bit y: acc[i][..] of halo.cuh holds channels as rows and pixels, including the
+ * gaps between rows, as columns. A warp finishes 8 channels of all its pixels at a time: scale and bias, activation
+ * and residual on the fragments; then the values cross shared memory and are stored in units of 4, 2 or 1 pixels
+ * without the gaps. One loop serves both halves of its 16 channels: code that runs once per tile misses the
+ * instruction cache, so it must be short. Included by halo.cuh. */
 
-/* Eight channels from channel k on, of pixels [from, to) of the image: as y counts them, gaps left out. q: the tile's first, gaps counted. */
+/* 8 channels from channel k on, of pixels [from, to) of the image, counted as in y, without gaps. q: the tile's
+ * first position, with gaps. */
 typedef struct halo_run {
   int n, group, k, q, from, to;
 } halo_run;
 
-/* Output pixels before q. */
+/* Number of output pixels before position q. */
 HK_DEV int halo_count(const hk_cu_halo *P, int q) {
   const int h = div_by(q, P->p.by_width), w = q - h * P->p.width, out = (int)P->p.m.g.out[2];
   return h * out + (w < out ? w : out);
 }
 
-/* Between shared memory and y (out) or the residual (in), `unit` pixels at a time. */
+/* Moves values between shared memory and y (out) or the residual (in), `unit` pixels at a time. */
 HK_DEV void halo_transfer(const hk_cu_halo *P, int unit, int out, int line, halo_run s, hk_cu_u32 staging) {
   const hk_cu_view *view = out ? &P->p.m.g.y : &P->p.m.g.c;
   hk_cu_u16 *base = (out ? (hk_cu_u16 *)P->p.m.e.y : (hk_cu_u16 *)(size_t)P->p.m.e.c) + s.n * view->outer +
@@ -29,9 +31,10 @@ HK_DEV void halo_transfer(const hk_cu_halo *P, int unit, int out, int line, halo
 #pragma unroll
     for (int i = 0; i < unit; ++i) {
       slot[i] = staging + (h * P->p.width + w - s.q) * 2;
-      if (p + i >= s.from && p + i + 1 < s.to && ++w == wide) w = 0, ++h; /* pixels before and behind stand for the first and the last */
+      /* pixels outside the run repeat the first and the last */
+      if (p + i >= s.from && p + i + 1 < s.to && ++w == wide) w = 0, ++h;
     }
-    hk_cu_u16 v[8][4]; /* all are asked for before the first is used */
+    hk_cu_u16 v[8][4]; /* all loads are issued before the first is used */
 #pragma unroll
     for (int row = 0; row < 8; ++row)
 #pragma unroll
@@ -62,13 +65,13 @@ HK_DEV void halo_transfer_any(const hk_cu_halo *P, int out, int line, halo_run s
   else halo_transfer(P, 1, out, line, s, staging);
 }
 
-/* Where lane l of a group of `n` matrices finds its row, from column block j on. */
+/* Address of this lane's row in a group of `n` matrices, from column block j on. */
 HK_DEV hk_cu_u32 halo_at(int line, int n, hk_cu_u32 staging, int j) {
   const int lane = threadIdx.x % 32;
   return staging + lane % 8 * line + (j + lane / 8 % n) * 16;
 }
 
-/* v[0..bn/4): a lane's values of eight channels. Into shared memory, or the residual there times beta added to them. */
+/* v[0..bn/4): a lane's values of 8 channels. Writes them to shared memory, or adds beta times the residual there. */
 HK_DEV void halo_put(int type, int bn, hk_cu_u32 staging, const float *v) {
 #pragma unroll
   for (int j = 0; j < bn / 8; j += 4) {
@@ -101,7 +104,7 @@ HK_DEV void halo_add(int type, int bn, float beta, hk_cu_u32 staging, float *v) 
   }
 }
 
-/* All of a consumer's channels; type is y's; desk: the warp's own. */
+/* Finishes all channels of a consumer; type is y's; staging: the warp's own buffer. */
 HK_DEV void halo_finish(const hk_cu_halo *P, int type, planes_tile t, int first, planes_place place, hk_cu_u32 staging,
                         const planes_pair *affine, float (*acc)[128]) {
   const hk_cu_epi *e = &P->p.m.e;
@@ -139,6 +142,7 @@ HK_DEV void halo_finish(const hk_cu_halo *P, int type, planes_tile t, int first,
       __syncwarp();
       halo_transfer_any(P, 1, line, s, staging);
 #pragma unroll
-      for (int j = 0; j < t.bn / 4; ++j) acc[i][j / 2 * 4 + j % 2] = acc[i][j / 2 * 4 + 2 + j % 2]; /* the other half in the same registers */
+      /* moves the other half into the same registers */
+      for (int j = 0; j < t.bn / 4; ++j) acc[i][j / 2 * 4 + j % 2] = acc[i][j / 2 * 4 + 2 + j % 2];
     }
 }

@@ -1,5 +1,5 @@
-/* Host side of the wgmma kernels: parameters once, pointers each call. A run copies the parameters, puts the addresses in
- * and launches: no allocation, no synchronisation, legal under graph capture. */
+/* Host side of the wgmma kernels: parameters are made once, pointers are bound per call. A run copies the
+ * parameters, fills in the addresses and launches: no allocation, no synchronisation, legal under graph capture. */
 #include "cuda/cuda.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@ static int64_t k_blocks(const hk_cu_row *r, const hk_geom *g) {
 }
 static int64_t tiles_n(const hk_cu_row *r, const hk_geom *g) { return hk_ceil_div(g->k, r->bn) * g->groups; }
 
-/* The last run of channels may fill only half of its 128 bytes; its blocks come last. */
+/* The last run of channels may fill at most half of its 128 bytes; its k blocks come last. */
 static int whole_blocks(const hk_cu_row *r, const hk_geom *g) {
   const int64_t run = 128 / (int64_t)hk_type_bytes(r->type), tail = g->c % run;
   return (int)(k_blocks(r, g) - (tail && tail <= run / 2 ? g->taps : 0));
@@ -20,7 +20,7 @@ size_t hk_cu_igemm_filter_bytes(const hk_cu_row *r, const hk_geom *g) {
   return (size_t)(tiles_n(r, g) * k_blocks(r, g) * r->bn * r->parts * 128);
 }
 
-/* Eight channels of y (and of the residual) from a multiple of eight are 16-byte aligned wherever they start. */
+/* Whether runs of 8 channels of y (or of the residual) are 16-byte aligned at every pixel. */
 static bool rows_vector(const hk_geom *g, const hk_strides *s, int64_t channels_a_group) {
   const int64_t all[] = {s->outer * (g->n > 1), s->at[0] * (g->out[0] > 1), s->at[1] * (g->out[1] > 1),
                          s->at[2] * (g->out[2] > 1), s->group * (g->groups > 1)};
@@ -49,7 +49,7 @@ void hk_cu_pack_make(hk_cu_images *to, const hk_cu_row *row, const hk_geom *g, c
   p->gate = e->e.gate != HK_GATE_NONE;
 }
 
-/* y[m] of 16-bit values can be stored two pixels at a time: they never straddle images or 4-byte words. */
+/* Whether a 16-bit y can be stored two pixels at a time: pairs straddle neither images nor 4-byte words. */
 static bool rows_pair(const hk_geom *g, const hk_strides *s, int bytes) {
   const int64_t at[] = {s->at[1] * (g->out[1] > 1), s->at[0] * (g->out[0] > 1), s->outer * (g->n > 1), s->channel,
                         s->group * (g->groups > 1)};
@@ -60,12 +60,12 @@ static bool rows_pair(const hk_geom *g, const hk_strides *s, int bytes) {
                                               (g->out[0] == 1 || s->at[0] == g->out[1] * g->out[2]));
 }
 
-/* Pixel m lies at m times a stride that the copy engine takes. */
+/* Whether pixel m is at m times a stride that TMA accepts. */
 static bool rows_even(const hk_geom *g, const hk_strides *s) {
   return hk_cu_is_linear(g, s) && s->at[2] > 0 && s->at[2] % 8 == 0 && (g->groups == 1 || s->group > 0);
 }
 
-/* 16-bit planes of contiguous pixels: how many of these every plane is aligned to, 8 or 4, else 0. */
+/* Alignment in pixels, 8 or 4, of 16-bit planes of contiguous pixels, else 0. */
 static int planes_even(const hk_geom *g, const hk_strides *s) {
   const int64_t all[] = {s->channel, s->group * (g->groups > 1), s->outer * (g->n > 1), g->pixels};
   if (hk_type_bytes(g->y_type) != 2 || s->at[2] != 1 || (g->out[1] > 1 && s->at[1] != g->out[2]) ||
@@ -76,14 +76,15 @@ static int planes_even(const hk_geom *g, const hk_strides *s) {
   return any % 8 == 0 ? 8 : any % 4 == 0 ? 4 : 0;
 }
 
-/* Whether finish_wide.cuh serves: y in f32 or in the operands' 16-bit type (bf16 for f32 and e4m3 operands), activations that
- * it knows, and after a residual only clamps. A split tile is finished by runs of eight and takes any activation. */
+/* Decides whether finish_wide.cuh supports y: f32 or the operands' 16-bit type (bf16 for f32 and e4m3 operands), the
+ * activations that it implements, and only clamps after a residual. A split tile is finished in runs of 8 and
+ * supports any activation. */
 static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, const hk_epi *e, bool unaligned) {
   const hk_type narrow = row->type == HK_F16 ? HK_F16 : HK_BF16;
   const hk_act act = e->e.act;
   const bool clamp = act == HK_ACT_RELU || act == HK_ACT_CLIP || act == HK_ACT_HARDTANH;
   const bool runs = p->vector && g->k % 8 == 0;
-  const bool last = e->e.cuda_user2 || e->e.cuda_store; /* functions that slabs alone know */
+  const bool last = e->e.cuda_user2 || e->e.cuda_store; /* implemented by slabs only */
   const bool user = last || e->e.cuda_user;
   p->wide = !e->e.gate && act != HK_ACT_PRELU;
   if (row->split > 1) {
@@ -111,7 +112,7 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
   p->strip = p->wide ? p->strip : 0;
 }
 
-/* How many blocks a launch takes: all that fit at once, or all there is to do. */
+/* Blocks of a launch: all that fit at once, or one per tile if there are fewer. */
 static hk_status grid(hk_cu_igemm_state *s) {
   const hk_cu_row *r = s->row;
   const int cluster = hk_cu_row_cluster(r), threads = 128 * (r->nc + 1);
@@ -126,8 +127,8 @@ static hk_status grid(hk_cu_igemm_state *s) {
   return HK_OK;
 }
 
-/* Pixels from tile to tile. Where y leaves by strips, which end anywhere, and tiles fill their last wave badly, all take fewer: in eights, so that strips
- * of 16-bit values stay aligned. */
+/* Pixels from tile to tile. Strips may end anywhere: where tiles would fill their last wave badly, all take fewer
+ * pixels, a multiple of 8, so that 16-bit strips stay aligned. */
 static int step_of(const hk_cu_igemm *p, const hk_cu_row *row, int processors) {
   const int64_t bm = hk_cu_row_bm(row), waves = hk_ceil_div(hk_ceil_div(p->gm, bm), processors);
   return (int)(p->strip ? hk_min64(bm, hk_round_up(hk_ceil_div(p->gm, waves * processors), 8)) : bm);
@@ -143,7 +144,7 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   if (status) return status;
   if (!hk_cu_row_takes(row, g, e, why) || !hk_cu_map_make(g, &map, why))
     return hk_fail(HK_UNSUPPORTED, "wgmma: %s", why);
-  /* the halves are made of f32 as it is: no rounding on the way in */
+  /* the two parts are made from unrounded f32: TMA must not round to tf32 */
   if (row->parts == 2) map.type = HK_CU_MAP_F32;
   s->row = row;
   hk_cu_igemm *p = &s->params.product;
@@ -211,7 +212,7 @@ hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, co
   hk_status status = hk_cu_check(hk_cu()->map_replace(&p->xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
   if (!status && s->packing.halves < p->k_blocks)
     status = hk_cu_check(hk_cu()->map_replace(&all.xhalf, (void *)(uintptr_t)call->x), "placing a tensor map");
-  /* y may be absent when a function of the caller's stores */
+  /* y may be NULL when a user function stores */
   if (!status && p->slab && call->y)
     status = hk_cu_check(hk_cu()->map_replace(&p->ymap, call->y), "placing a tensor map");
   if (!status && p->slab && p->e.residual)

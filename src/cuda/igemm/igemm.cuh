@@ -1,16 +1,18 @@
-/* Implicit GEMM on wgmma, warp-specialised and persistent: y[m][k] = sum over k blocks of pixels[m][:] * filters[k][:].
+/* Implicit GEMM on wgmma, warp-specialised and persistent: y[m][k] = sum over k blocks of pixels[m][:] *
+ * filters[k][:].
  *
- * A block is one producer warpgroup and `nc` consumer warpgroups. The producer keeps a ring of `stages` shared-memory
- * stages full: pixels by the copy engine in im2col mode (or tiled, for plain products), filters by one bulk copy of
- * their packed image. Consumers multiply rows of the tile by all `bn` filters, accumulators in registers, and finish their
- * rows themselves (finish.cuh), while the producer already loads the next tile. Either the consumers share a tile, w
- * having rows [w*mi*64, +mi*64), or they take turns at tiles of mi*64 rows.
+ * A block is one producer warpgroup and `nc` consumer warpgroups. The producer keeps a ring of `stages`
+ * shared-memory stages full: pixels by TMA in im2col mode (or tiled, for plain products), filters by one bulk copy
+ * of their packed image. Consumers multiply rows of the tile by all `bn` filters, with accumulators in registers,
+ * and run the epilogue of their rows (finish.cuh) while the producer already loads the next tile. The consumers
+ * either share a tile, consumer w owning rows [w*mi*64, +mi*64), or ping-pong over tiles of mi*64 rows.
  *
- * Clusters: cm = 2 shares filters (each block loads half and multicasts), cn = 2 shares pixels, split = s cuts the k
- * blocks in s equal parts, one a block, added in rank order.
+ * Clusters: cm = 2 shares filters (each block loads half and multicasts it), cn = 2 shares pixels; split = s is
+ * split-K: s equal parts of the k blocks, one per block, added in rank order.
  *
- * Shared memory: [stages][A bm*128 | B bn*128] [a desk each consumer: igemm_tile.h] [barriers: full, empty, one a consumer warp]; all 1024-aligned.
- * All tile parameters are compile-time constants: igemm_body is inlined into one kernel a row of kernels.inc. */
+ * Shared memory: [stages][A bm*128 | B bn*128] [one staging buffer per consumer: tile.h] [mbarriers: full, empty,
+ * one per consumer warp]; all 1024-byte aligned. All tile parameters are compile-time constants: igemm_body is
+ * inlined into one kernel per row of kernels.inc. */
 #ifndef HK_CUDA_IGEMM_CUH
 #define HK_CUDA_IGEMM_CUH
 #include "cuda/epilogue.cuh"
@@ -19,10 +21,10 @@
 
 typedef struct igemm_tile {
   int mi, nc, bn, stages, cm, cn, split, chunk, parts;
-  int wgs; /* consumers that share a tile: nc, or 1 when they take turns */
+  int wgs; /* consumers that share a tile: nc, or 1 for ping-pong */
 } igemm_tile;
 
-/* Where a tile lies: first pixel, first channel in its group, group, and which packed filter tile. */
+/* Position of a tile: first pixel, first channel in its group, group, and packed filter tile. */
 typedef struct igemm_place {
   int m0, k0, group, tile_n;
 } igemm_place;
@@ -51,8 +53,8 @@ HK_DEV void igemm_pixels(const hk_cu_igemm *P, const hk_cu_tmap *map, hk_cu_u32 
   }
 }
 
-/* Thread 0 feeds the ring for all tiles of its block. In a split kernel the whole warpgroup comes along, to meet the
- * consumers while the ring holds sums. */
+/* Thread 0 fills the ring for all tiles of its block. In a split kernel the whole warpgroup takes part, to
+ * synchronise with the consumers while the ring holds sums. */
 HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u32 smem, hk_cu_u32 full, hk_cu_u32 empty,
                           int rank, int clusters, int cluster) {
   const hk_cu_geom *g = &P->g;
@@ -62,7 +64,7 @@ HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u3
   const int part = t.split > 1 ? rank : 0;
   const int kb0 = (int)((hk_cu_i64)P->k_blocks * part / t.split),
             kb1 = (int)((hk_cu_i64)P->k_blocks * (part + 1) / t.split);
-  /* All of this is below 2^31 (map.c); nothing here divides by what is not known, which would keep the first copy waiting. */
+  /* All of this is below 2^31 (map.c). Nothing here divides by a run-time value, which would delay the first copy. */
   const int win0 = (int)g->win[0], win1 = (int)g->win[1], win2 = (int)g->win[2], taps = win0 * win1 * win2;
   const int total = ((P->tiles_m + t.cm - 1) / t.cm) * ((P->tiles_n + t.cn - 1) / t.cn);
   int stage = 0, phase = 0;
@@ -115,7 +117,7 @@ HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u3
   }
 }
 
-/* Every block of the cluster that writes into this block's stage must know it is free. */
+/* Releases a stage to every block of the cluster that writes into it. */
 HK_DEV void igemm_release(igemm_tile t, hk_cu_u32 bar, int lane) {
   const int shared = t.cm * t.cn;
   if (shared == 1) {
@@ -125,7 +127,7 @@ HK_DEV void igemm_release(igemm_tile t, hk_cu_u32 bar, int lane) {
   }
 }
 
-/* Past the blocks of tiles that other consumers own. */
+/* Skips the k blocks of tiles that other consumers own. */
 HK_DEV void igemm_skip(igemm_tile t, int blocks, int *stage, int *phase) {
   const int to = *stage + blocks;
   *phase ^= to / t.stages & 1;
@@ -140,17 +142,18 @@ HK_DEV void igemm_skip(igemm_tile t, int blocks, int *stage, int *phase) {
       for (int j = 0; j < t.bn / 2; ++j) asm volatile("" : "+f"((acc)[i][j])::"memory"); \
   } while (0)
 
-/* Where a consumer stands in the ring. */
+/* A consumer's position in the ring. */
 typedef struct igemm_cursor {
   int stage, phase, last; /* last: the stage that is still being read */
 } igemm_cursor;
 
-/* A matrix whose rows are 64 bytes, swizzled by 64. */
+/* Descriptor of a matrix with rows of 64 bytes and the 64-byte swizzle. */
 HK_DEV hk_cu_u64 igemm_half(hk_cu_u32 addr) {
   return (hk_cu_u64)(addr >> 4 & 0x3fff) | (hk_cu_u64)1 << 16 | (hk_cu_u64)32 << 32 | (hk_cu_u64)2 << 62;
 }
 
-/* k blocks [from, to) of a tile, `steps` of 32 bytes each, one wgmma group in flight while the next is issued. Rows are 64 bytes where they hold no more. */
+/* Multiplies k blocks [from, to) of a tile, `steps` of 32 bytes each, one wgmma group in flight while the next is
+ * issued. Half blocks have rows of 64 bytes. */
 HK_DEV void igemm_blocks(int type, igemm_tile t, int steps, int from, int to, hk_cu_u32 a0, hk_cu_u32 b0,
                          hk_cu_u32 full, hk_cu_u32 empty, igemm_cursor *at, int lane, int late, int signal,
                          float (*acc)[128]) {
@@ -179,8 +182,8 @@ HK_DEV void igemm_blocks(int type, igemm_tile t, int steps, int from, int to, hk
   }
 }
 
-/* The same for e4m3, whose products the tensor core adds in about 14 bits: every 128 of gk the partial sums are added
- * into f32 registers. */
+/* The same for e4m3, whose products the tensor cores add in about 14 bits: every 128 of gk the partial sums are
+ * added to f32 registers. */
 HK_DEV void igemm_multiply_f8(igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty,
                               int *stage_io, int *phase_io, int lane, int late, int signal, float (*acc)[128]) {
   const int stage_bytes = igemm_bm(t) * 128 + t.bn * 128;
@@ -215,10 +218,10 @@ HK_DEV void igemm_multiply_f8(igemm_tile t, int blocks, hk_cu_u32 a0, hk_cu_u32 
   *phase_io = phase;
 }
 
-/* The same for f32 by three tf32 products: pixels are split in registers into a high part (rounded to tf32) and the rest, the
- * filters' images hold both parts; low * high and high * low go before high * high. A lane's fragment of a k8 step is
- * rows g and g + 8, columns t and t + 4. While one consumer splits, the other multiplies. The tensor cores cut off what does not
- * fit when they add, so every 128 of gk the sums move to registers that round. */
+/* The same for f32 by three tf32 products: pixels are split in registers into a high part (rounded to tf32) and the
+ * remainder; the filter images hold both parts; low * high and high * low come before high * high. A lane's fragment
+ * of a k8 step is rows g and g + 8, columns t and t + 4. While one consumer splits, the other multiplies. The tensor
+ * cores truncate when they add, so every 128 of gk the sums move to registers that round. */
 HK_DEV void igemm_multiply_split(igemm_tile t, int blocks, const hk_cu_u8 *pixels, hk_cu_u32 b0, hk_cu_u32 full,
                                  hk_cu_u32 empty, int *stage_io, int *phase_io, int lane, int late, int signal,
                                  float (*acc)[128]) {
@@ -266,7 +269,7 @@ HK_DEV void igemm_multiply_split(igemm_tile t, int blocks, const hk_cu_u8 *pixel
 
 #include "cuda/igemm/finish.cuh"
 
-/* The residual of a tile, in two askings: see finish_slab.cuh. type: the operands'. */
+/* Prefetches the residual of a tile in two parts, see finish_slab.cuh. type: the operands'. */
 HK_DEV void igemm_prefetch(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int second,
                            slab_residuals *rest) {
   const int narrow = type == HK_CU_F16 ? HK_CU_F16 : HK_CU_BF16;
@@ -276,8 +279,8 @@ HK_DEV void igemm_prefetch(const hk_cu_igemm *P, int type, igemm_tile t, igemm_p
   else slab_prefetch_first(P, narrow, t, place, m0, rest);
 }
 
-/* The main loop of one tile: leaves the sums in acc. Blocks from `whole` on hold channels in half of their 128 bytes only. The residual
- * is asked for eight and four blocks before the end, unless that was done while another consumer multiplied. */
+/* The main loop of one tile; leaves the sums in acc. Blocks from `whole` on are half blocks. The residual is
+ * prefetched 8 and 4 blocks before the end, unless that was done while another consumer multiplied. */
 HK_DEV void igemm_multiply(const hk_cu_igemm *P, int type, igemm_tile t, igemm_place place, int m0, int blocks,
                            int whole, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full, hk_cu_u32 empty, int *stage_io,
                            int *phase_io, int lane, int late, int signal, slab_residuals *rest, float (*acc)[128]) {
@@ -295,7 +298,7 @@ HK_DEV void igemm_multiply(const hk_cu_igemm *P, int type, igemm_tile t, igemm_p
   igemm_blocks(type, t, 4, first, second, a0, b0, full, empty, &at, lane, late, signal, acc);
   if (prefetch) igemm_prefetch(P, type, t, place, m0, 1, rest);
   igemm_blocks(type, t, 4, second, whole, a0, b0, full, empty, &at, lane, late, signal, acc);
-  /* a0 skips the rows of the consumers before this one, halves in halves */
+  /* a0 skips the rows of the consumers before this one; half blocks have rows half as long */
   const int skip =
       HK_IGEMM_HALVES(type, t.parts, t.cm, t.cn) && t.wgs > 1 ? (threadIdx.x / 128 - 1) * t.mi * 64 * 64 : 0;
   igemm_blocks(type, t, 2, whole, blocks, a0 - skip, b0, full, empty, &at, lane, late, signal, acc);
@@ -306,8 +309,8 @@ HK_DEV void igemm_multiply(const hk_cu_igemm *P, int type, igemm_tile t, igemm_p
   *phase_io = at.phase;
 }
 
-/* Consumers that share a tile start some blocks apart, so that their epilogues do not coincide. Consumers that take turns
- * (t.wgs == 1) own every second tile: one multiplies while the other finishes. */
+/* Consumers that share a tile start some k blocks apart, so that their epilogues do not coincide. Ping-pong
+ * consumers (t.wgs == 1) own every second tile: one multiplies while the other runs its epilogue. */
 HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8 *raw, hk_cu_u32 smem, hk_cu_u32 full,
                           hk_cu_u32 empty, int rank, int clusters, int cluster) {
   const int wg = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, ping_pong = t.wgs < t.nc, part_of = ping_pong ? 0 : wg;
@@ -317,15 +320,15 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
   const int whole = P->whole_blocks <= first ? 0 : P->whole_blocks - first < blocks ? P->whole_blocks - first : blocks;
   const int total = ((P->tiles_m + t.cm - 1) / t.cm) * ((P->tiles_n + t.cn - 1) / t.cn);
   const hk_cu_u32 a0 = smem + part_of * t.mi * 64 * 128, b0 = smem + igemm_bm(t) * 128;
-  /* Consumer 0 lets consumer 1 start after its (stages-1)-th block of the first tile. */
+  /* Consumer 0 releases consumer 1 after its (stages-1)-th block of the first tile. */
   const int staggered = t.nc == 2 && t.split == 1 && !ping_pong;
   int late = staggered && wg == 0 ? (blocks < t.stages - 1 ? blocks - 1 : t.stages - 2) : -1;
   int stage = 0, phase = 0;
   float acc[2][128];
   if (staggered && wg == 1) named_sync(7, 128 * 2);
   if (ping_pong) {
-    /* A consumer may look at the ring only when the other has seen its last block full: a barrier's parity tells two rounds
-     * apart, not more. Barrier 4 + w is consumer w's turn. */
+    /* A consumer may wait on the ring only after the other has seen its last block full: an mbarrier's parity
+     * distinguishes two rounds, not more. Named barrier 4 + w releases consumer w. */
     igemm_skip(t, wg * blocks, &stage, &phase);
     late = blocks - 1;
   }
@@ -336,7 +339,8 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
   rest.slots = smem + ring + wg * HK_IGEMM_STAGING(ring, t.mi, t.nc, t.bn, t.chunk) + warp * slot;
   rest.bar = full + 16 * t.stages + (wg * 4 + warp) * 8;
   rest.phase = 0;
-  /* what earlier kernels of the stream write may be read from the first full stage on, or from here on where a tile starts with reading */
+  /* results of earlier kernels may be read from the first full stage on, or from here on where a tile starts by
+   * reading */
   const int reads = P->slab && t.split == 1 ? ping_pong || type == HK_CU_F8 || t.parts == 2 || whole < 2
                                             : P->e.scale || P->e.bias || P->e.residual;
   if (reads) pdl_wait();
@@ -348,7 +352,7 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
     finish_affine affine;
     if (t.split == 1 && !P->slab) affine = finish_load_affine(P, t, place);
     if (t.split > 1 && P->e.residual && P->c_linear) finish_prefetch(P, t, place, part_of);
-    /* here nothing is lost by waiting for the residual when it is not yet this consumer's turn; otherwise one asking must do for now */
+    /* before its turn a ping-pong consumer has time for both prefetches; otherwise only the first is issued here */
     if (prefetch && (ping_pong || type == HK_CU_F8 || t.parts == 2)) igemm_prefetch(P, type, t, place, m0, 0, &rest);
     if (prefetch && ping_pong) igemm_prefetch(P, type, t, place, m0, 1, &rest);
     if (ping_pong && (wg || index != cluster)) named_sync(4 + wg, 128 * 2);
@@ -365,7 +369,7 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
     else finish_tile(P, type, t, place, wg, part_of, raw, affine, &rest, acc);
     if (ping_pong) igemm_skip(t, (t.nc - 1) * blocks, &stage, &phase);
   }
-  /* A block without tiles still has to let its late consumer go. */
+  /* A block without tiles still has to release its staggered consumer. */
   if (staggered && late >= 0) named_arrive(7, 128 * 2);
 }
 
@@ -404,7 +408,7 @@ HK_DEV void igemm_body(const hk_cu_launch *L, int type, igemm_tile t) {
     igemm_consume(P, type, t, raw, smem, full, empty, rank, clusters, cluster);
     if (P->slab && threadIdx.x % 32 == 0) copy_out_wait(0);
   }
-  /* Nobody leaves while another block may still write into its shared memory or read from it. */
+  /* No block may exit while another may still access its shared memory. */
   if (size > 1) cluster_sync();
 }
 #endif

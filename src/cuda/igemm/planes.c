@@ -1,4 +1,5 @@
-/* Host side of the planes kernels: the rows, the problem as one run of pixels an image, the estimate, parameters once and pointers each call. */
+/* Host side of the planes kernels: the kernel table, the problem as one run of pixels per image, and the estimate.
+ * Parameters are made once, pointers are bound per call. */
 #include "cuda/igemm/planes.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ const int hk_cu_planes_row_count = HK_COUNT(hk_cu_planes_rows);
 
 #define REFUSE(...) return snprintf(why, HK_CU_REASON, __VA_ARGS__), false
 
-/* 16-bit pixels contiguous in planes that 16-byte accesses may start at. */
+/* Checks for 16-bit planes of contiguous pixels that start at multiples of 16 bytes. */
 static bool planes_aligned(const hk_geom *g, const hk_strides *s, const int64_t size[3], int64_t channels) {
   const int64_t step[] = {s->channel * (channels > 1), s->group * (g->groups > 1), s->outer * (g->n > 1)};
   if ((size[2] > 1 && s->at[2] != 1) || (size[1] > 1 && s->at[1] != size[2]) ||
@@ -39,7 +40,7 @@ static bool planes_aligned(const hk_geom *g, const hk_strides *s, const int64_t 
   return true;
 }
 
-/* Rows end where the next begins: which taps read over those ends. */
+/* Which taps wrap around: they read past the end of a row (or plane) into the next. */
 static void wraps_make(const hk_geom *g, bool one_row, bool volume, hk_cu_planes *p) {
   const int64_t right = g->out[2] - 1 + (g->win[2] - 1) * g->dil[2] - g->lo[2],
                 down = g->out[1] - 1 + (g->win[1] - 1) * g->dil[1] - g->lo[1];
@@ -47,7 +48,7 @@ static void wraps_make(const hk_geom *g, bool one_row, bool volume, hk_cu_planes
   if (volume && (g->lo[1] > 0 || down >= g->in[1])) p->wraps |= HK_CU_WRAP_ROWS;
 }
 
-/* Taps by the remainder of their distance by eight, the largest first. */
+/* Sorts the taps by their distance modulo 8, largest first. */
 static void phases_make(const hk_geom *g, hk_cu_planes *p) {
   int count = 0;
   for (int lag = 7; lag >= 0; --lag) {
@@ -102,8 +103,8 @@ size_t hk_cu_planes_filter_bytes(const hk_cu_planes_row *r, const hk_geom *g) {
   return hk_cu_igemm_filter_bytes(&rows, g);
 }
 
-/* As hk_cu_row_seconds: clocks of a k block, waves, epilogues, bytes. What bounds a block here is its way from the L2, at 36 bytes a clock and processor.
- * Steps of an epilogue that do not leave by the copy engine cost five times as much. Constants fitted on an H200. */
+/* Like hk_cu_row_seconds: clocks per k block, waves, epilogues, bytes. The bound here is L2 bandwidth, 36 bytes per
+ * clock and SM. Epilogue steps that are not stored by TMA cost five times as much. Constants are fitted on an H200. */
 double hk_cu_planes_seconds(const hk_cu_planes_row *r, const hk_geom *g, const hk_epi *e, const hk_cu_planes *p,
                             int processors) {
   const double waves =

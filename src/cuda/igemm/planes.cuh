@@ -1,13 +1,15 @@
-/* Implicit GEMM on wgmma over a channels-first x where it lies: y[k][q] = sum over k blocks of filters[k][:] * pixels[:][q].
+/* Implicit GEMM on wgmma over a channels-first x in place: y[k][q] = sum over k blocks of filters[k][:] *
+ * pixels[:][q].
  *
- * The roles of igemm.cuh are swapped: the rows of a tile are output channels (packed filters, K-major), its columns output pixels. A k block is one
- * tap of 64 channels; its pixels come as boxes of 64 pixels x 64 channels that start at the tap's distance rounded down to eight pixels, which wgmma reads as
- * its transposed operand. What the rounding leaves is made up for by moving the sums between phases (planes_params.h). An image is one
- * run of pixels: what lies before or behind it is filled with zeros by the copy engine, and a tap that reaches over the end of a row finds the
- * neighbouring row instead of padding. Those columns are overwritten with zeros in shared memory by the menders, three warps beside the
- * producer, before the consumers may read the stage. In the end the accumulators are y in its own order.
+ * The roles of igemm.cuh are swapped: the rows of a tile are output channels (packed filters, K-major), its columns
+ * output pixels. A k block is one tap of 64 channels. Its pixels arrive in boxes of 64 pixels x 64 channels that
+ * start at the tap's distance rounded down to a multiple of 8 pixels; wgmma reads them as its transposed operand.
+ * The remainder is made up by shifting the sums between phases (planes_params.h). An image is one run of pixels: TMA
+ * fills what is before and after it with zeros, and a tap that wraps around the end of a row reads the neighbouring
+ * row instead of padding. Three warps beside the producer, the padding warps, overwrite those columns with zeros in
+ * shared memory before the consumers may read the stage. The accumulators end up in y's own order.
  *
- * 16-bit types, stride 1; the rest of the machine (ring, turns, late starts, persistence) is igemm.cuh's. */
+ * 16-bit types, stride 1; ring, ping-pong, staggered starts and persistence are as in igemm.cuh. */
 #ifndef HK_CUDA_PLANES_CUH
 #define HK_CUDA_PLANES_CUH
 #include "cuda/igemm/igemm.cuh"
@@ -27,7 +29,7 @@ WGMMA_TRANSPOSED(256, 128, 128, 129, 130)
 HK_DEV void wgmma_transposed_step(int type, int bn, float *d, hk_cu_u64 a, hk_cu_u64 b, int keep) {
   switch (bn) { TRANSPOSED_PICK(128) TRANSPOSED_PICK(208) TRANSPOSED_PICK(256) default: break; }
 }
-/* Boxes of 64 pixels side by side, 8192 bytes apart; in a box rows of one channel, eight of them every 1024 bytes. */
+/* Descriptor of boxes of 64 pixels, 8192 bytes apart; in a box, rows of one channel, 8 of them per 1024 bytes. */
 HK_DEV hk_cu_u64 wgmma_matrix_transposed(hk_cu_u32 addr) {
   return (hk_cu_u64)(addr >> 4 & 0x3fff) | (hk_cu_u64)512 << 16 | (hk_cu_u64)64 << 32 | (hk_cu_u64)1 << 62;
 }
@@ -38,8 +40,8 @@ typedef struct planes_tile {
 } planes_tile;
 
 typedef struct planes_place {
-  igemm_place at;            /* m0: first pixel of the image's run */
-  int n, end;                /* image; behind the last pixel */
+  igemm_place at;            /* m0: first pixel in the image's run */
+  int n, end;                /* image; past the last pixel */
 } planes_place;
 
 HK_DEV planes_place planes_locate(const hk_cu_planes *P, planes_tile t, int index) {
@@ -54,7 +56,7 @@ HK_DEV planes_place planes_locate(const hk_cu_planes *P, planes_tile t, int inde
   return to;
 }
 
-/* Where the walk over k blocks stands: phases outer, then runs of channels, then the phase's taps [begin, end). */
+/* Position in the loop over k blocks: phases outer, then runs of channels, then the phase's taps [begin, end). */
 typedef struct planes_walk {
   int phase, chunk, tap, begin, end;
 } planes_walk;
@@ -79,7 +81,7 @@ HK_DEV void copy_planes(hk_cu_u32 dst, const hk_cu_tmap *map, hk_cu_u32 bar, int
                : "memory");
 }
 
-/* One thread feeds the ring for all tiles of its block. */
+/* One thread fills the ring for all tiles of its block. */
 HK_DEV void planes_produce(const hk_cu_planes *P, planes_tile t, hk_cu_u32 smem, hk_cu_u32 full, hk_cu_u32 empty) {
   const int total = P->m.tiles_m * P->m.tiles_n, a_bytes = t.bm * 128, blocks = P->m.k_blocks;
   const int taps = (int)(P->m.g.win[0] * P->m.g.win[1] * P->m.g.win[2]);
@@ -104,7 +106,7 @@ HK_DEV void planes_produce(const hk_cu_planes *P, planes_tile t, hk_cu_u32 smem,
   }
 }
 
-/* Zeros over columns [from, to) of a stage's pixels, 64 channels: two a lane. Piece p of channel c lies at p ^ (c % 8). */
+/* Zeroes columns [from, to) of a stage's pixels, 64 channels: two per lane. Piece p of channel c is at p ^ (c % 8). */
 HK_DEV void planes_clear(hk_cu_u8 *pixels, int from, int to, int lane) {
   for (int p = from; p < to;) {
     hk_cu_u8 *at = pixels + p / 64 * 8192 + lane * 128 + ((p / 8 % 8) ^ (lane & 7)) * 16;
@@ -120,7 +122,7 @@ HK_DEV void planes_clear(hk_cu_u8 *pixels, int from, int to, int lane) {
   }
 }
 
-/* Mender `warp` of three: every third k block. Each stage is passed on, whether it needed mending or not. */
+/* Padding warp `warp` of three: every third k block. It passes every stage on, whether it zeroed columns or not. */
 HK_DEV void planes_zero(const hk_cu_planes *P, planes_tile t, hk_cu_u8 *raw, hk_cu_u32 full, hk_cu_u32 zeroed,
                         int warp) {
   const int total = P->m.tiles_m * P->m.tiles_n, lane = threadIdx.x % 32, width = P->width, blocks = P->m.k_blocks,
@@ -137,7 +139,8 @@ HK_DEV void planes_zero(const hk_cu_planes *P, planes_tile t, hk_cu_u8 *raw, hk_
         hk_cu_u8 *pixels = raw + stage * HK_PLANES_STAGE(t.bm, t.bn) + t.bm * 128;
         skip = 2;
         hk_cu_planes_wrapped(P, h, tap.across, tap.down, &from, &to);
-        /* the stage's last block is another mender's: only when that is done does the parity of `full` speak of this one */
+        /* another warp handles the stage's previous block: only when that is done does the parity of `full` refer to
+         * this one */
         bar_wait(zeroed + stage * 8, phase ^ 1);
         bar_wait(full + stage * 8, phase);
         for (int at = row * width - q; at < t.bn && (rows || from < to); at += width) {
@@ -159,13 +162,14 @@ HK_DEV void planes_zero(const hk_cu_planes *P, planes_tile t, hk_cu_u8 *raw, hk_
 
 #include "cuda/igemm/planes_out.cuh"
 
-/* Where a consumer stands: the ring, and `last`, the stage that is still being read, or -1. */
+/* A consumer's position in the ring; `last` is the stage that is still being read, or -1. */
 HK_DEV void planes_release(hk_cu_u32 empty, igemm_cursor *at) {
   if (at->last >= 0 && threadIdx.x % 32 == 0) bar_arrive(empty + at->last * 8);
   at->last = -1;
 }
 
-/* k blocks [kb, to) of a tile, at least one (a loop that might not run keeps ptxas from overlapping wgmma), one group in flight while the next is issued. */
+/* Multiplies k blocks [kb, to) of a tile, one group in flight while the next is issued. At least one: a loop that
+ * might not run keeps ptxas from overlapping wgmma. */
 HK_DEV void planes_blocks(int type, planes_tile t, int kb, int to, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full,
                           hk_cu_u32 zeroed, hk_cu_u32 empty, igemm_cursor *at, int wraps, int late, int signal,
                           float (*acc)[128]) {
@@ -190,11 +194,13 @@ HK_DEV void planes_blocks(int type, planes_tile t, int kb, int to, hk_cu_u32 a0,
   } while (++kb < to);
 }
 
-/* All sums `by` pixels to the left, 0 < by < 8: a lane's pair of columns goes to the lane by / 2 before it, into the next eight columns where that lies in
- * another four lanes; an odd distance also swaps the columns of a pair. What enters at the right end is no output. */
+/* Shifts all sums `by` pixels to the left, 0 < by < 8: a lane's pair of columns goes to the lane by / 2 before it,
+ * or to the next 8 columns where that is in another group of 4 lanes; an odd distance also swaps the columns of a
+ * pair. What enters at the right end is no output. */
 HK_DEV void planes_shift(planes_tile t, int by, float (*acc)[128]) {
   const int lane = threadIdx.x % 32, at = lane % 4, odd = by & 1;
-  const int h0 = by / 2, h1 = (by + 1) / 2; /* lanes that a pair's first and second new column come from behind; equal where even */
+  /* lanes between a pair and the source of its first and second column; equal for even distances */
+  const int h0 = by / 2, h1 = (by + 1) / 2;
   const int from0 = (lane & ~3) | ((at + h0) & 3), from1 = (lane & ~3) | ((at + h1) & 3);
 #pragma unroll
   for (int i = 0; i < t.mi; ++i)
@@ -210,7 +216,7 @@ HK_DEV void planes_shift(planes_tile t, int by, float (*acc)[128]) {
       }
 }
 
-/* The main loop of one tile: leaves the sums in acc, in step with the output pixels. */
+/* The main loop of one tile; leaves the sums in acc, aligned with the output pixels. */
 HK_DEV void planes_multiply(const hk_cu_planes *P, int type, planes_tile t, hk_cu_u32 a0, hk_cu_u32 b0, hk_cu_u32 full,
                             hk_cu_u32 zeroed, hk_cu_u32 empty, igemm_cursor *at, int late, int signal,
                             float (*acc)[128]) {
@@ -229,7 +235,8 @@ HK_DEV void planes_multiply(const hk_cu_planes *P, int type, planes_tile t, hk_c
   }
 }
 
-/* As igemm_consume: consumers that share a tile start some blocks apart, those that take turns own every second tile. */
+/* Like igemm_consume: consumers that share a tile start some k blocks apart; ping-pong consumers own every second
+ * tile. */
 HK_DEV void planes_consume(const hk_cu_planes *P, int type, planes_tile t, hk_cu_u32 smem, hk_cu_u32 full,
                            hk_cu_u32 zeroed, hk_cu_u32 empty) {
   const int wg = (int)threadIdx.x / 128 - 1, ping_pong = t.wgs < t.nc, first = ping_pong ? 0 : wg * 64 * t.mi,
@@ -257,7 +264,7 @@ HK_DEV void planes_consume(const hk_cu_planes *P, int type, planes_tile t, hk_cu
     planes_finish(P, type, t, first, place, staging, affine, acc);
     if (ping_pong) igemm_skip(ring, (t.nc - 1) * blocks, &at.stage, &at.phase);
   }
-  /* A block without tiles still has to let its late consumer go. */
+  /* A block without tiles still has to release its staggered consumer. */
   if (staggered && late >= 0) named_arrive(7, 128 * 2);
   if (threadIdx.x % 32 == 0) copy_out_wait(0);
 }

@@ -1,9 +1,10 @@
-/* From accumulators to a channels-first y of 16-bit values: acc[i][..] of planes.cuh holds channels as rows and pixels as columns, which is y's own order.
- * A warp finishes 16 channels x `width` pixels at a time: scale and bias, activation and residual on the fragments, then the values cross one of its two
- * slots of shared memory, swizzled, and leave by the copy engine (64 pixels, y's planes whole) or word by word along the pixels. Residuals
- * come in word by word through the same slot. Included by planes.cuh. */
+/* Epilogue for a channels-first 16-bit y: acc[i][..] of planes.cuh holds channels as rows and pixels as columns,
+ * which is y's own order. A warp finishes 16 channels x `width` pixels at a time: scale and bias, activation and
+ * residual on the fragments; then the values cross one of its two slots of shared memory, swizzled, and are stored
+ * by TMA (64 pixels, y's planes whole) or word by word along the pixels. Residuals are read word by word through the
+ * same slot. Included by planes.cuh. */
 
-/* A step: 16 channels from channel k of the group on, pixels [q, end). */
+/* One step: 16 channels from channel k of the group on, pixels [q, end). */
 typedef struct planes_step {
   igemm_place at;
   int n, k, q, end;
@@ -26,7 +27,7 @@ HK_DEV planes_word planes_pixels(const hk_cu_planes *P, int q, int end) {
   return w;
 }
 
-/* Words of the residual into the slot. */
+/* Copies words of the residual to the slot. */
 HK_DEV void planes_fetch(const hk_cu_planes *P, int width, planes_step s, hk_cu_u32 slot) {
   const int words = width / 2, lane = threadIdx.x % 32, word = lane % words, per = 32 / words;
   const hk_cu_view *view = &P->m.g.c;
@@ -54,7 +55,7 @@ HK_DEV void planes_fetch(const hk_cu_planes *P, int width, planes_step s, hk_cu_
         : "memory");
 }
 
-/* The slot's words to y. */
+/* Stores the slot's words to y. */
 HK_DEV void planes_store(const hk_cu_planes *P, int width, planes_step s, hk_cu_u32 slot) {
   const int words = width / 2, lane = threadIdx.x % 32, word = lane % words, per = 32 / words;
   const hk_cu_view *view = &P->m.g.y;
@@ -79,7 +80,7 @@ HK_DEV void planes_store(const hk_cu_planes *P, int width, planes_step s, hk_cu_
   }
 }
 
-/* Fragments of 16 rows x `width` columns into the slot, four 8x8 matrices at a time. */
+/* Writes fragments of 16 rows x `width` columns to the slot, four 8x8 matrices at a time. */
 HK_DEV void planes_put(int type, int width, hk_cu_u32 slot, const float *v) {
   const int lane = threadIdx.x % 32, count = width / 4, step = count < 4 ? count : 4;
 #pragma unroll
@@ -95,7 +96,7 @@ HK_DEV void planes_put(int type, int width, hk_cu_u32 slot, const float *v) {
   }
 }
 
-/* Adds beta times the residual that lies in the slot. */
+/* Adds beta times the residual in the slot. */
 HK_DEV void planes_add(int type, int width, float beta, hk_cu_u32 slot, float *v) {
   const int lane = threadIdx.x % 32, count = width / 4, step = count < 4 ? count : 4;
 #pragma unroll
@@ -126,12 +127,13 @@ HK_DEV void copy_out_planes(const hk_cu_tmap *map, hk_cu_u32 src, int q, int k, 
                : "memory");
 }
 
-/* `width` pixels, a power of two, of the fragments v; count: steps of the tile before this one; type is y's. */
+/* Finishes and stores `width` pixels, a power of two, of the fragments v; count: earlier steps of the tile; type is
+ * y's. */
 HK_DEV void planes_write(const hk_cu_planes *P, int type, int width, planes_step s, int count, hk_cu_u32 slots,
                          const float *slope, float *v) {
   const int lane = threadIdx.x % 32, residual = P->m.e.residual;
   const hk_cu_u32 slot = slots + (count & 1) * 2048;
-  if (lane == 0 && count == 0) copy_out_wait(0); /* a tile's last slot may be its first */
+  if (lane == 0 && count == 0) copy_out_wait(0); /* the last slot of the previous tile may be the first of this one */
   else if (lane == 0) copy_out_wait(1);
   __syncwarp();
   if (residual) {
@@ -151,7 +153,7 @@ HK_DEV void planes_write(const hk_cu_planes *P, int type, int width, planes_step
     __syncwarp();
     planes_store(P, width, s, slot);
   }
-  if (lane == 0) copy_out_commit(); /* an empty group too: waiting counts them */
+  if (lane == 0) copy_out_commit(); /* an empty group too: the wait counts groups */
 }
 
 /* Scale and bias of a lane's two rows of a piece. */
@@ -169,7 +171,7 @@ HK_DEV planes_pair planes_load_affine(const hk_cu_igemm *M, int first, igemm_pla
   return a;
 }
 
-/* The residual's rows of the coming tile on their way into the L2. */
+/* Prefetches the residual of the next tile into L2. */
 HK_DEV void prefetch_run(const void *p, int bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory");
 }
@@ -184,7 +186,7 @@ HK_DEV void planes_prefetch(const hk_cu_planes *P, planes_tile t, int first, pla
   }
 }
 
-/* All of a consumer's pieces; type is y's. */
+/* Finishes all pieces of a consumer; type is y's. */
 HK_DEV void planes_finish(const hk_cu_planes *P, int type, planes_tile t, int first, planes_place place,
                           hk_cu_u32 staging, const planes_pair *affine, float (*acc)[128]) {
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, rest = t.bn % 64;
@@ -205,7 +207,7 @@ HK_DEV void planes_finish(const hk_cu_planes *P, int type, planes_tile t, int fi
           slope[h] = ((const float *)P->m.e.slopes)[s.at.group * P->m.g.kg + s.k + lane / 4 + h * 8];
 #pragma unroll
     for (int u = 0; u < t.bn / 64; ++u, s.q += 64) planes_write(P, type, 64, s, count++, slots, slope, acc[i] + u * 32);
-    /* what is left, in halves: 56 pixels leave as 32, 16 and 8 */
+    /* the remainder in halves: 56 pixels are stored as 32, 16 and 8 */
     if (rest & 32) planes_write(P, type, 32, s, count++, slots, slope, acc[i] + (t.bn - rest) / 2), s.q += 32;
     if (rest & 16) planes_write(P, type, 16, s, count++, slots, slope, acc[i] + (t.bn - rest % 32) / 2), s.q += 16;
     if (rest & 8) planes_write(P, type, 8, s, count++, slots, slope, acc[i] + (t.bn - 8) / 2);

@@ -1,8 +1,9 @@
-/* The wgmma kernels as a table, what each takes, and how long it should take.
+/* The table of wgmma kernels: what each supports and its predicted time.
  *
- * The estimate counts, for one k block of a tile, clocks of the tensor cores or of shared memory (each consumer piece
- * reads 64 pixel rows and all filter rows), times waves, plus the epilogue and a fixed start; never less than the bytes
- * take. Constants fitted on an H200: 1.5 GHz is the clock that a full chip holds under its power limit. */
+ * The estimate counts, for one k block of a tile, clocks of the tensor cores or of shared memory (each consumer
+ * piece reads 64 pixel rows and all filter rows), times waves, plus the epilogue and a fixed start; the bytes are a
+ * lower bound. Constants are fitted on an H200: 1.5 GHz is the clock that a full chip sustains under its power
+ * limit. */
 #include "cuda/cuda.h"
 
 #include <stdio.h>
@@ -97,8 +98,9 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, 
   const double shared = 0.86 * (bm / 64 * (64.0 + bn) + bm + bn);
   double block = tensor > shared ? tensor : shared;
   if (r->cm * r->cn > 1) block *= 1.02; /* blocks of a cluster wait for each other */
-  /* Clocks of an epilogue: the copies out, of 16 or 8 rows by up to 128 bytes, and more for each of a thread's values: two special functions
-   * of eight clocks in a smooth activation, unpacking and adding a residual, whatever a function of the caller's does */
+  /* Clocks of an epilogue: the TMA stores of 16 or 8 rows by up to 128 bytes, plus per value of a thread: two
+   * special functions of 8 clocks for a smooth activation, unpacking and adding a residual, and the work of user
+   * functions */
   const double user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
   const double heavy =
       24.0 * e->transcendental + (r->split > 1 ? 24.0 : 4.0) * (e->e.residual != HK_RESIDUAL_NONE) + 10.0 * user;
@@ -108,15 +110,17 @@ double hk_cu_row_seconds(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, 
   const double finish =
       r->split > 1 ? (500 + 0.55 * bm * bn) * (1 + heavy / 40) : 400 + 200 * copies + heavy * r->mi * bn / 2;
   const double work = (double)hk_ceil_div(k_blocks(r, g), r->split) * block;
-  /* consumers that take turns hide all but the last epilogue, or are bound by epilogues, two at a time; one that has a tile to itself starts at once, and shows
-   * less of it: 6.2 us by turns at 128x64, 7.1 without, on 3136 pixels of 960 channels, 320 filters */
+  /* Ping-pong consumers hide all but the last epilogue, or are bound by two epilogues at a time. A consumer with a
+   * tile of its own starts at once and exposes less of it: 6.2 us with ping-pong at 128x64, 7.1 us without, on 3136
+   * pixels of 960 channels, 320 filters. */
   const bool ping_pong = r->wgs < r->nc;
   const double each = ping_pong ? (work > finish / 2 ? work : finish / 2) : work + finish;
   const double tile = each + (ping_pong ? 0.7 * finish / waves : 0);
-  /* memory-bound launches reached 3.4 TB/s of the least bytes, and a fifth less for the second and third tile that the channels of a pixel are
-   * cut into; the lesser term breaks ties */
+  /* Memory-bound launches reached 3.4 TB/s of the minimum bytes, and 20 % less for the second and third tile of the
+   * same pixels; the shorter term breaks ties. */
   const double least = g->bytes / 3.4e12 * (1 + 0.2 * (double)hk_min64(hk_ceil_div(g->k, bn) - 1, 2));
-  /* one consumer in clusters of four: 103 us where 128x160 in clusters of two took 60, on 2178 pixels of 2048 channels, 256 filters of 3x3 */
+  /* One consumer in clusters of four took 103 us where 128x160 in clusters of two took 60 us, on 2178 pixels of 2048
+   * channels, 256 filters of 3x3. */
   const double busy = waves * tile / 1.5e9 * (r->nc == 1 && r->split == 4 && waves > 2 ? 1.5 : 1);
   return hk_cu_seconds_of(busy, least);
 }

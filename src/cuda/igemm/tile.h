@@ -1,40 +1,43 @@
-/* What a launch of an igemm kernel takes, and the sizes of a tile in shared memory: one fact for the kernel and for the host that launches it.
- * Comes after params.h. */
+/* Parameters of an igemm launch and the sizes of a tile in shared memory, defined once for kernel and host. Include
+ * after params.h. */
 #ifndef HK_CUDA_IGEMM_TILE_H
 #define HK_CUDA_IGEMM_TILE_H
 
-/* The product comes first: the kernel's functions know it alone, and reach the rest by launch_of (igemm.cuh). */
+/* The product comes first: device functions take a pointer to it and reach the rest by launch_of (igemm.cuh). */
 typedef struct hk_cu_launch {
   hk_cu_igemm product;
-  hk_cu_tmap cmap;  /* the residual, where y leaves by slabs: as ymap */
+  hk_cu_tmap cmap;  /* the residual, where y is stored in slabs: like ymap */
   int pairs;        /* scale and bias are 8-byte aligned */
-  int step;         /* pixels from tile to tile: those that the tile has room for, or fewer where that spreads them evenly */
-  hk_cu_tmap xhalf; /* as xmap, for blocks that hold half as many channels */
+  int step;         /* pixels between tiles: the tile's height, or fewer where that balances the waves */
+  hk_cu_tmap xhalf; /* like xmap, for half blocks */
 } hk_cu_launch;
 
-/* The filters' images, and the k block from which on they hold half as many channels, in rows of 64 bytes. */
+/* The packed filters; from k block `halves` on they hold half as many channels, in rows of 64 bytes. */
 typedef struct hk_cu_images {
   hk_cu_pack pack;
   int halves;
-  int apart;        /* more than 1: in 64 channels every apart-th follows the one before */
+  int apart;        /* > 1: 64 channels are ordered by their index modulo `apart` */
 } hk_cu_images;
 
-/* Whether blocks whose channels fill half of their 128 bytes or less come as halves: where no cluster shares them, and not as f32 in two parts or e4m3. */
+/* Whether k blocks that fill at most half of their 128 bytes are half blocks: only without clusters, and not for f32
+ * in two parts or e4m3. */
 #define HK_IGEMM_HALVES(type, parts, cm, cn) ((type) != HK_CU_F8 && (parts) == 1 && (cm) * (cn) == 1)
 
-/* wgs: consumers that share a tile, of nc; 1 when they take turns at tiles of their own. */
+/* wgs: how many of the nc consumers share a tile; 1 is ping-pong. */
 #define HK_IGEMM_BM(mi, nc) (64 * (mi) * (nc))
-/* parts: filter images a k block, two when f32 is split into high and low parts. */
+/* parts: filter images per k block, 2 when f32 is split into high and low parts. */
 #define HK_IGEMM_RING(mi, wgs, bn, parts, stages) ((stages) * 128 * (HK_IGEMM_BM(mi, wgs) + (bn) * (parts)))
-/* The desk: each consumer's own memory behind the ring, where values lie on their way to y. Either two slots a warp, of 16 or 8 rows
- * of 128 bytes (finish_slab.cuh), or the general way's sums of 64 rows x chunk columns, whose pitch keeps 8-byte writes of four
- * rows in distinct banks, then row offsets, then scale and bias. A split tile has no desk: its sums are exchanged
- * through the ring, all bm rows at once; behind it lie row offsets, scale and bias. */
+/* The staging buffer: memory of each consumer after the ring for values that are about to be stored. It holds either
+ * two slots per warp, of 16 or 8 rows of 128 bytes (finish_slab.cuh), or the general path's sums of 64 rows x chunk
+ * columns, whose pitch keeps 8-byte writes of four rows in distinct banks, then row offsets, then scale and bias. A
+ * split tile has no staging buffer: its sums are exchanged through the ring, all bm rows at once; row offsets, scale
+ * and bias follow it. */
 #define HK_IGEMM_PITCH(chunk) ((chunk) + 8)
 #define HK_IGEMM_SUMS_BYTES(chunk) (64 * HK_IGEMM_PITCH(chunk) * 4)
 #define HK_IGEMM_SLOT_ROWS(ring, nc) ((ring) + (nc) * 16384 + 256 <= HK_IGEMM_SMEM_MAX ? 16 : 8)
 #define HK_IGEMM_GENERAL(mi, bn, chunk) (HK_IGEMM_SUMS_BYTES(chunk) + 64 * (mi) * 16 + (bn) * 8)
-/* Rows of a strip (finish_strip.cuh) in 16-bit values: an odd number of 16-byte pieces apart, so that a matrix's rows hit distinct banks. */
+/* Pitch of a strip's rows (finish_strip.cuh) in 16-bit values: an odd number of 16-byte pieces, so that the rows of
+ * a matrix hit distinct banks. */
 #define HK_IGEMM_STRIP(bn) ((bn) * 2 + ((bn) % 16 ? 0 : 16))
 #define HK_IGEMM_STRIPS(ring, nc, bn)                                                                                  \
   ((ring) + (nc)*64 * HK_IGEMM_STRIP(bn) + 1024 <= HK_IGEMM_SMEM_MAX ? 64 * HK_IGEMM_STRIP(bn) : 0)

@@ -1,5 +1,5 @@
-/* wgmma for every tile width the kernels use: acc[m64][bn] (+)= A * B, both operands K-major in shared memory, one
- * 32-byte step of k. The asm text needs each operand spelled out: TEN, TWO.. spell runs of them. */
+/* wgmma for every tile width of the kernels: acc[m64][bn] (+)= A * B, both operands K-major in shared memory, one
+ * 32-byte step of k. The asm text must spell out each operand: TEN, TWO.. spell runs of them. */
 #ifndef HK_CUDA_WGMMA_CUH
 #define HK_CUDA_WGMMA_CUH
 #include "cuda/ptx.cuh"
@@ -43,7 +43,7 @@
 #define T128 T100 TEN(10) TEN(11) EIGHT(12)
 #define O128 O100 OTEN(10) OTEN(11) OEIGHT(12)
 
-/* regs = n / 2 accumulators; ia, ib, ip are the numbers of the operands after them. */
+/* regs = n / 2 accumulators; ia, ib, ip are the indices of the operands after them. */
 #define WGMMA(kind, shape, tail, n, regs, ia, ib, ip)                                                              \
   HK_DEV void wgmma_##kind##_##n(float *d, hk_cu_u64 a, hk_cu_u64 b, int keep) {                                   \
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %" #ip ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n shape \
@@ -67,7 +67,7 @@ WGMMA_KINDS(192, 96, 96, 97, 98)
 WGMMA_KINDS(208, 104, 104, 105, 106)
 WGMMA_KINDS(256, 128, 128, 129, 130)
 
-/* tf32 with A in registers: four words a lane. */
+/* tf32 with A in registers: four words per lane. */
 #define WGMMA_SPLIT(n, regs, i0, i1, i2, i3, ib, ip)                                                                  \
   HK_DEV void wgmma_split_##n(float *d, const hk_cu_u32 *a, hk_cu_u64 b, int keep) {                                 \
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %" #ip ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n          \

@@ -1,4 +1,4 @@
-/* Host side of the general kernels: any problem that the library takes at all. */
+/* Host side of the general kernels, which support every problem of the library. */
 #include "cuda/cuda.h"
 
 #include <string.h>
@@ -32,10 +32,10 @@ hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_e
   return hk_cu_kernel_find("direct", "hk_direct_staged", 0, &s->kernel);
 }
 
-/* From one channel of y to the next, over all groups. */
+/* Elements from one channel of y to the next, over all groups. */
 static int64_t channel_step(const hk_geom *g) { return g->y_channels == 1 ? 1 : g->k > 1 ? g->y.channel : g->y.group; }
 
-/* y without gaps, its channels or its pixels innermost. */
+/* Whether y has no gaps, its channels or its pixels innermost. */
 static bool dense(const hk_geom *g) {
   const int64_t channel = channel_step(g);
   int64_t step = channel == 1 ? g->y_channels : 1;
@@ -55,7 +55,7 @@ bool hk_cu_mend_takes(const hk_geom *g, const hk_epi *e, bool unaligned) {
 
 hk_status hk_cu_mend_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
   params_make(s, g, e);
-  s->params.k_inner = channel_step(g) == 1; /* outputs are counted as they lie */
+  s->params.k_inner = channel_step(g) == 1; /* outputs are counted in memory order */
   s->blocks = hk_min64(hk_ceil_div(s->params.outputs * (int64_t)hk_type_bytes(g->y_type), 256 * 16), 132 * 8);
   return hk_cu_kernel_find("direct", "hk_recompute_nan", 0, &s->kernel);
 }

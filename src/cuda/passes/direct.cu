@@ -1,5 +1,5 @@
-/* The general kernels: hk_direct_f32, hk_direct_f64, hk_direct_s32, by accumulator type, hk_direct_staged, and hk_recompute_nan. See direct.tmpl.cuh. s32 sums are
- * finished in f64, which holds them exactly. */
+/* The general kernels: hk_direct_f32, hk_direct_f64, hk_direct_s32, by accumulator type, hk_direct_staged, and
+ * hk_recompute_nan. See direct.tmpl.cuh. s32 sums are finished in f64, which represents them exactly. */
 #include "cuda/passes/staged.cuh"
 
 #define SUM float
@@ -12,7 +12,7 @@
 #define NAME(x) x##_f32
 #include "cuda/passes/direct.tmpl.cuh"
 
-/* 16 bytes hold a NaN of y's type. */
+/* Whether 16 bytes contain a NaN of y's type. */
 HK_DEV int nan_any(uint4 v, int type) {
   const hk_cu_u32 w[4] = {v.x, v.y, v.z, v.w}, inf = type == HK_CU_F32    ? 0x7f800000u
                                                      : type == HK_CU_BF16 ? 0x7f80u
@@ -24,8 +24,8 @@ HK_DEV int nan_any(uint4 v, int type) {
   return any;
 }
 
-/* After a product with zeros between groups, where an Inf of one group became the NaN of another: every NaN of a dense y, 16-byte aligned, of
- * f32 or 16 bits, is computed again. */
+/* Recomputes every NaN of a dense, 16-byte aligned y of f32 or 16-bit values, after a product with zeros between
+ * groups turned an Inf of one group into a NaN of another. */
 extern "C" __global__ void __launch_bounds__(256) hk_recompute_nan(const __grid_constant__ hk_cu_direct P) {
   const int type = P.g.y_type, per = type == HK_CU_F32 ? 4 : 8;
   const hk_cu_i64 pieces = (P.outputs + per - 1) / per, step = (hk_cu_i64)gridDim.x * blockDim.x;

@@ -1,8 +1,8 @@
-/* The general kernel for one accumulator type: a thread an output, the sum in tap and channel order. Any strides, any
- * dilation of either side, groups of either kind, gates, 64-bit sizes. This is the definition that the other kernels are
- * held to on the device, and the fallback that a decision names. Expects REAL, SUM, PARAM (of scale
- * and slopes), LOAD, LOAD_REAL, STORE, NAME, IS_INT. With STAGED the sums lie in memory already, scaled and biased, and only the
- * rest of the epilogue is done. Undefines what it expects. */
+/* The general kernel for one accumulator type: one thread per output, the sum in tap and channel order. Any strides,
+ * any dilation of either side, both kinds of groups, gates, 64-bit sizes. It defines what the other kernels must
+ * compute, and is the fallback that a decision names. Expects REAL, SUM, PARAM (of scale and slopes), LOAD,
+ * LOAD_REAL, STORE, NAME, IS_INT, and undefines them. With STAGED the sums are in memory already, scaled and biased,
+ * and only the rest of the epilogue is applied. */
 
 #ifndef STAGED
 HK_DEV SUM NAME(sum)(const hk_cu_direct *P, const int *p, hk_cu_i64 n, hk_cu_i64 group, hk_cu_i64 k) {
@@ -81,7 +81,7 @@ HK_DEV void NAME(finish)(const hk_cu_direct *P, hk_cu_at at, hk_cu_i64 group, hk
 #endif
 }
 
-/* Output i: its place, its channel over all groups in at.k, and the group of that channel. */
+/* Decodes output i: its position, its channel over all groups in at->k; returns the group of that channel. */
 HK_DEV hk_cu_i64 NAME(place)(const hk_cu_direct *P, hk_cu_i64 i, hk_cu_at *at) {
   const hk_cu_geom *g = &P->g;
   if (P->few) {
@@ -103,7 +103,7 @@ HK_DEV hk_cu_i64 NAME(place)(const hk_cu_direct *P, hk_cu_i64 i, hk_cu_at *at) {
   return at->k / g->kg;
 }
 
-/* Sum, scale and bias of channel k of a group; with STAGED they lie in memory, x's view of y's positions. */
+/* Sum, scale and bias of channel k of a group; with STAGED they are in memory, at x's strides of y's positions. */
 HK_DEV REAL NAME(value)(const hk_cu_direct *P, hk_cu_at at, hk_cu_i64 group, hk_cu_i64 k) {
 #ifdef STAGED
   return ((const SUM *)P->x)[pixel_offset(&P->g.x, at.n, at.p) + P->g.x.group * group + P->g.x.channel * k];
@@ -112,7 +112,7 @@ HK_DEV REAL NAME(value)(const hk_cu_direct *P, hk_cu_at at, hk_cu_i64 group, hk_
 #endif
 }
 
-/* Output i from its first product to its place in y. */
+/* Computes and stores output i. */
 HK_DEV void NAME(output)(const hk_cu_direct *P, hk_cu_i64 i) {
   const hk_cu_geom *g = &P->g;
   hk_cu_at at;

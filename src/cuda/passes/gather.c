@@ -1,6 +1,7 @@
-/* x laid out window by window in the workspace: to[n][out][taps and channels], a plain matrix. Only where windows do not overlap, so that no
- * element is copied twice (patches of a vision transformer, 16x16 with stride 16), and where the other ways are poor: strides beyond
- * the copy engine's 8, or few channels. Channels are innermost where x has them so, else taps: neighbours stay neighbours. */
+/* Copies x window by window into the workspace: to[n][out][taps and channels], a plain matrix. Only where windows do
+ * not overlap, so that no element is copied twice (patches of a vision transformer, 16x16 with stride 16), and where
+ * the alternatives are slow: strides above TMA's limit of 8, or few channels. Channels are innermost where they are
+ * contiguous in x, otherwise taps: adjacent values stay adjacent. */
 #include "cuda/cuda.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ bool hk_cu_gather_takes(const hk_geom *g) {
       return false;
     far = far || g->stride[d] > 8;
   }
-  /* what is padding is written out: more than x has in all would be too much */
+  /* padding is written out: more than x has in all would be too much */
   const double bytes = (double)g->n * (double)g->pixels * (double)run_of(g) * (double)hk_type_bytes(g->x_type);
   double x = (double)g->n * (double)g->c * (double)hk_type_bytes(g->x_type);
   for (int d = 0; d < 3; ++d) x *= (double)g->in[d];
@@ -50,7 +51,8 @@ hk_cu_filters hk_cu_gather_filters(const hk_geom *g) {
   return (hk_cu_filters){1, g->c, {g->win[0], g->win[1], g->win[2]}, taps_inner(g) ? 0 : g->c};
 }
 
-/* 16 bytes of a window's row are 16 bytes of x, aligned: the row of taps is contiguous and made of such pieces, and so are all strides. */
+/* Whether every 16-byte piece of a window's row is an aligned piece of x: the row of taps is contiguous and a
+ * multiple of 16 bytes, and so are all strides. */
 static bool vector(const hk_geom *g) {
   const int64_t piece = 16 / (int64_t)hk_type_bytes(g->x_type), step = taps_inner(g) ? 1 : g->c;
   const int64_t all[] = {g->win[2] * step,

@@ -1,8 +1,9 @@
-/* Windows of x one behind the other: see gather.c. A thread writes 16 bytes; what neighbours read lies in the same lines. */
+/* Copies the windows of x one after another, see gather.c. A thread writes 16 bytes; the reads of adjacent threads
+ * share cache lines. */
 #include "cuda/ptx.cuh"
 
 #define GATHER_NONE (-0x7fffffffffffffffll)
-/* Element of x behind value v of the window at p; GATHER_NONE: padding. */
+/* Offset in x of value v of the window at p; GATHER_NONE: padding. */
 HK_DEV hk_cu_i64 gather_from(const hk_cu_gather *P, const int *p, int v) {
   const int outer = div_by(v, P->by_inner), inner = v - outer * (int)P->by_inner.d, c = P->taps_inner ? outer : inner;
   int tap = P->taps_inner ? inner : outer;

@@ -1,13 +1,14 @@
-/* Narrow groups multiplied several at a time: j groups of c channels and k filters become one of j*c channels and j*k filters,
- * whose filters are zero where group and channel differ. The tensor cores then work in full blocks, j times what is needed; 16
- * channels a group waste 3 of 4 products, where a block a group would waste 15 of 16. A zero times an Inf or a NaN of
- * a foreign group is NaN, so every NaN of y is computed again afterwards (hk_recompute_nan), which cannot be where a residual may lie where y does. */
+/* Joins narrow groups: j groups of c channels and k filters become one of j*c channels and j*k filters, whose
+ * filters are zero between groups. The tensor cores then work in full blocks, at j times the necessary products;
+ * with 16 channels per group 3 of 4 products are wasted, where one block per group would waste 15 of 16. Zero times
+ * an Inf or NaN of another group is NaN, so every NaN of y is recomputed afterwards (hk_recompute_nan). That is
+ * impossible where y may overwrite its residual. */
 #include "cuda/cuda.h"
 
 enum { MOST = 16 };
 
-/* Products of all groups in units of a 64 x 64 block: channels in 128-byte runs, those of a single group in halves of them; filters in tiles
- * of 64 and more. */
+/* Products of all groups in units of a 64 x 64 block: channels in 128-byte runs, those of a single group in halves
+ * of them; filters in tiles of at least 64. */
 static double work(const hk_geom *g, int64_t count) {
   const int64_t run = 128 / (int64_t)hk_type_bytes(g->x_type), piece = count < g->groups ? run : run / 2;
   return (double)(g->groups / count) * (double)hk_round_up(g->c * count, piece) / (double)run *

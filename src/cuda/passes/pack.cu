@@ -1,8 +1,8 @@
-/* What is laid out before the igemm kernels run: filters, and x where the copy engine cannot walk it.
+/* Passes that run before the igemm kernels: packing of filters, and copies of x where TMA cannot read it.
  *
- * Filters become the images that the kernels copy whole: out[tile_n][k block][part][bn rows][128 bytes], rows swizzled as
- * wgmma reads them (16-byte piece p of row r lies at p ^ (r % 8); halves have rows of 64 bytes, and p lies at p ^ (r / 2 % 4)), missing channels
- * zero. One thread an element. */
+ * Filters are packed into the images that the kernels copy whole: out[tile_n][k block][part][bn rows][128 bytes],
+ * rows swizzled as wgmma reads them (16-byte piece p of row r is at p ^ (r % 8); half blocks have rows of 64 bytes,
+ * and p is at p ^ (r / 2 % 4)), missing channels zero. One thread per element. */
 #include "cuda/ptx.cuh"
 #include "cuda/igemm/tile.h"
 #include "cuda/passes/transpose.cuh"
@@ -63,8 +63,8 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
   }
 }
 
-/* Any x whose channels are not contiguous: a block moves tiles of 64 pixels x 64 channels through shared memory, read along x's last
- * dimension, written along channels. */
+/* Any x whose channels are not contiguous: a block transposes tiles of 64 pixels x 64 channels through shared
+ * memory, read along x's last dimension, written along channels. */
 #define TRANSPOSE(T, PAIR, NAME)                                                                                       \
   extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_transpose P) {                  \
     __shared__ __align__(16) T tile[64][66];                                                                           \
@@ -99,7 +99,8 @@ TRANSPOSE(hk_cu_u8, hk_cu_u16, hk_transpose_1)
 TRANSPOSE(hk_cu_u16, hk_cu_u32, hk_transpose_2)
 TRANSPOSE(hk_cu_u32, hk_cu_u64, hk_transpose_4)
 
-/* x of contiguous channels: only padding. A thread writes 16 bytes; the short reads of neighbours fall into the same lines. */
+/* An x with contiguous channels: only pads. A thread writes 16 bytes; the short reads of adjacent threads share
+ * cache lines. */
 #define PAD(T, NAME)                                                                                                   \
   extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ hk_cu_transpose P) {                  \
     enum { PER = 16 / sizeof(T) };                                                                                     \
@@ -122,8 +123,8 @@ PAD(hk_cu_u8, hk_pad_1)
 PAD(hk_cu_u16, hk_pad_2)
 PAD(hk_cu_u32, hk_pad_4)
 
-/* The same for 16-bit x of one group without dilation: a block lays out up to 384 pieces of one row of pixels, so that little is left to find out for a
- * piece, and all of a thread's loads are under way before its first store. */
+/* The same for a 16-bit x of one group without dilation: a block copies up to 384 pieces of one row of pixels, so
+ * that little address arithmetic is left per piece, and all loads of a thread are in flight before its first store. */
 extern "C" __global__ void __launch_bounds__(128) hk_pad_rows(const __grid_constant__ hk_cu_transpose P) {
   pdl_trigger();
   const int pieces = P.span[2] * (int)P.by_pieces.d, cuts = (pieces + 383) / 384, size = (pieces + cuts - 1) / cuts;
@@ -152,8 +153,8 @@ extern "C" __global__ void __launch_bounds__(128) hk_pad_rows(const __grid_const
   }
 }
 
-/* 16-bit x of one group with small, dense planes of any size: the planes of 64 channels of an image are one run of memory, which a block reads 16 bytes at a
- * time into shared memory and writes out pixel by pixel. */
+/* A 16-bit x of one group with small, dense planes of any size: the planes of 64 channels of an image are
+ * contiguous; a block reads them 16 bytes at a time into shared memory and writes them pixel by pixel. */
 extern "C" __global__ void __launch_bounds__(256) hk_transpose_planes(const __grid_constant__ hk_cu_transpose P) {
   extern __shared__ __align__(16) hk_cu_u16 planes[];
   pdl_trigger();
@@ -176,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(256) hk_transpose_planes(const __gr
   }
 }
 
-/* 16-bit x whose pixels are contiguous, in fours or twos: a block turns one tile of 64 pixels x 64 channels. */
+/* A 16-bit x with contiguous pixels, 4 or 2 at a time: a block transposes one tile of 64 pixels x 64 channels. */
 #define TRANSPOSE_PIXELS(PX, NAME)                                                                                     \
   extern "C" __global__ void __launch_bounds__(512 / PX) NAME(const __grid_constant__ hk_cu_transpose P) {             \
     __shared__ __align__(16) hk_cu_u8 tile[64 * 128];                                                                  \

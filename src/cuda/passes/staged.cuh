@@ -1,5 +1,5 @@
-/* hk_direct_staged: what follows scale and bias, over f32 sums that another kernel left in memory: gates and user functions of
- * kernels that do not fuse them. Read by nvcc and, with the caller's functions, by NVRTC. */
+/* hk_direct_staged: what follows scale and bias, over f32 sums that another kernel wrote: gates and user functions
+ * of kernels that do not fuse them. Read by nvcc and, with the caller's functions, by NVRTC. */
 #include "cuda/epilogue.cuh"
 
 #define STAGED 1

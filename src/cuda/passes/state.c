@@ -1,9 +1,9 @@
-/* Host side of the pass that joins a state and x; see state.cu. */
+/* Host side of the pass that concatenates a state and x; see state.cu. */
 #include "cuda/cuda.h"
 
 #include <string.h>
 
-enum { SEGMENT = 1024 }; /* state.cu's */
+enum { SEGMENT = 1024 }; /* as in state.cu */
 
 hk_status hk_cu_state_build(hk_cu_state_pass *s, const hk_geom *g, const hk_strides *to) {
   static const char *const names[] = {"hk_state_1", "hk_state_2", "hk_state_4", "hk_state_8"};
@@ -14,13 +14,14 @@ hk_status hk_cu_state_build(hk_cu_state_pass *s, const hk_geom *g, const hk_stri
   p->view = (hk_cu_view){0, g->x.group, g->x.outer, g->x.channel, {g->x.at[0], g->x.at[1], g->x.at[2]}};
   p->n = g->n, p->channels = channels, p->cg = g->c, p->in = g->in[2], p->past = g->lo[2], p->zero = g->x_zero;
   p->to_outer = to->outer, p->to_channel = to->channel, p->to_at = to->at[2];
-  p->parts = even ? 1 : g->groups; /* channels of all groups are one axis where they lie evenly */
+  p->parts = even ? 1 : g->groups; /* the channels of all groups are one axis where their stride is constant */
   const int64_t across = even ? channels : g->c;
   p->from_part = g->x.group, p->into_part = g->c * to->channel;
   p->outer = last ? g->in[2] : across, p->inner = last ? across : g->in[2];
   p->from_outer = last ? g->x.at[2] : step, p->from_inner = last ? step : g->x.at[2];
   p->into_outer = last ? to->at[2] : to->channel;
-  if (last && even && p->from_inner == 1 && p->from_outer == p->inner && p->into_outer == p->inner) /* one run of memory */
+  /* contiguous in both */
+  if (last && even && p->from_inner == 1 && p->from_outer == p->inner && p->into_outer == p->inner)
     p->inner *= p->outer, p->outer = 1;
   p->segments = hk_max64(hk_ceil_div(p->inner, SEGMENT), 1);
   p->past_warps = p->past ? g->n * channels : 0;

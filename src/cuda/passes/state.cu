@@ -1,8 +1,9 @@
-/* hk_state_<bytes>: lays the state and x of a stateful plan one behind the other and writes the state after the block.
+/* hk_state_<bytes>: concatenates the state and x of a stateful plan and writes the new state.
  *
- * One warp carries one channel's state: position i of the state goes to position i of the joined row, and position in + i of the
- * joined row becomes position i of the new state. The warp goes upwards in steps of 32 and reads both before it writes, so the
- * new state may overwrite the old: what a later step reads lies above all that was written. The other warps copy segments of x. */
+ * One warp copies the state of one channel: position i of the state goes to position i of the concatenated row, and
+ * position in + i of that row becomes position i of the new state. The warp walks upwards in steps of 32 and reads
+ * both before it writes, so the new state may overwrite the old: what a later step reads is above everything written
+ * so far. The other warps copy segments of x. */
 #include "cuda/types.cuh"
 
 enum { SEGMENT = 1024 };

@@ -1,11 +1,11 @@
-/* x laid out for the copy engine in the plan's workspace: channels innermost, each group padded with zeros to whole 128-byte
- * runs (one group: to 16 bytes), input dilation filled in. Serves what im2col cannot walk where it lies: channels-first,
+/* Copies x into the workspace in a layout for TMA: channels innermost, each group zero-padded to whole 128-byte runs
+ * (one group: to 16 bytes), input dilation filled in. It serves what im2col cannot read in place: channels-first,
  * odd channel counts, narrow groups, batch groups, input dilation, negative or unaligned strides.
  *
- * Folding: with one group and no dilation along the last dimension, the win[2] neighbouring pixels that a window covers are one run of
- * win[2] * c contiguous channels, if the padding of that dimension is written out. The kernel then sees win[2] times the
- * channels and a window of 1: fewer, fuller k blocks where c fills its last 128 bytes badly (67 channels, 3x3: 12 blocks
- * instead of 18). Pixels overlap in memory; only their pitch has to be a multiple of 16 bytes. */
+ * Folding: with one group and no dilation along the last dimension, the win[2] adjacent pixels under a window are
+ * win[2] * c contiguous channels, if the padding of that dimension is written out. The kernel then sees win[2] times
+ * the channels and a window of 1: fewer, fuller k blocks where c fills its last 128 bytes badly (67 channels, 3x3:
+ * 12 blocks instead of 18). Pixels overlap in memory; only their pitch must be a multiple of 16 bytes. */
 #include "cuda/cuda.h"
 
 #include <stdio.h>
@@ -66,8 +66,8 @@ bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) 
   return hk_cu_map_make(to, &map, why);
 }
 
-/* How a 16-bit x of contiguous pixels is turned: 4 or 2 of them are read at a time as they stand, FLAT: whole small planes, for an x
- * that is 16-byte aligned; 0: value by value. */
+/* How many pixels of a 16-bit x with contiguous pixels are read at a time: 4 or 2; FLAT: whole small planes, for a
+ * 16-byte aligned x; 0: one by one. */
 enum { FLAT = 8, FLAT_PIXELS = 384 };
 static int pixels_at_once(const hk_geom *g) {
   const int64_t pixels = g->in[0] * g->in[1] * g->in[2],
@@ -83,7 +83,7 @@ static int pixels_at_once(const hk_geom *g) {
   return even % 2 == 0 ? 2 : 0;
 }
 
-/* 16-bit x of one group, contiguous channels and no dilation goes row by row. */
+/* Whether x is copied row by row: 16-bit, one group, contiguous channels, no dilation. */
 static bool by_rows(const hk_geom *g) {
   const int64_t pieces = hk_max64(reach(g), g->in_span[2]) * hk_ceil_div(padded(g), 8);
   return g->x.channel == 1 && g->groups == 1 && !g->batch_grouped && hk_type_bytes(g->x_type) == 2 &&
@@ -91,7 +91,7 @@ static bool by_rows(const hk_geom *g) {
          hk_max64(pieces, g->in_span[2] * g->x.at[2]) < INT32_MAX / 2 && g->x.at[2] >= 0;
 }
 
-/* Elements from x's first to behind its last, or 0 where some stride runs backwards. */
+/* Elements from the first of x to past its last, or 0 where a stride is negative. */
 static int64_t extent(const hk_geom *g) {
   const int64_t step[] = {g->x.outer, g->x.group, g->x.channel, g->x.at[0], g->x.at[1], g->x.at[2]};
   const int64_t size[] = {g->n, g->groups, g->c, g->in[0], g->in[1], g->in[2]};
@@ -125,7 +125,8 @@ hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
       g->n * g->groups * (p->c_inner ? p->pixels * pieces : hk_ceil_div(p->pixels, 64) * hk_ceil_div(p->run, 64));
   s->blocks = p->c_inner ? hk_ceil_div(p->tiles, 256) : hk_min64(p->tiles, 132 * 8);
   s->rows = by_rows(g);
-  if (s->rows) s->blocks = g->n * p->span[0] * p->span[1] * hk_ceil_div(p->span[2] * pieces, 384); /* as hk_pad_rows cuts them */
+  /* as hk_pad_rows splits them */
+  if (s->rows) s->blocks = g->n * p->span[0] * p->span[1] * hk_ceil_div(p->span[2] * pieces, 384);
   s->wide_pixels = p->c_inner ? 0 : pixels_at_once(g);
   p->spots = s->wide_pixels ? (int)hk_ceil_div(g->n * p->pixels, 64) : 0;
   hk_status status =

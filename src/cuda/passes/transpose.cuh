@@ -1,10 +1,11 @@
-/* x laid out channels-last, piece by piece: what the passes of pack.cu are made of. to[n][space][group][run], channels innermost, padded with zeros; the last dimension may start before x does. */
+/* Building blocks of the passes in pack.cu that copy x channels-last: to[n][space][group][run], channels innermost,
+ * zero-padded; the last dimension may start before x does. */
 #ifndef HK_CUDA_TRANSPOSE_CUH
 #define HK_CUDA_TRANSPOSE_CUH
 #include "cuda/types.cuh"
 
 #define TRANSPOSE_NONE (-0x7fffffffffffffffll)
-/* Offset of the first channel of a pixel of the dilated, shifted input; TRANSPOSE_NONE where it holds no element. */
+/* Offset of the first channel of a pixel of the dilated, shifted input; TRANSPOSE_NONE where it has no element. */
 HK_DEV hk_cu_i64 transpose_from(const hk_cu_transpose *P, hk_cu_i64 n, hk_cu_i64 g, int s) {
   hk_cu_i64 o = P->view.outer * n + P->view.group * g;
   if (s >= P->pixels) return TRANSPOSE_NONE;
@@ -19,8 +20,9 @@ HK_DEV hk_cu_i64 transpose_from(const hk_cu_transpose *P, hk_cu_i64 n, hk_cu_i64
   return o;
 }
 
-/* Eight 16-bit channels from c on of a pixel whose channels are contiguous from element `from`, at any 2-byte address: three aligned words and
- * two halves. Channels past the last are read where x still has elements behind them, and cleared. */
+/* Loads 8 16-bit channels from c on of a pixel whose channels are contiguous from element `from`, at any 2-byte
+ * address: three aligned words and two halves. Channels past the last are read where x still has elements there, and
+ * cleared. */
 HK_DEV uint4 transpose_piece(const hk_cu_transpose *P, hk_cu_i64 from, int c) {
   const int live = from == TRANSPOSE_NONE ? 0 : (int)P->cg - c;
   const hk_cu_u16 *x = (const hk_cu_u16 *)P->x + (from == TRANSPOSE_NONE ? 0 : from + c);
@@ -42,11 +44,11 @@ HK_DEV uint4 transpose_piece(const hk_cu_transpose *P, hk_cu_i64 from, int c) {
   return make_uint4(v[0], v[1], v[2], v[3]);
 }
 
-/* The same in two steps, so that several pieces' loads are under way at once: `at` elements from `row` on, which has elements [low, high) in x; `live`
- * of the eight are wanted. */
+/* The same in two steps, so that the loads of several pieces are in flight at once: `at` elements from `row` on,
+ * which has elements [low, high) in x; `live` of the 8 are needed. */
 typedef struct transpose_words {
   hk_cu_u32 w[5];
-  int odd, live, near; /* near: aligned words around the piece lie in x */
+  int odd, live, near; /* near: the aligned words around the piece are in x */
 } transpose_words;
 HK_DEV transpose_words transpose_load(const hk_cu_u16 *row, int at, int live, int low, int high) {
   transpose_words a;
@@ -72,9 +74,9 @@ HK_DEV uint4 transpose_align(const hk_cu_u16 *x, const transpose_words *a) {
   return make_uint4(v[0], v[1], v[2], v[3]);
 }
 
-/* 16-bit x of contiguous pixels: a tile of 64 pixels (counted over images) x 64 channels is turned by 64 / px * 8 threads. A thread takes `px`
- * pixels of eight channels, px = 4 or 2, which never straddle images. Piece q (eight channels) of pixel p waits at q ^ (p / px % 8), so that
- * eight threads write or read distinct banks. */
+/* A 16-bit x with contiguous pixels: a tile of 64 pixels (counted over images) x 64 channels is transposed by 64 /
+ * px * 8 threads. A thread handles `px` pixels of 8 channels, px = 4 or 2, which never straddle images. Piece q (8
+ * channels) of pixel p is at q ^ (p / px % 8), so that 8 threads access distinct banks. */
 HK_DEV void transpose_tile_load(const hk_cu_transpose *P, int px, int m0, int m1, int g, int c0, int tid, uint2 *v) {
   const int m = m0 + tid % (64 / px) * px, c = c0 + tid / (64 / px) * 8, n = div_by(m, P->by_pixels);
   const hk_cu_u16 *x = (const hk_cu_u16 *)P->x + P->view.outer * n + P->view.group * g + (m - n * (int)P->by_pixels.d) +
