@@ -28,7 +28,7 @@ typedef struct hk_cu_divisor {
   unsigned d, mul, shift;
 } hk_cu_divisor;
 
-/* Element (g, outer, channel, at..) lies at base + offset + the sum of strides times indices. */
+/* Element (g, outer, channel, at..) is at base + offset + the sum of strides times indices. */
 typedef struct hk_cu_view {
   hk_cu_i64 offset, group, outer, channel, at[3];
 } hk_cu_view;

@@ -137,11 +137,11 @@ static void cropped(void) {
 
 static void refusals(void) {
   static const struct { const char *word; hk_conv_desc d; } cases[] = {
-      {"multiple of 16", {.rank = 2, .n = 2, .c = 67, .k = 8, .in = {9, 9}, .window = {3, 3}}},
-      {"stride of 9", {.rank = 2, .n = 2, .c = 64, .k = 8, .in = {30, 30}, .window = {3, 3}, .stride = {9, 1}}},
-      {"beyond the copy engine", {.rank = 2, .n = 1, .c = 64, .k = 8, .in = {300, 300}, .window = {3, 3}, .dilation = {100, 100}}},
-      {"beyond the copy engine", {.rank = 3, .n = 1, .c = 64, .k = 8, .in = {50, 9, 9}, .window = {3, 1, 1}, .dilation = {17, 1, 1}}},
-      {"channels a group", {.rank = 2, .n = 2, .c = 64, .k = 8, .groups = 2, .in = {9, 9}, .window = {3, 3}}},
+      {"multiples of 16", {.rank = 2, .n = 2, .c = 67, .k = 8, .in = {9, 9}, .window = {3, 3}}},
+      {"limit of 8, it is 9", {.rank = 2, .n = 2, .c = 64, .k = 8, .in = {30, 30}, .window = {3, 3}, .stride = {9, 1}}},
+      {"exceed TMA's limit", {.rank = 2, .n = 1, .c = 64, .k = 8, .in = {300, 300}, .window = {3, 3}, .dilation = {100, 100}}},
+      {"exceed TMA's limit", {.rank = 3, .n = 1, .c = 64, .k = 8, .in = {50, 9, 9}, .window = {3, 1, 1}, .dilation = {17, 1, 1}}},
+      {"channels per group", {.rank = 2, .n = 2, .c = 64, .k = 8, .groups = 2, .in = {9, 9}, .window = {3, 3}}},
   };
   for (int i = 0; i < HK_COUNT(cases); ++i) {
     const hk_geom g = make(cases[i].d);

@@ -57,8 +57,9 @@ hk_status hk_cu_dw_run(const hk_cu_dw_state *s, const hk_cu_call *call, const vo
   p.e.y = call->y, p.e.c = call->c, p.e.slopes = slopes, p.e.user = call->user;
   p.e.scale = call->scale, p.e.bias = call->bias;
   if (s->tiling.mapped) {
-    hk_status st = hk_cu_check(hk_cu()->map_replace(&p.octet.xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
-    if (!st) st = hk_cu_check(hk_cu()->map_replace(&p.octet.ymap, call->y), "placing a tensor map");
+    hk_status st = hk_cu_check(hk_cu()->map_replace(&p.octet.xmap, (void *)(uintptr_t)call->x),
+                               "setting the address of a tensor map");
+    if (!st) st = hk_cu_check(hk_cu()->map_replace(&p.octet.ymap, call->y), "setting the address of a tensor map");
     if (st) return st;
   }
   return (s->pdl ? hk_cu_kernel_run_pdl : hk_cu_kernel_run)(s->kernel, s->tiling.blocks, s->tiling.threads, 1,

@@ -26,22 +26,23 @@ static bool float_type(hk_type t) { return t == HK_F32 || t == HK_F16 || t == HK
 
 static bool common(const hk_geom *g, const hk_epi *e, char *why) {
   if (g->x_type != g->f_type || !float_type(g->x_type) || !float_type(g->y_type))
-    REFUSE("takes f32, f16 or bf16 with x and f alike");
-  if (!g->gm || !g->y_channels || !g->gk) REFUSE("nothing to multiply");
-  if (g->batch_grouped) REFUSE("does not take batch groups");
-  if (e->e.gate) REFUSE("a gate pairs channels that lie in different blocks");
+    REFUSE("x, f and y must be f32, f16 or bf16, x and f of one type; they are %s, %s, %s", hk_type_name(g->x_type),
+           hk_type_name(g->f_type), hk_type_name(g->y_type));
+  if (!g->gm || !g->y_channels || !g->gk) REFUSE("the problem has no products: a size is 0");
+  if (g->batch_grouped) REFUSE("batch groups are not supported; cuda_direct supports them");
+  if (e->e.gate) REFUSE("gates are not fused: the channels of a pair are in different blocks; see finish_*");
   if (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store || e->e.user || e->e.user2 || e->e.store)
-    REFUSE("does not take user functions");
+    REFUSE("user functions are not fused; see finish_*");
   double outputs = (double)g->n * (double)g->k * (double)g->groups;
   for (int d = 0; d < 3; d++) {
-    if (g->in_dil[d] != 1) REFUSE("does not take input dilation");
+    if (g->in_dil[d] != 1) REFUSE("input dilation must be 1, it is %lld", (long long)g->in_dil[d]);
     outputs *= (double)g->out[d];
     if (g->in[d] > 1 << 28 || g->win[d] > 1 << 24 || g->stride[d] > 1 << 20 || g->dil[d] > 1 << 20 ||
         g->out[d] > 1 << 28 || hk_max64(g->lo[d], -g->lo[d]) > 1 << 28 || g->win[d] * g->dil[d] > 1 << 28 ||
         g->out[d] * g->stride[d] > 1 << 29)
-      REFUSE("a size is above 2^28");
+      REFUSE("a size of dimension %d exceeds 2^28", d);
   }
-  if (g->k * g->groups > 1 << 28 || outputs > 0x1p34) REFUSE("more outputs than 2^34");
+  if (g->k * g->groups > 1 << 28 || outputs > 0x1p34) REFUSE("y has %.3g values, more than 2^34", outputs);
   return true;
 }
 
@@ -157,10 +158,12 @@ static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_d
     if (last_takes(g, p, e, unaligned, &last_forms[i], knobs.run) && (!f || (f->v > 1 && last_forms[i].v > 1 &&
         last_seconds(g, p, &last_forms[i]) < last_seconds(g, p, f))))
       f = &last_forms[i];
-  if (!f) REFUSE("no form with run = %d for these types and strides", knobs.run);
+  if (!f)
+    REFUSE("run = %d has no kernel for %s and these strides; run must be 4, 8 or 16", knobs.run,
+           hk_type_name(g->x_type));
   const int64_t row_groups = (int64_t)p->classes * hk_ceil_div(p->class_length, f->tq);
   const int64_t groups = g->n * g->out[0] * g->out[1] * row_groups;
-  if (groups > INT32_MAX / 2) REFUSE("more groups of outputs than 2^30");
+  if (groups > INT32_MAX / 2) REFUSE("the problem has %lld groups of outputs, more than 2^30", (long long)groups);
   p->last.row_groups = (int)row_groups;
   p->last.groups = (int)groups;
   p->last.div_row_groups = hk_cu_dw_divisor(row_groups);
@@ -208,7 +211,7 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
   const int tq = knobs.run ? knobs.run : wide * 100 > length * 107 ? 8 : 16;
   if (tq != 8 && tq != 16) REFUSE("run = %d must be 8 or 16", tq);
   const int64_t need = hk_ceil_div(length, tq), planes = g->n * p->channels * g->out[0];
-  if (planes > INT32_MAX) REFUSE("more planes than 2^31");
+  if (planes > INT32_MAX) REFUSE("y has %lld planes, more than 2^31", (long long)planes);
   p->first.plane_count = (int)planes;
   p->first.class_run = (int)hk_min64(p->classes, 256);
   const int64_t most = hk_max64(1, 256 / p->first.class_run), tiles = hk_ceil_div(need, most);
@@ -226,7 +229,7 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
     else if (limit < 200 * 1024 / 4) limit = 200 * 1024 / 4;
     else if (p->first.chunk_u > 64) p->first.chunk_u = (p->first.chunk_u + 1) / 2;
     else if (p->first.class_lanes > 1) p->first.class_lanes = (p->first.class_lanes + 1) / 2;
-    else REFUSE("one row of the window does not fit in shared memory");
+    else REFUSE("a window row of %d taps exceeds shared memory", p->taps_u);
   }
   p->first.row_blocks = (int)hk_ceil_div(g->out[1], p->first.rows);
   p->first.lane_blocks = (int)(hk_ceil_div(p->classes, p->first.class_run) * hk_ceil_div(need, p->first.class_lanes));
@@ -271,13 +274,13 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
   p->channels = (int)(g->k * g->groups);
   p->padded = (p->channels + 7) / 8 * 8;
   p->plain = !e->any;
-  if (g->win[0] * g->win[1] * p->phases * p->taps_u > 1 << 24) REFUSE("more taps than 2^24");
+  if (g->win[0] * g->win[1] * p->phases * p->taps_u > 1 << 24) REFUSE("the window has more than 2^24 taps");
   p->taps = (int)(g->win[0] * g->win[1]) * p->phases * p->taps_u;
   p->div_out0 = hk_cu_dw_divisor(g->out[0]);
   p->div_out1 = hk_cu_dw_divisor(g->out[1]);
   p->div_channels = hk_cu_dw_divisor(p->channels);
   p->div_classes = hk_cu_dw_divisor(p->classes);
-  if (kind < HK_DW_WALK && g->c != 1) REFUSE("takes one channel a group, not %lld", (long long)g->c);
+  if (kind < HK_DW_WALK && g->c != 1) REFUSE("groups must have 1 input channel, they have %lld", (long long)g->c);
   switch (kind) {
     case HK_DW_LAST:
       if (hk_cu_dw_tile_run(g, e, unaligned, knobs, t, why)) return true;

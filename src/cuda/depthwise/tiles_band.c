@@ -49,14 +49,18 @@ bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
        {{"hk_dw_band_bf16_7x5", "hk_dw_band_bf16_7x5_epi"}, {"hk_dw_band_bf16_7x8", "hk_dw_band_bf16_7x8_epi"}}}};
   hk_cu_dw *p = &t->params;
   const int64_t size = g->win[2];
-  if (g->x_type == HK_F32 || g->y_type != g->x_type) REFUSE("takes f16 and bf16, y of the type of x");
-  if (g->c != 1 || g->k != 1) REFUSE("takes one channel a group");
+  if (g->x_type == HK_F32 || g->y_type != g->x_type)
+    REFUSE("x and y must both be f16 or both bf16, they are %s and %s", hk_type_name(g->x_type),
+           hk_type_name(g->y_type));
+  if (g->c != 1 || g->k != 1)
+    REFUSE("groups must have 1 input and 1 output channel, they have %lld and %lld", (long long)g->c, (long long)g->k);
   if (g->win[0] != 1 || g->in[0] != 1 || g->out[0] != 1 || g->win[1] != size || (size != 5 && size != 7) ||
       g->stride[1] != 1 || g->stride[2] != 1 || g->dil[1] != 1 || g->dil[2] != 1)
-    REFUSE("takes 5x5 and 7x7 images with stride 1");
+    REFUSE("needs a 2D window of 5x5 or 7x7, stride and dilation 1; it is %lldx%lld", (long long)g->win[1],
+           (long long)size);
   const int64_t reach = 256 + hk_max64(hk_max64(g->lo[1], -g->lo[1]), hk_max64(g->lo[2], -g->lo[2]));
   if (unaligned || g->groups % 8 || !whole(&g->x, g->in, reach) || !whole(&g->y, g->out, reach))
-    REFUSE("takes aligned runs of 8 channels");
+    REFUSE("channels must be contiguous, 16-byte aligned and a multiple of 8; there are %lld", (long long)g->groups);
   int best = 0, steps = 0;
   double least = 0;
   p->channel_blocks = (int)hk_ceil_div(p->channels, HK_BAND_CHANNELS);
@@ -73,10 +77,11 @@ bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
       const double clocks = contention * (double)p->band.tiles * p->band.row_tiles * block_clocks(g, p);
       if (!best || clocks < least) best = side, steps = more, least = clocks;
     }
-  if (!best) REFUSE("no tile of %d rows, %d windows side by side", knobs.rows, knobs.run);
+  if (!best)
+    REFUSE("rows = %d, run = %d has no tile; run must be 4 or 8, rows a multiple of 28 or 14", knobs.rows, knobs.run);
   t->shared_bytes = (int)shape(g, p, best, steps);
   const int64_t blocks = (int64_t)p->channel_blocks * p->band.tiles * p->band.row_tiles * g->n;
-  if (blocks > INT32_MAX) REFUSE("more blocks than 2^31");
+  if (blocks > INT32_MAX) REFUSE("the problem needs %lld blocks, more than 2^31", (long long)blocks);
   p->pack = HK_DW_PACK_BANDS;
   t->packed_bytes = (size_t)p->channel_blocks * HK_BAND_CHANNELS * (size_t)p->taps_bytes;
   t->image = g->x_type == HK_BF16 ? "dw_band_bf16" : "dw_band_f16";

@@ -11,15 +11,19 @@ bool hk_cu_dw_tile_row(const hk_geom *g, const hk_epi *e, hk_cu_dw_tiling *t, ch
                                           {"hk_dw_row_f16", "hk_dw_row_f16_epi"},
                                           {"hk_dw_row_bf16", "hk_dw_row_bf16_epi"}};
   hk_cu_dw *p = &t->params;
-  if (g->c != 1) REFUSE("takes one channel a group");
-  if (g->stride[2] != 1 || g->dil[2] != 1) REFUSE("takes stride and dilation 1 along rows");
+  if (g->c != 1) REFUSE("groups must have 1 input channel, they have %lld", (long long)g->c);
+  if (g->stride[2] != 1 || g->dil[2] != 1)
+    REFUSE("stride and dilation along rows must be 1, they are %lld and %lld", (long long)g->stride[2],
+           (long long)g->dil[2]);
   if (g->x.at[2] != 1 || g->y.at[2] != 1 || g->y_type != g->x_type)
-    REFUSE("takes contiguous rows, x and y of one type");
+    REFUSE("rows of x and y must be contiguous and of one type; their strides are %lld and %lld", (long long)g->x.at[2],
+           (long long)g->y.at[2]);
   const int per = g->x_type == HK_F32 ? 4 : 8;
   /* a row starts up to per - 1 outputs before its first one, at a 16-byte address */
   const int64_t row_groups = hk_ceil_div(g->out[2] + per - 1, 2 * per),
                 lines = g->n * p->channels * g->out[0] * g->out[1];
-  if (lines * row_groups > INT32_MAX / 2) REFUSE("more runs of outputs than 2^30");
+  if (lines * row_groups > INT32_MAX / 2)
+    REFUSE("the problem has %lld runs of outputs, more than 2^30", (long long)(lines * row_groups));
   p->last.row_groups = (int)row_groups;
   p->last.groups = (int)(lines * row_groups);
   p->last.div_row_groups = hk_cu_dw_divisor(row_groups);

@@ -73,12 +73,18 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
                          char *why) {
   hk_cu_dw *p = &t->params;
   const slide_kernel *k = find(g);
-  if (!k) REFUSE("takes 3x3, 5x5 and 7x7 images with stride 1 or 2");
-  if (g->c != 1 || g->k != 1) REFUSE("takes one channel a group");
+  if (!k)
+    REFUSE("needs a 2D window of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1; it is %lldx%lld", (long long)g->win[1],
+           (long long)g->win[2]);
+  if (g->c != 1 || g->k != 1)
+    REFUSE("groups must have 1 input and 1 output channel, they have %lld and %lld", (long long)g->c, (long long)g->k);
   if (unaligned || g->groups % 2 || g->y_type != g->x_type || !hk_cu_dw_pairs(&g->x, 2) || !hk_cu_dw_pairs(&g->y, 2) ||
       (e->e.residual && !hk_cu_dw_pairs(&e->c, 2)))
-    REFUSE("takes pairs of neighbouring channels, aligned, of one type");
-  if (hk_max64(g->x.at[2], g->y.at[2]) > 1 << 26) REFUSE("pixels lie more than 2^26 elements apart");
+    REFUSE("channels must be contiguous, aligned pairs, and y of the type of x; there are %lld channels",
+           (long long)g->groups);
+  if (hk_max64(g->x.at[2], g->y.at[2]) > 1 << 26)
+    REFUSE("pixel strides must not exceed 2^26 elements, they are %lld and %lld", (long long)g->x.at[2],
+           (long long)g->y.at[2]);
   const int tq = g->x_type == HK_F32 ? k->f32.columns : k->half.columns, resident = e->any ? (k->size == 3 ? 1 : 2)
                                                                                     : g->x_type == HK_F32
                                                                                         ? k->f32.blocks
@@ -86,7 +92,7 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   const int threads = k->size > 3 ? HK_SLIDE_THREADS : k->stride == 1 ? HK_SLIDE_THREADS_3 : HK_SLIDE_THREADS_3S2;
   const int64_t pairs = g->groups / 2, columns = hk_ceil_div(g->out[2], tq);
   int rows = knobs.rows;
-  if (rows < 0 || rows > 1 << 20) REFUSE("rows = %d is out of range", rows);
+  if (rows < 0 || rows > 1 << 20) REFUSE("rows = %d must be between 0 and 2^20", rows);
   p->slide.lanes = lanes_of(k, pairs, columns, threads);
   p->slide.teams = teams_of(k, columns, p->slide.lanes, threads);
   p->channel_blocks = (int)hk_ceil_div(pairs, p->slide.lanes);
@@ -98,7 +104,7 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   p->slide.strip_rows = rows;
   p->slide.strips = (int)hk_ceil_div(g->out[1], rows);
   const int64_t groups = g->n * p->slide.strips * columns;
-  if (groups > INT32_MAX / 2) REFUSE("more groups of outputs than 2^30");
+  if (groups > INT32_MAX / 2) REFUSE("the problem has %lld groups of outputs, more than 2^30", (long long)groups);
   p->slide.groups = (int)groups;
   p->slide.div_row_groups = hk_cu_dw_divisor(columns);
   p->slide.div_strips = hk_cu_dw_divisor(p->slide.strips);
@@ -155,28 +161,32 @@ bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
                          char *why) {
   hk_cu_dw *p = &t->params;
   const slide_kernel *k = find(g);
-  if (!k) REFUSE("takes 3x3, 5x5 and 7x7 images with stride 1 or 2");
-  if (g->c != 1) REFUSE("takes one channel a group");
+  if (!k)
+    REFUSE("needs a 2D window of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1; it is %lldx%lld", (long long)g->win[1],
+           (long long)g->win[2]);
+  if (g->c != 1) REFUSE("groups must have 1 input channel, they have %lld", (long long)g->c);
   if (g->y_type != g->x_type || g->x.at[2] != 1 || g->y.at[2] != 1 || g->x.at[1] != g->in[2] || g->y.at[1] != g->out[2])
-    REFUSE("takes planes without gaps, x and y of one type");
+    REFUSE("planes of x and y must have no gaps and one type, they are %s and %s", hk_type_name(g->x_type),
+           hk_type_name(g->y_type));
   if (g->in[1] * g->in[2] > 1 << 28 || g->out[1] * g->out[2] > 1 << 28) REFUSE("a plane has more than 2^28 elements");
   p->plane.patch_length = piece_bytes(g, unaligned);
   const int size = (int)hk_type_bytes(g->x_type), per = p->plane.patch_length / size;
   p->plane.lead = (int)(hk_ceil_div(hk_max64(g->lo[2], 0), per) * per);
   p->plane.row_groups = (int)hk_ceil_div(g->out[2], HK_SLIDE_COLUMNS);
-  if (p->plane.row_groups > HK_PLANE_THREADS) REFUSE("rows are longer than %d", HK_PLANE_THREADS * HK_SLIDE_COLUMNS);
+  if (p->plane.row_groups > HK_PLANE_THREADS)
+    REFUSE("rows of y must not exceed %d, they are %lld", HK_PLANE_THREADS * HK_SLIDE_COLUMNS, (long long)g->out[2]);
   const int limit = 224 * 1024 / k->plane_blocks - 2048;
   int rows = (int)g->out[1], each = knobs.rows ? knobs.rows : 7;
   while (rows > 1 &&
          (plane_unit(g, p, k, rows) > limit || hk_ceil_div(rows, each) * p->plane.row_groups > HK_PLANE_THREADS))
     rows = (rows + 1) / 2;
-  if (plane_unit(g, p, k, rows) > limit) REFUSE("rows of %lld do not fit in shared memory", (long long)g->in[2]);
+  if (plane_unit(g, p, k, rows) > limit) REFUSE("rows of %lld columns exceed shared memory", (long long)g->in[2]);
   p->plane.strip_rows = rows;
   p->plane.strips = (int)hk_ceil_div(g->out[1], rows);
   p->plane.tile_rows = (int)hk_ceil_div(rows, hk_ceil_div(rows, each));
   p->plane.lanes = (int)hk_ceil_div(rows, p->plane.tile_rows) * p->plane.row_groups;
   const int64_t units = g->n * p->channels * p->plane.strips, unit = plane_unit(g, p, k, rows);
-  if (units > INT32_MAX / 2) REFUSE("more strips than 2^30");
+  if (units > INT32_MAX / 2) REFUSE("the problem has %lld strips, more than 2^30", (long long)units);
   p->plane.planes = (int)hk_max64(1, hk_min64(HK_PLANE_THREADS / p->plane.lanes, limit / unit));
   p->plane.groups = (int)units;
   p->plane.sums_at = p->plane.planes * p->plane.line_bytes;

@@ -8,7 +8,7 @@
 enum { B = 32 };
 
 /* Rows of the last dimension start at multiples of 16 bytes. */
-static bool fours(const hk_strides *s) {
+static bool aligned16(const hk_strides *s) {
   return s->offset % 4 == 0 && s->outer % 4 == 0 && s->group % 4 == 0 && s->channel % 4 == 0 && s->at[0] % 4 == 0 &&
          s->at[1] % 4 == 0;
 }
@@ -33,14 +33,16 @@ static int64_t shared(hk_cu_dw *p) {
 
 bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   hk_cu_dw *p = &t->params;
-  if (g->x_type != HK_F32 || g->y_type != HK_F32) REFUSE("takes x and y of f32");
+  if (g->x_type != HK_F32 || g->y_type != HK_F32)
+    REFUSE("x and y must be f32, they are %s and %s", hk_type_name(g->x_type), hk_type_name(g->y_type));
   if (g->stride[2] != 1 || p->classes != 1 || g->x.at[2] != 1 || g->y.at[2] != 1)
-    REFUSE("takes contiguous rows, stride and dilation 1");
+    REFUSE("rows must be contiguous, stride and dilation 1; they are %lld and %lld", (long long)g->stride[2],
+           (long long)g->dil[2]);
   if (knobs.run && knobs.run != B) REFUSE("run = %d must be %d", knobs.run, B);
   const int64_t lines = g->n * p->channels * g->out[0] * g->out[1];
-  if (lines > INT32_MAX) REFUSE("more rows than 2^31");
+  if (lines > INT32_MAX) REFUSE("y has %lld rows, more than 2^31", (long long)lines);
   p->toeplitz.plane_count = (int)lines;
-  p->toeplitz.y_vector = !unaligned && fours(&g->y);
+  p->toeplitz.y_vector = !unaligned && aligned16(&g->y);
   t->aligned = p->toeplitz.y_vector;
   /* unaligned rows of y start up to 3 outputs early, at a 16-byte address */
   const int64_t warps = hk_ceil_div(g->out[2] + (p->toeplitz.y_vector ? 0 : 3), 16 * B), tiles = hk_ceil_div(warps, 8);
@@ -50,9 +52,9 @@ bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs,
   while (p->toeplitz.planes > 1 && shared(p) > 72 * 1024) p->toeplitz.planes--;
   while (p->toeplitz.lanes > 1 && shared(p) > SHARED_MOST)
     p->toeplitz.lanes--, p->toeplitz.lane_blocks = (int)hk_ceil_div(warps, p->toeplitz.lanes);
-  if (shared(p) > SHARED_MOST) REFUSE("%d taps do not fit in shared memory", p->taps_u);
+  if (shared(p) > SHARED_MOST) REFUSE("a window row of %d taps exceeds shared memory", p->taps_u);
   const size_t packed = (size_t)p->channels * (size_t)(p->taps / p->taps_u) * (size_t)p->taps_bytes;
-  if (packed >> 30) REFUSE("packed weights take more than a gigabyte");
+  if (packed >> 30) REFUSE("packed weights take %zu bytes, more than 2^30", packed);
   p->pack = HK_DW_PACK_SPLIT;
   t->packed_bytes = packed;
   t->shared_bytes = (int)shared(p);
@@ -61,7 +63,7 @@ bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs,
   t->kernel = p->plain ? "hk_dw_split" : "hk_dw_split_epi";
   t->threads = p->toeplitz.planes * p->toeplitz.lanes * 32;
   t->blocks = hk_ceil_div(lines, p->toeplitz.planes) * p->toeplitz.lane_blocks;
-  if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
+  if (t->blocks > INT32_MAX) REFUSE("the problem needs %lld blocks, more than 2^31", (long long)t->blocks);
   /* clocks summed over SMs: one 16x8x8 product per 2.2, 12 per step; each row of taps is staged and waited for */
   const double rows = (double)(p->taps / p->taps_u), steps = (double)hk_ceil_div(B + p->taps_u + 8, 8);
   const double warp = rows * (steps * 12 * 2.2 + 16.0 * B / 32 + (rows > 1 ? 300 : 0)) + 250;

@@ -45,7 +45,7 @@ static int stream_shared(const hk_geom *g, hk_cu_dw *p, int b) {
 }
 
 /* Rows of the last dimension start at multiples of 8 elements. */
-static bool eights(const hk_strides *s) {
+static bool aligned16(const hk_strides *s) {
   return s->offset % 8 == 0 && s->outer % 8 == 0 && s->group % 8 == 0 && s->channel % 8 == 0 && s->at[0] % 8 == 0 &&
          s->at[1] % 8 == 0;
 }
@@ -90,14 +90,16 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
        {"hk_dw_toeplitz_bf16_64_epi", "hk_dw_toeplitz_bf16_32_epi", "hk_dw_toeplitz_bf16_8_epi"},
        {"hk_dw_toeplitz_bf16_64_stream", "hk_dw_toeplitz_bf16_32_stream", "hk_dw_toeplitz_bf16_8_stream"}}};
   hk_cu_dw *p = &t->params;
-  if (!half_type(g->x_type)) REFUSE("takes f16 and bf16, f32 with the math mode split_f32");
-  if (p->classes != 1) REFUSE("does not take dilation %lld", (long long)g->dil[2]);
+  if (!half_type(g->x_type))
+    REFUSE("x must be f16 or bf16, it is %s; f32 needs options.math = HK_MATH_SPLIT_F32", hk_type_name(g->x_type));
+  if (p->classes != 1)
+    REFUSE("dilation must divide the stride, they are %lld and %lld", (long long)g->dil[2], (long long)g->stride[2]);
   const int64_t lines = g->n * p->channels * g->out[0] * g->out[1];
-  if (lines > INT32_MAX) REFUSE("more rows than 2^31");
+  if (lines > INT32_MAX) REFUSE("y has %lld rows, more than 2^31", (long long)lines);
   p->toeplitz.plane_count = (int)lines;
   p->toeplitz.chunk_u = (int)hk_min64(p->taps_u, 8192);
   p->toeplitz.wide = g->y.at[2] == 1 && g->y_type == g->x_type;
-  p->toeplitz.y_vector = !p->toeplitz.wide || (!unaligned && eights(&g->y));
+  p->toeplitz.y_vector = !p->toeplitz.wide || (!unaligned && aligned16(&g->y));
   t->aligned = p->toeplitz.wide && p->toeplitz.y_vector;
   int best = -1;
   double least = 0;

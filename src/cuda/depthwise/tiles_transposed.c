@@ -25,19 +25,21 @@ bool hk_cu_dw_tile_transposed(const hk_geom *g, const hk_epi *e, bool unaligned,
                                           {"hk_dw_transposed_bf16", "hk_dw_transposed_bf16_epi"}};
   hk_cu_dw *p = &t->params;
   if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || g->y_type != g->x_type)
-    REFUSE("takes f16 and bf16, y of the type of x");
+    REFUSE("x and y must both be f16 or both bf16, they are %s and %s", hk_type_name(g->x_type),
+           hk_type_name(g->y_type));
   if (g->c != 1 || g->k != 1 || p->taps != p->taps_u || g->stride[2] != 1 || g->dil[2] != 1)
-    REFUSE("takes one row of taps, stride 1, one channel a group");
+    REFUSE("needs one row of taps, stride and dilation 1, and 1 input and output channel per group");
   if (unaligned || g->groups % 8 || !hk_cu_dw_pairs(&g->x, 8) || !hk_cu_dw_pairs(&g->y, 8))
-    REFUSE("takes aligned runs of 8 channels");
+    REFUSE("channels must be contiguous, 16-byte aligned and a multiple of 8; there are %lld", (long long)g->groups);
   const int64_t lines = g->n * g->out[0] * g->out[1], tiles = hk_ceil_div(g->out[2], HK_TRANSPOSED_LENGTH),
                 channel_blocks = hk_ceil_div(p->channels, HK_TRANSPOSED_CHANNELS);
   const int steps = (64 + p->taps_u - 1 + 15) / 16, slots = 15 + (steps + 3) / 4;
   const int taps_bytes = ((HK_TOEPLITZ_FRONT + p->taps_u + 64 + 32 + 1) / 2 * 8 + 15) / 16 * 16;
   const int64_t shared = (int64_t)slots * HK_TRANSPOSED_REGION + (int64_t)HK_TRANSPOSED_CHANNELS * taps_bytes,
                 packed = (int64_t)p->channels * taps_bytes;
-  if (shared > SHARED_MOST || packed >> 28) REFUSE("%d taps do not fit in shared memory", p->taps_u);
-  if (lines * tiles * channel_blocks > INT32_MAX) REFUSE("more blocks than 2^31");
+  if (shared > SHARED_MOST || packed >> 28) REFUSE("a window row of %d taps exceeds shared memory", p->taps_u);
+  if (lines * tiles * channel_blocks > INT32_MAX)
+    REFUSE("the problem needs %lld blocks, more than 2^31", (long long)(lines * tiles * channel_blocks));
   p->transposed.tiles = (int)tiles;
   p->channel_blocks = (int)channel_blocks;
   p->transposed.slots = slots;

@@ -47,17 +47,17 @@ hk_status hk_cu_check(hk_cu_result result, const char *doing) {
 
 static hk_status context(const hk_cu_driver *cu) {
   hk_cu_ctx ctx = NULL;
-  hk_status s = hk_cu_check(cu->ctx_current(&ctx), "asking for the current context");
+  hk_status s = hk_cu_check(cu->ctx_current(&ctx), "reading the current context");
   if (s || ctx) return s;
   const char *text = getenv("HANKEL_CUDA_DEVICE");
   hk_cu_dev device;
   s = hk_cu_check(cu->device_get(&device, text ? atoi(text) : 0), "finding the device");
-  if (!s) s = hk_cu_check(cu->primary_retain(&ctx, device), "opening the device");
+  if (!s) s = hk_cu_check(cu->primary_retain(&ctx, device), "retaining the primary context");
   if (!s) s = hk_cu_check(cu->ctx_set(ctx), "setting the context");
   return s;
 }
 
-static hk_status ask(const hk_cu_driver *cu, hk_cu_device *d) {
+static hk_status query(const hk_cu_driver *cu, hk_cu_device *d) {
   enum {
     CLOCK = 13,
     PROCESSORS = 16,
@@ -68,13 +68,20 @@ static hk_status ask(const hk_cu_driver *cu, hk_cu_device *d) {
     MINOR = 76,
     SHARED_OPTIN = 97
   };
-  hk_status s = hk_cu_check(cu->device_name(d->name, sizeof d->name, d->device), "asking for the device's name");
-  const struct { int *to, id; } asked[] = {{&d->processors, PROCESSORS}, {&d->l2_bytes, L2_BYTES}, {&d->major, MAJOR},
-                                           {&d->minor, MINOR}, {&d->shared_bytes, SHARED_OPTIN}, {&d->clock_khz, CLOCK},
-                                           {&d->memory_khz, MEMORY_CLOCK}, {&d->bus_bits, BUS_BITS}};
-  for (int i = 0; !s && i < HK_COUNT(asked); ++i)
-    s = hk_cu_check(cu->device_attribute(asked[i].to, asked[i].id, d->device), "asking for a device attribute");
-  if (!s) s = hk_cu_check(cu->driver_version(&d->driver), "asking for the driver's version");
+  hk_status s = hk_cu_check(cu->device_name(d->name, sizeof d->name, d->device), "reading the device's name");
+  const struct {
+    int *to, id;
+  } attributes[] = {{&d->processors, PROCESSORS},
+                    {&d->l2_bytes, L2_BYTES},
+                    {&d->major, MAJOR},
+                    {&d->minor, MINOR},
+                    {&d->shared_bytes, SHARED_OPTIN},
+                    {&d->clock_khz, CLOCK},
+                    {&d->memory_khz, MEMORY_CLOCK},
+                    {&d->bus_bits, BUS_BITS}};
+  for (int i = 0; !s && i < HK_COUNT(attributes); ++i)
+    s = hk_cu_check(cu->device_attribute(attributes[i].to, attributes[i].id, d->device), "reading a device attribute");
+  if (!s) s = hk_cu_check(cu->driver_version(&d->driver), "reading the driver's version");
   return s;
 }
 
@@ -83,20 +90,20 @@ static hk_status ask(const hk_cu_driver *cu, hk_cu_device *d) {
 hk_status hk_cu_here(hk_cu_device *d) {
   enum { DEVICES = 64 };
   static hk_cu_device known[DEVICES];
-  static bool asked[DEVICES];
+  static bool queried[DEVICES];
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   const hk_cu_driver *cu = hk_cu();
   if (!cu) return HK_DEVICE;
   hk_status s = context(cu);
   memset(d, 0, sizeof *d);
-  if (!s) s = hk_cu_check(cu->ctx_device(&d->device), "asking for the context's device");
+  if (!s) s = hk_cu_check(cu->ctx_device(&d->device), "reading the context's device");
   if (s) return s;
   const bool listed = d->device >= 0 && d->device < DEVICES;
   pthread_mutex_lock(&lock);
-  if (listed && asked[d->device]) *d = known[d->device];
+  if (listed && queried[d->device]) *d = known[d->device];
   else {
-    s = ask(cu, d);
-    if (!s && listed) known[d->device] = *d, asked[d->device] = true;
+    s = query(cu, d);
+    if (!s && listed) known[d->device] = *d, queried[d->device] = true;
   }
   pthread_mutex_unlock(&lock);
   return s;

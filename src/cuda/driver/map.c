@@ -13,11 +13,13 @@
 
 static bool channels_fit(const hk_geom *g, int bytes, char *why) {
   if (g->x.channel != 1 && g->c * g->groups > 1)
-    REFUSE("x's channels are not contiguous: stride %lld", (long long)g->x.channel);
+    REFUSE("the channels of x must be contiguous, their stride is %lld", (long long)g->x.channel);
   if (g->groups > 1) {
-    if (g->batch_grouped) REFUSE("batch groups");
-    if (g->x.group != g->c) REFUSE("x's groups do not follow each other");
-    if (g->c * bytes % 128) REFUSE("%lld channels a group are no multiple of %d", (long long)g->c, 128 / bytes);
+    if (g->batch_grouped) REFUSE("batch groups need x transposed, see wgmma_relaid");
+    if (g->x.group != g->c)
+      REFUSE("the groups of x must be contiguous: stride %lld, not %lld", (long long)g->x.group, (long long)g->c);
+    if (g->c * bytes % 128)
+      REFUSE("channels per group must be a multiple of %d, they are %lld", 128 / bytes, (long long)g->c);
   }
   return true;
 }
@@ -26,9 +28,9 @@ static bool channels_fit(const hk_geom *g, int bytes, char *why) {
 static bool stride_fits(const hk_geom *g, int64_t size, int64_t stride, int bytes, uint64_t *to, char *why) {
   if (size == 1) return *to = (uint64_t)hk_round_up(g->c * g->groups * bytes, 16), true;
   if (stride <= 0 || stride * bytes % 16)
-    REFUSE("an x stride of %lld elements is no positive multiple of 16 bytes", (long long)stride);
+    REFUSE("strides of x must be positive multiples of 16 bytes, one is %lld elements", (long long)stride);
   if (stride >= ((int64_t)1 << 40) / bytes)
-    REFUSE("an x stride of %lld elements is beyond 2^40 bytes", (long long)stride);
+    REFUSE("strides of x must be below 2^40 bytes, one is %lld elements", (long long)stride);
   *to = (uint64_t)(stride * bytes);
   return true;
 }
@@ -55,9 +57,9 @@ static bool im2col(const hk_geom *g, hk_cu_map *m, char *why) {
     const int d = 2 - i;
     const int64_t lower = -g->lo[d], upper = g->hi[d] - (g->win[d] - 1) * g->dil[d],
                   reach = (g->win[d] - 1) * g->dil[d];
-    if (g->stride[d] > 8) REFUSE("a stride of %lld is beyond 8", (long long)g->stride[d]);
+    if (g->stride[d] > 8) REFUSE("stride must not exceed TMA's limit of 8, it is %lld", (long long)g->stride[d]);
     if (lower < -limit || lower >= limit || upper < -limit || upper >= limit || reach >= 2 * limit)
-      REFUSE("padding or dilated window (corners %lld, %lld) beyond the copy engine's %d", (long long)lower,
+      REFUSE("padding and dilated window (corners %lld, %lld) exceed TMA's limit of %d", (long long)lower,
              (long long)upper, limit);
     m->dims[i + 1] = (uint64_t)g->in[d];
     m->lower[i] = (int)lower;
@@ -76,12 +78,12 @@ bool hk_cu_map_make(const hk_geom *g, hk_cu_map *m, char *why) {
   m->type = m->bytes == 1 ? UINT8 : m->bytes == 2 ? UINT16 : TFLOAT32;
   m->channels = 128 / (unsigned)m->bytes;
   for (int d = 0; d < 3; ++d) {
-    if (g->in_dil[d] != 1) REFUSE("input dilation");
+    if (g->in_dil[d] != 1) REFUSE("input dilation must be 1, it is %lld; see wgmma_relaid", (long long)g->in_dil[d]);
     if (g->in[d] < 1) REFUSE("x is empty");
-    if (g->in[d] >= INT32_MAX || g->out[d] >= INT32_MAX / 16) REFUSE("a spatial size beyond 2^31");
+    if (g->in[d] >= INT32_MAX || g->out[d] >= INT32_MAX / 16) REFUSE("dimension %d has a size above 2^31 / 16", d);
   }
-  if (g->gm >= INT32_MAX - 1024 || g->n >= INT32_MAX) REFUSE("%lld output pixels are beyond 2^31", (long long)g->gm);
-  if (g->c * g->groups > INT32_MAX) REFUSE("more than 2^31 channels");
+  if (g->gm >= INT32_MAX - 1024 || g->n >= INT32_MAX) REFUSE("y has %lld pixels, more than 2^31", (long long)g->gm);
+  if (g->c * g->groups > INT32_MAX) REFUSE("x has %lld channels, more than 2^31", (long long)(g->c * g->groups));
   if (!channels_fit(g, m->bytes, why)) return false;
   m->dims[0] = (uint64_t)(g->c * g->groups);
   return tiled(g, m) || im2col(g, m, why);

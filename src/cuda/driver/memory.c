@@ -26,7 +26,7 @@ void hk_cu_buffer_free(hk_cu_buffer *b) {
 hk_status hk_cu_copy(void *to, const void *from, size_t bytes) {
   const hk_cu_driver *cu = hk_cu();
   if (!cu) return HK_DEVICE;
-  return hk_cu_check(cu->copy((hk_cu_ptr)(uintptr_t)to, (hk_cu_ptr)(uintptr_t)from, bytes), "a copy");
+  return hk_cu_check(cu->copy((hk_cu_ptr)(uintptr_t)to, (hk_cu_ptr)(uintptr_t)from, bytes), "copying memory");
 }
 
 hk_status hk_cu_filters_make(hk_cu_buffer *b, const hk_geom *g, const void *f, int64_t *shift) {

@@ -93,7 +93,7 @@ hk_status hk_cu_kernel_fills(hk_cu_kernel kernel, int64_t blocks, int threads, i
   if (!s) s = hk_cu_check(hk_cu()->kernel_function(&function, kernel), "loading a kernel");
   if (!s)
     s = hk_cu_check(hk_cu()->max_blocks(&held, function, threads, (size_t)shared_bytes),
-                    "asking how many blocks a processor holds");
+                    "computing the occupancy of a kernel");
   *fills = !s && 10 * blocks >= 9 * (int64_t)held * here.processors;
   return s;
 }
@@ -111,7 +111,7 @@ static hk_status launch(hk_cu_kernel kernel, int64_t blocks, int threads, int cl
                           .attributes = a,
                           .attribute_count = count};
   void *args[] = {params};
-  return hk_cu_check(hk_cu()->launch(&c, kernel, args, NULL), "a kernel launch");
+  return hk_cu_check(hk_cu()->launch(&c, kernel, args, NULL), "launching a kernel");
 }
 
 hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes,

@@ -179,7 +179,7 @@ static hk_status compile(const compiler *c, const char *source, char **cubin, si
     s = hk_fail(HK_DEVICE, "cuda_user: the CUDA source does not compile: %.300s", log);
   }
   if (!s && (c->cubin_size(program, size) || !(*cubin = hk_alloc(*size)) || c->cubin(program, *cubin)))
-    s = hk_fail(HK_DEVICE, "device: NVRTC gave no code");
+    s = hk_fail(HK_DEVICE, "device: NVRTC returned no code");
   if (program) c->destroy(&program);
   for (int i = 0; i < TEXTS; ++i) hk_free(copies[i]);
   return s;
@@ -194,7 +194,7 @@ hk_status hk_cu_user_kernel(const char *row, const hk_epilogue *e, int shared_by
   size_t size = 0;
   if (!cu) return HK_DEVICE;
   if (!compiler_load(&c) || c.version(&major, &minor))
-    return hk_fail(HK_DEVICE, "cuda_user: user functions need the run-time compiler, and libnvrtc cannot be loaded");
+    return hk_fail(HK_DEVICE, "cuda_user: user functions need NVRTC; libnvrtc.so.13 or .12 cannot be loaded");
   char *source = hk_cu_user_source(row, e);
   if (!source) return hk_fail(HK_NO_MEMORY, "no memory for the kernel's source");
   cache_path(path, sizeof path, source, major, minor);

@@ -46,15 +46,17 @@ bool hk_cu_dw_tile_bundle(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs
   hk_cu_dw *p = &t->params;
   const int64_t stride = g->stride[2];
   if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || (g->y_type != g->x_type && g->y_type != HK_F32))
-    REFUSE("takes f16 and bf16, y of the type of x or f32");
+    REFUSE("x must be f16 or bf16 and y of that type or f32, they are %s and %s", hk_type_name(g->x_type),
+           hk_type_name(g->y_type));
   if (g->groups < 2 || g->c % 16 || g->k % 16 || g->c > 128 || g->k > 128 || g->c % 64 == 0)
-    REFUSE("takes groups of 16, 32, 48, 80, 96, 112 channels, and sixteens of filters up to 128, not %lld and %lld",
+    REFUSE("groups must have 16, 32, 48, 80, 96 or 112 channels and 16n filters up to 128, they have %lld and %lld",
            (long long)g->c, (long long)g->k);
   if (g->win[0] != 1 || g->in[0] != 1 || g->out[0] != 1 || g->win[1] != 3 || g->win[2] != 3 || g->stride[1] != stride ||
       stride > 2 || g->dil[1] != 1 || g->dil[2] != 1)
-    REFUSE("takes 3x3 images with stride 1 or 2");
+    REFUSE("needs a 2D window of 3x3, stride 1 or 2, dilation 1; it is %lldx%lld", (long long)g->win[1],
+           (long long)g->win[2]);
   if (unaligned || !takes(g, &g->x, g->c, g->in) || !takes(g, &g->y, g->k, g->out))
-    REFUSE("takes aligned x and y of contiguous channels");
+    REFUSE("the channels of x and y must be contiguous and pixels 16-byte aligned");
   const int whole_runs = (int)(g->k / 16);
   int best = 0, columns = 0;
   double least = 0;
@@ -71,12 +73,12 @@ bool hk_cu_dw_tile_bundle(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs
           (double)p->grouped.slab_blocks * p->grouped.tiles * p->grouped.row_tiles * block_clocks(g, p, shared);
       if (!best || clocks < least) best = runs, columns = run, least = clocks;
     }
-  if (!best) REFUSE("no block of %d runs and %d columns", knobs.slabs, knobs.run);
+  if (!best) REFUSE("slabs = %d, run = %d has no block; run must be 16, 32, 48 or 64", knobs.slabs, knobs.run);
   t->shared_bytes = (int)shape(g, p, best, columns);
   p->grouped.div_patch = hk_cu_dw_divisor(p->grouped.patch_length);
   p->grouped.div_phases = hk_cu_dw_divisor(p->phases);
   t->blocks = (int64_t)p->grouped.slab_blocks * p->grouped.tiles * p->grouped.row_tiles * g->n;
-  if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
+  if (t->blocks > INT32_MAX) REFUSE("the problem needs %lld blocks, more than 2^31", (long long)t->blocks);
   p->pack = HK_DW_PACK_BUNDLE;
   t->packed_bytes = (size_t)p->channels / 16 * (size_t)(g->c / 16) * 9 * 32 * 16;
   t->image = g->x_type == HK_BF16 ? "bundle_bf16" : "bundle_f16";

@@ -136,26 +136,28 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
       {"hk_grouped_f16_walk", "hk_grouped_f16_roll3", "hk_grouped_f16_roll5", "hk_grouped_f16_roll7"},
       {"hk_grouped_bf16_walk", "hk_grouped_bf16_roll3", "hk_grouped_bf16_roll5", "hk_grouped_bf16_roll7"}};
   hk_cu_dw *p = &t->params;
-  if (!half_type(g->x_type)) REFUSE("takes f16 and bf16");
+  if (!half_type(g->x_type)) REFUSE("x must be f16 or bf16, it is %s", hk_type_name(g->x_type));
   if (!hk_cu_dw_is_small(g, &g->x, g->in) || !hk_cu_dw_is_small(g, &g->y, g->out))
-    REFUSE("an image spans more than 2^31 elements");
+    REFUSE("an image of x or y spans more than 2^31 elements");
   const int64_t step = g->c * g->groups == 1 ? 1 : g->c == 1 ? g->x.group : g->x.channel;
   if ((g->c > 1 && g->groups > 1 && g->x.group != g->c * step) || step < 1 || step > INT32_MAX)
-    REFUSE("takes x whose channels lie evenly");
+    REFUSE("the channels of x must have one positive stride over all groups, it is %lld", (long long)step);
   p->grouped.channel_step = (int)step;
-  if (g->c > 256) REFUSE("takes up to 256 channels a group, not %lld", (long long)g->c);
+  if (g->c > 256) REFUSE("groups may have at most 256 input channels, they have %lld", (long long)g->c);
   const int size = (int)g->win[2];
   if (roll && (g->win[0] != 1 || g->win[1] != size || (size != 3 && size != 5 && size != 7) || g->stride[1] != 1 ||
                g->stride[2] != 1 || g->dil[1] != 1 || g->dil[2] != 1))
-    REFUSE("takes 3x3, 5x5 and 7x7 with stride 1");
+    REFUSE("needs a window of 3x3, 5x5 or 7x7, stride and dilation 1; it is %lldx%d", (long long)g->win[1], size);
   if (period(g, p, 8) > MOST_RUNS)
-    REFUSE("more than %d output channels in groups of more than %d", 8 * MOST_RUNS, MOST_RUNS / 64);
+    REFUSE("y may have at most %d channels, or groups at most %d; they have %d and %lld", 8 * MOST_RUNS, MOST_RUNS / 64,
+           p->channels, (long long)g->k);
   p->reach = 1;
   for (int64_t kb = 0; kb < period(g, p, 1); kb++) {
     const int reach = last_slab(g, kb) - first_slab(g, kb) + 1;
     if (reach > p->reach) p->reach = reach;
   }
-  if (roll && p->reach > 1) REFUSE("takes 8 output channels that read 8 input channels");
+  if (roll && p->reach > 1)
+    REFUSE("8 output channels may read at most 8 input channels, they read %d; see cuda_grouped", 8 * p->reach);
   p->compact = g->c == 1 && g->k == 1;
   p->grouped.leaks = g->c % 8 != 0 || g->k % 8 != 0;
   p->grouped.x_vector =
@@ -167,7 +169,9 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   const int unit = roll ? 16 : 64, most = knobs.run ? knobs.run : g->out[1] == 1 ? 256 : roll ? 64 : 128;
   if (most % unit) REFUSE("run = %d must be a multiple of %d", most, unit);
   p->grouped.tile_length = (int)hk_min64(hk_ceil_div(p->class_length, unit) * unit, most);
-  if (!mma_fit(g, p, roll, knobs)) REFUSE("the window does not fit in shared memory");
+  if (!mma_fit(g, p, roll, knobs))
+    REFUSE("the window (%lldx%lldx%lld) exceeds shared memory", (long long)g->win[0], (long long)g->win[1],
+           (long long)g->win[2]);
   t->shared_bytes = (int)mma_shared(g, p, roll);
   p->grouped.div_patch = hk_cu_dw_divisor(p->grouped.patch_length);
   p->grouped.div_phases = hk_cu_dw_divisor(p->phases);
@@ -183,7 +187,7 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   t->aligned = p->grouped.x_vector || p->grouped.y_vector;
   t->threads = p->grouped.slabs * p->grouped.teams * 32;
   t->blocks = (int64_t)p->grouped.slab_blocks * p->grouped.tiles * p->classes * p->grouped.row_tiles * g->out[0] * g->n;
-  if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
+  if (t->blocks > INT32_MAX) REFUSE("the problem needs %lld blocks, more than 2^31", (long long)t->blocks);
   t->seconds = mma_seconds(g, t, roll);
   return true;
 }

@@ -77,21 +77,21 @@ static int rows_of(const hk_geom *g, const hk_cu_dw *p, int shared) {
 }
 
 static bool shape_of(const hk_geom *g, hk_cu_dw *p, hk_cu_dw_knobs knobs, int *slabs, int *columns, int *rows) {
-  static const int eights[] = {9, 8, 7, 5, 4, 3, 2, 1};
+  static const int counts[] = {9, 8, 7, 5, 4, 3, 2, 1};
   double least = 0;
   *slabs = 0;
-  for (int i = 0; i < HK_COUNT(eights); i++)
+  for (int i = 0; i < HK_COUNT(counts); i++)
     for (int tiles = 1; tiles <= 4096 && tiles * 8 < g->out[2] + 8; tiles++) {
       const int run = (int)hk_round_up(hk_ceil_div(g->out[2], tiles), 8);
-      if ((knobs.slabs && knobs.slabs != eights[i]) || (knobs.run && knobs.run != run) ||
+      if ((knobs.slabs && knobs.slabs != counts[i]) || (knobs.run && knobs.run != run) ||
           ((run - 1) * g->stride[2] + 3) > 256)
         continue;
-      const int shared = shared_of(g, p, eights[i], run), strip = knobs.rows ? knobs.rows : rows_of(g, p, shared);
+      const int shared = shared_of(g, p, counts[i], run), strip = knobs.rows ? knobs.rows : rows_of(g, p, shared);
       if (shared > SHARED_ALL - 1024) continue;
       /* columns that two tiles read cost bytes */
       const double again = (double)p->octet.tiles * p->octet.patch_length / (double)(g->out[2] * g->stride[2]) - 1;
       const double cost = clocks_of(g, p, shared, strip) * (1 + 0.5 * again);
-      if (!*slabs || cost < least) *slabs = eights[i], *columns = run, *rows = strip, least = cost;
+      if (!*slabs || cost < least) *slabs = counts[i], *columns = run, *rows = strip, least = cost;
       if (tiles > 64) break;
     }
   return *slabs;
@@ -105,27 +105,33 @@ bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   hk_cu_dw *p = &t->params;
   const int64_t stride = g->stride[2];
   if ((g->x_type != HK_F16 && g->x_type != HK_BF16) || g->y_type != g->x_type)
-    REFUSE("takes f16 and bf16, y of the type of x");
+    REFUSE("x and y must both be f16 or both bf16, they are %s and %s", hk_type_name(g->x_type),
+           hk_type_name(g->y_type));
   if (g->c != g->k || g->c > 8 || 8 % g->c || p->channels % 8)
-    REFUSE("takes groups of 1, 2, 4 or 8 channels and as many filters, eights in all");
+    REFUSE("groups must have 1, 2, 4 or 8 channels, as many filters, and 8n in all; they have %lld and %lld, %d in all",
+           (long long)g->c, (long long)g->k, p->channels);
   if (!hk_cu_is_flat(g, 0) || g->win[1] != 3 || g->win[2] != 3 || g->stride[1] != stride || stride > 2 ||
       g->dil[1] != 1 || g->dil[2] != 1)
-    REFUSE("takes 3x3 images with stride 1 or 2");
+    REFUSE("needs a 2D window of 3x3, stride 1 or 2, dilation 1; it is %lldx%lld", (long long)g->win[1],
+           (long long)g->win[2]);
   p->octet.leaks = g->c < 8;
   if (p->octet.leaks && e->e.residual)
-    REFUSE("a residual that y overwrites would be lost where results are computed again");
+    REFUSE(
+        "groups of %lld channels do not support a residual: recomputing NaN needs it after y may have overwritten it",
+        (long long)g->c);
   if (unaligned || !takes(g, &g->x, g->in) || !takes(g, &g->y, g->out) ||
       (e->e.residual && !(hk_cu_dw_is_last(g, &e->c, g->k) && hk_cu_dw_is_whole(&e->c))))
-    REFUSE("takes aligned x and y of contiguous channels");
+    REFUSE("the channels of x and y must be contiguous and pixels 16-byte aligned");
   if (knobs.rows < 0 || knobs.rows % 2) REFUSE("rows = %d must be even", knobs.rows);
   int slabs, columns, rows;
   if (!shape_of(g, p, knobs, &slabs, &columns, &rows))
-    REFUSE("no block of %d slabs and %d columns", knobs.slabs, knobs.run);
+    REFUSE("slabs = %d, run = %d has no block; slabs must be 1 to 5 or 7 to 9, run a multiple of 8", knobs.slabs,
+           knobs.run);
   t->shared_bytes = shared_of(g, p, slabs, columns);
   p->octet.tile_rows = rows;
   p->octet.row_tiles = (int)hk_ceil_div(g->out[1], rows);
   t->blocks = (int64_t)p->octet.slab_blocks * p->octet.tiles * p->octet.row_tiles * g->n;
-  if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
+  if (t->blocks > INT32_MAX) REFUSE("the problem needs %lld blocks, more than 2^31", (long long)t->blocks);
   p->reach = 1;
   p->pack = HK_DW_PACK_TABLE;
   p->table_runs = p->channels / 8;

@@ -30,13 +30,14 @@ static int warps_of(int tiles) {
 bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
                         char *why) {
   hk_cu_dw *p = &t->params;
-  if (g->x_type != HK_F16 && g->x_type != HK_BF16) REFUSE("takes f16 and bf16");
-  if (g->groups != 1 || g->c > 8) REFUSE("takes one group of 1 to 8 channels");
-  if (!hk_cu_is_flat(g, 0)) REFUSE("takes 1D and 2D problems");
-  if (g->dil[2] != 1) REFUSE("does not take dilation of the width");
+  if (g->x_type != HK_F16 && g->x_type != HK_BF16) REFUSE("x must be f16 or bf16, it is %s", hk_type_name(g->x_type));
+  if (g->groups != 1 || g->c > 8)
+    REFUSE("needs 1 group of at most 8 input channels, not %lld of %lld", (long long)g->groups, (long long)g->c);
+  if (!hk_cu_is_flat(g, 0)) REFUSE("the problem must have one or two dimensions");
+  if (g->dil[2] != 1) REFUSE("dilation of the width must be 1, it is %lld", (long long)g->dil[2]);
   if (g->x.at[1] < 0 || g->x.at[2] < 0 || g->x.channel < 0 ||
       (double)g->in[1] * (double)g->x.at[1] + (double)g->in[2] * (double)g->x.at[2] + 8.0 * (double)g->x.channel > 2e9)
-    REFUSE("an image spans more than 2^31 elements");
+    REFUSE("an image of x or y spans more than 2^31 elements");
   if (g->y.at[1] < 0 || g->y.at[2] < 0 ||
       (double)g->out[1] * (double)g->y.at[1] + (double)g->out[2] * (double)g->y.at[2] > 2e9)
     REFUSE("an image of y spans more than 2^31 elements");
@@ -45,14 +46,16 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   p->pixel = (int)(g->c + (g->c * g->stride[2]) % 2);
   p->lead = (int)(hk_max64(g->lo[2], -g->lo[2]) * p->pixel % 2);
   p->row_pairs = (int)hk_ceil_div(g->win[2] * p->pixel + p->lead, 2);
-  if (g->win[1] * p->row_pairs > 1 << 20) REFUSE("the window does not fit in shared memory");
+  if (g->win[1] * p->row_pairs > 1 << 20)
+    REFUSE("the window (%lldx%lld) exceeds shared memory", (long long)g->win[1], (long long)g->win[2]);
   p->k_steps = (int)hk_ceil_div(g->win[1] * p->row_pairs, 8);
   const int64_t across = hk_ceil_div(g->out[2], 16) * 16, blocks = hk_ceil_div(across, 128);
   const int64_t columns = hk_ceil_div(across / 16, blocks) * 16;
   int rows = knobs.rows ? knobs.rows : (int)hk_min64(8, g->out[1]);
   if (g->out[1] == 1 && columns < 128) rows = 1;
   while (rows > 1 && shape(g, p, rows, columns) > 76 * 1024) rows = (rows + 1) / 2;
-  if (shape(g, p, rows, columns) > 200 * 1024) REFUSE("the window does not fit in shared memory");
+  if (shape(g, p, rows, columns) > 200 * 1024)
+    REFUSE("the window (%lldx%lld) exceeds shared memory", (long long)g->win[1], (long long)g->win[2]);
   p->stem.slab_blocks = (int)hk_ceil_div(p->channels, 64);
   p->stem.tiles = (int)hk_ceil_div(g->out[2], columns);
   p->stem.row_tiles = (int)hk_ceil_div(g->out[1], rows);
@@ -83,7 +86,7 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   t->threads = 32 * warps_of((int)(columns / 16) * rows);
   t->shared_bytes = (int)shape(g, p, rows, columns);
   t->blocks = (int64_t)p->stem.slab_blocks * p->stem.tiles * p->stem.row_tiles * g->n;
-  if (t->blocks > INT32_MAX) REFUSE("more blocks than 2^31");
+  if (t->blocks > INT32_MAX) REFUSE("the problem needs %lld blocks, more than 2^31", (long long)t->blocks);
   /* 16 products and 24 clocks of shared memory per step for 32 outputs by 64 channels */
   const double steps = (double)t->blocks * rows * (double)(columns / 16) / 2 * p->k_steps;
   t->seconds = hk_cu_dw_seconds(g, steps * 50, p->stem.y_vector ? (p->stem.x_vector ? 1.2 : 1.6) : 8);

@@ -121,7 +121,7 @@ static hk_status grid(hk_cu_igemm_state *s) {
   if (status) return status;
   int slots = here.processors;
   if (cluster > 1) slots = hk_cu_max_clusters(s->kernel, threads, cluster, hk_cu_row_shared(r));
-  if (slots < 1) return hk_fail(HK_DEVICE, "device: no room for clusters of %d blocks", cluster);
+  if (slots < 1) return hk_fail(HK_DEVICE, "device: a cluster of %d blocks does not fit on the device", cluster);
   const int64_t units = hk_ceil_div(s->params.product.tiles_m, r->cm) * hk_ceil_div(s->params.product.tiles_n, r->cn);
   s->blocks = hk_min64(slots, units) * cluster;
   return HK_OK;
@@ -209,14 +209,17 @@ hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, co
   p->e.y = call->y, p->e.c = call->c;
   p->e.scale = call->scale, p->e.bias = call->bias, p->e.slopes = slopes, p->e.user = call->user;
   all.pairs = ((uintptr_t)call->scale | (uintptr_t)call->bias) % 8 == 0;
-  hk_status status = hk_cu_check(hk_cu()->map_replace(&p->xmap, (void *)(uintptr_t)call->x), "placing a tensor map");
+  hk_status status =
+      hk_cu_check(hk_cu()->map_replace(&p->xmap, (void *)(uintptr_t)call->x), "setting the address of a tensor map");
   if (!status && s->packing.halves < p->k_blocks)
-    status = hk_cu_check(hk_cu()->map_replace(&all.xhalf, (void *)(uintptr_t)call->x), "placing a tensor map");
+    status = hk_cu_check(hk_cu()->map_replace(&all.xhalf, (void *)(uintptr_t)call->x),
+                         "setting the address of a tensor map");
   /* y may be NULL when a user function stores */
   if (!status && p->slab && call->y)
-    status = hk_cu_check(hk_cu()->map_replace(&p->ymap, call->y), "placing a tensor map");
+    status = hk_cu_check(hk_cu()->map_replace(&p->ymap, call->y), "setting the address of a tensor map");
   if (!status && p->slab && p->e.residual)
-    status = hk_cu_check(hk_cu()->map_replace(&all.cmap, (void *)(uintptr_t)call->c), "placing a tensor map");
+    status =
+        hk_cu_check(hk_cu()->map_replace(&all.cmap, (void *)(uintptr_t)call->c), "setting the address of a tensor map");
   if (status) return status;
   return hk_cu_kernel_run_pdl(s->kernel, s->blocks, 128 * (s->row->nc + 1), hk_cu_row_cluster(s->row),
                               hk_cu_row_shared(s->row), call->stream, &all);

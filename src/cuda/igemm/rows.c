@@ -75,16 +75,18 @@ static int64_t k_blocks(const hk_cu_row *r, const hk_geom *g) {
 
 bool hk_cu_row_takes(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, char *why) {
   if (g->x_type != r->type || g->f_type != r->type)
-    REFUSE("takes %s, not %s by %s", hk_type_name(r->type), hk_type_name(g->x_type), hk_type_name(g->f_type));
+    REFUSE("x and f must be %s, they are %s and %s", hk_type_name(r->type), hk_type_name(g->x_type),
+           hk_type_name(g->f_type));
   if (g->y_type == HK_F64 || hk_type_is_int8(g->y_type) || g->y_type == HK_S32)
-    REFUSE("does not store %s", hk_type_name(g->y_type));
-  if (!g->gm || !g->gn || !g->gk) REFUSE("nothing to multiply");
+    REFUSE("y is %s; f32, f16, bf16 and f8e4m3 are supported", hk_type_name(g->y_type));
+  if (!g->gm || !g->gn || !g->gk) REFUSE("the problem has no products: a size is 0");
   if (e->e.gate && (g->groups > 1 || r->bn % 16))
-    REFUSE("a gate needs one group and a tile width that is a multiple of 16");
+    REFUSE("a gate needs one group and bn a multiple of 16, they are %lld and %d", (long long)g->groups, r->bn);
   if (hk_ceil_div(g->k, r->bn) % r->cn)
-    REFUSE("%lld tiles of channels cannot be shared by %d blocks", (long long)hk_ceil_div(g->k, r->bn), r->cn);
-  if (k_blocks(r, g) < r->split) REFUSE("too short a reduction to split by %d", r->split);
-  if (k_blocks(r, g) > 1 << 24 || g->groups * hk_ceil_div(g->k, r->bn) > 1 << 24) REFUSE("more tiles than 2^24");
+    REFUSE("cn = %d must divide the %lld tiles of channels", r->cn, (long long)hk_ceil_div(g->k, r->bn));
+  if (k_blocks(r, g) < r->split) REFUSE("split = %d exceeds the %lld k blocks", r->split, (long long)k_blocks(r, g));
+  if (k_blocks(r, g) > 1 << 24 || g->groups * hk_ceil_div(g->k, r->bn) > 1 << 24)
+    REFUSE("the problem has more than 2^24 k blocks or tiles of channels");
   return true;
 }
 

@@ -59,9 +59,9 @@ bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) 
   int64_t pixels;
   *to = relaid(g);
   if (!hk_mul_checked(to->in[0] * to->in[1], folds(g) ? reach(g) : to->in[2], &pixels) || pixels > INT32_MAX - 64)
-    return snprintf(why, HK_CU_REASON, "an image of more than 2^31 pixels"), false;
+    return snprintf(why, HK_CU_REASON, "an image has more than 2^31 pixels"), false;
   if ((double)g->n * g->groups * pixels * padded(g) * hk_type_bytes(g->x_type) / 16 >= INT32_MAX)
-    return snprintf(why, HK_CU_REASON, "more than 2^31 pieces of x"), false;
+    return snprintf(why, HK_CU_REASON, "the transposed x has more than 2^31 pieces of 16 bytes"), false;
   *bytes = (size_t)(to->x.outer * g->n) * hk_type_bytes(g->x_type);
   return hk_cu_map_make(to, &map, why);
 }
