@@ -61,7 +61,7 @@ hk_cu_div hk_cu_dw_divisor(int64_t d) {
 }
 
 /* Variants of dw_last: channels and outputs per thread, adjacent threads. fitted: measured over counted clocks on an
- * H200 (bench/results/gpu-depthwise-2026-11-15.md). */
+ * H200 (bench/results/2026-11-15-depthwise-h200.md). */
 typedef struct last_form {
   int v, tq, lanes;
   bool odd, few, epi;         /* pairs at any element; 3 or 4 taps per row; with an epilogue (v other than 2: both) */
@@ -245,7 +245,7 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
   const double warps = (double)t->blocks * hk_ceil_div((int64_t)p->first.planes * p->first.rows * p->first.lanes, 32);
   const double stage = (double)t->blocks * p->first.planes * p->first.slots * p->first.slot_length / 32 * 3;
   const bool contiguous = g->x.at[2] == 1 && g->y.at[2] == 1;
-  /* 400 clocks of set-up per warp: bench/results/gpu-depthwise-2026-11-15.md */
+  /* 400 clocks of set-up per warp: bench/results/2026-11-15-depthwise-h200.md */
   t->seconds =
       hk_cu_dw_seconds(g, warps * 400 + (warps * per_row * (double)g->win[1] + stage) * (double)g->win[0] * p->phases,
                        contiguous ? 1.15 : 19);

@@ -69,7 +69,7 @@ bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
       if ((knobs.rows && 16 / side * HK_BAND_ROWS * more != knobs.rows) || (knobs.run && side != knobs.run)) continue;
       const int64_t shared = shape(g, p, side, more);
       if (shared > SHARED_MOST) break;
-      /* fewer than four blocks per SM hide less latency: bench/results/gpu-depthwise-2026-11-15.md */
+      /* fewer than four blocks per SM hide less latency: bench/results/2026-11-15-depthwise-h200.md */
       const double contention = shared > 100 * 1024     ? 1.7
                                 : shared > 75 * 1024    ? 1.35
                                 : shared > SHARED_OF_FOUR ? 1.15

@@ -33,7 +33,7 @@ bool hk_cu_dw_tile_row(const hk_geom *g, const hk_epi *e, hk_cu_dw_tiling *t, ch
   t->kernel = names[g->x_type][e->any];
   t->threads = 256;
   t->blocks = hk_ceil_div(p->last.groups, 256);
-  /* clocks per warp, fitted to bench/results/gpu-depthwise-2026-11-15.md */
+  /* clocks per warp, fitted to bench/results/2026-11-15-depthwise-h200.md */
   const double warps = (double)p->last.groups / 32, rows = (double)(g->win[0] * g->win[1]);
   const double clocks = per == 8 ? 50 + rows * (62 + 7.8 * p->taps_u) : 40 + rows * (45 + 5.5 * p->taps_u);
   t->seconds = hk_cu_dw_seconds(g, warps * clocks, 1.15);

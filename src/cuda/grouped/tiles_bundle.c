@@ -30,7 +30,7 @@ static int64_t shape(const hk_geom *g, hk_cu_dw *p, int runs, int columns) {
 
 /* Clocks of one SM per block: copies at 40 bytes per clock, 1.7 per product, 4 per fragment, and waits. Small blocks
  * and blocks that have an SM to themselves wait longer, and so do the patches of stride 2. Fitted to the ResNeXt
- * rows of bench/results/gpu-more-2026-11-15.tsv. */
+ * rows of bench/results/2026-11-16-networks-h200.tsv. */
 static double block_clocks(const hk_geom *g, const hk_cu_dw *p, int64_t shared) {
   const int warps = p->grouped.slabs * (p->grouped.tile_length / 16);
   const double work = warps * ((double)g->c / 16 * (144 * 1.7 + p->grouped.slots * 3 * 4.0) + 250),

@@ -69,7 +69,7 @@ static bool mma_fit(const hk_geom *g, hk_cu_dw *p, bool roll, hk_cu_dw_knobs kno
     int best = 0, best_rows = 0;
     double least = 0;
     for (int slabs = 8; slabs >= 1; slabs--) {
-      /* roll: two slabs and four teams beat wider blocks on an H200 (bench/results/gpu-depthwise-2026-11-15.md) */
+      /* roll: two slabs and four teams beat wider blocks on an H200 (bench/results/2026-11-15-depthwise-h200.md) */
       if (knobs.slabs ? slabs != knobs.slabs : roll && slabs > 2) continue;
       mma_slabs(g, p, slabs);
       for (int rows = roll ? 8 : (int)hk_min64(8, g->out[1]); rows >= 1; rows = roll ? 0 : rows / 2) {
@@ -109,7 +109,7 @@ static double mma_seconds(const hk_geom *g, const hk_cu_dw_tiling *t, bool roll)
   const hk_cu_dw *p = &t->params;
   const int size = (int)g->win[2];
   /* 1.7 clocks per product, 4 per fragment; walk loads 4 per pair of taps unless they slide. The rest is fitted to
-   * bench/results/gpu-depthwise-2026-11-15.md */
+   * bench/results/2026-11-15-depthwise-h200.md */
   const double warps = (double)t->blocks * p->grouped.slabs,
                rows = (double)(g->win[0] * g->win[1]) * p->phases * p->reach;
   double clocks;
