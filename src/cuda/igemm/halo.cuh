@@ -4,7 +4,7 @@
  * The rows of a tile are output channels (packed filters, K-major), its columns output pixels, so the sums have y's
  * own order. The pixels of a tile and their halo, for 64 channels, form a block in shared memory with pixels as rows
  * of channels; a tap is a different first row of the same block (halo_params.h). Three warps beside the producer,
- * the transposers, make the blocks: each prefetches boxes of 64 pixels x 64 channels as they are in memory,
+ * the transposing warps, make the blocks: each prefetches boxes of 64 pixels x 64 channels as they are in memory,
  * transposes them (ldmatrix, stmatrix) into their rows of the block, and writes zeros for padding. One block is read
  * while the next is made. Filters arrive through a ring, one tap of 64 channels at a time.
  *
@@ -24,8 +24,8 @@ HK_DEV void halo_step(int type, int bn, float *d, hk_cu_u64 a, hk_cu_u64 b, int 
   else if (type == HK_CU_BF16) wgmma_bf16_216(d, a, b, keep);
   else wgmma_f16_216(d, a, b, keep);
 }
-/* Layout of shared memory: addresses of the ring, the transposers' slots, the consumers' staging buffers, the
- * blocks, and the mbarriers. */
+/* Layout of shared memory: addresses of the ring, the slots of the transposing warps, the consumers' staging
+ * buffers, the blocks, and the mbarriers. */
 typedef struct halo_layout {
   /* moved: one per slot; ready, used: one per block */
   hk_cu_u32 ring, slots, staging, blocks, table, full, empty, moved, ready, used;
@@ -82,7 +82,7 @@ HK_DEV halo_part halo_part_of(const hk_cu_halo *P, planes_tile t, int index) {
   return s;
 }
 
-/* A transposer's position among its boxes, every third of each block; it prefetches as many boxes ahead as it has
+/* A transposing warp's position among its boxes, every third of each block; it prefetches as many boxes ahead as it has
  * slots. */
 typedef struct halo_walk {
   halo_part s;
@@ -118,7 +118,7 @@ HK_DEV void matrix_get_transposed(hk_cu_u32 at, hk_cu_u32 *v) {
 
 /* Writes a tile's table: for every phase and box, and each eighth of its pixels, the rows of pixels 0, 8.. 56 from
  * there on, as row * 8 + row % 8, so that octet o of a row is piece (that ^ o) of the block. A pixel without a row
- * in the block goes to an unused row. Each transposer writes the entries that it reads. */
+ * in the block goes to an unused row. Each transposing warp writes the entries that it reads. */
 HK_DEV void halo_table(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_u32 table) {
   const int lane = threadIdx.x % 32;
   for (int box = warp; box < s->boxes; box += HK_CU_HALO_WARPS)
@@ -168,7 +168,7 @@ HK_DEV void halo_clear(const hk_cu_halo *P, const halo_part *s, int warp, hk_cu_
   }
 }
 
-/* Transposer `warp` of three. */
+/* Transposing warp `warp` of three. */
 HK_DEV void halo_fill(const hk_cu_halo *P, planes_tile t, halo_layout r, int warp) {
   const int total = P->p.m.tiles_m * P->p.m.tiles_n;
   halo_walk ahead = {{0}, 0, warp, 0};

@@ -20,12 +20,12 @@ typedef struct hk_cu_halo {
   int wide, plane;                   /* pixels of x per row, per image */
   int before, rows, hold;
   int unit;                          /* pixels of y (and of the residual) per access: 4, 2 or 1 */
-  int stages, slots;                 /* of the ring of filters; prefetched boxes per transposer */
+  int stages, slots;                 /* of the ring of filters; prefetched boxes per transposing warp */
   hk_cu_divisor by_wide;
 } hk_cu_halo;
 
 /* [stages][filters of bm channels] [slots of 64 pixels x 64 channels] [8 channels x bn pixels per consumer warp]
- * [two blocks] [the transposers' table] [mbarriers] */
+ * [two blocks] [the table of the transposing warps] [mbarriers] */
 #define HK_HALO_STAGE(bm) ((bm) * 128)
 #define HK_HALO_SLOTS(slots) (HK_CU_HALO_WARPS * (slots) * 8192)
 #define HK_HALO_BLOCK(hold) ((hold) * 128)

@@ -25,7 +25,7 @@ HK_DEV int nan_any(uint4 v, int type) {
 }
 
 /* Recomputes every NaN of a dense, 16-byte aligned y of f32 or 16-bit values, after a product with zeros between
- * groups turned an Inf of one group into a NaN of another. */
+ * groups made an Inf of one group a NaN of another. */
 extern "C" __global__ void __launch_bounds__(256) hk_recompute_nan(const __grid_constant__ hk_cu_direct P) {
   const int type = P.g.y_type, per = type == HK_CU_F32 ? 4 : 8;
   const hk_cu_i64 pieces = (P.outputs + per - 1) / per, step = (hk_cu_i64)gridDim.x * blockDim.x;

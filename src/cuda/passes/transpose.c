@@ -25,7 +25,7 @@ static bool folds(const hk_geom *g) {
 }
 
 /* The geometry that the igemm kernel then sees. */
-static hk_geom relaid(const hk_geom *g) {
+static hk_geom transposed_geom(const hk_geom *g) {
   hk_geom to = *g;
   const int64_t run = padded(g);
   int64_t width = g->in_span[2];
@@ -57,7 +57,7 @@ hk_cu_filters hk_cu_relay_filters(const hk_geom *g) {
 bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) {
   hk_cu_map map;
   int64_t pixels;
-  *to = relaid(g);
+  *to = transposed_geom(g);
   if (!hk_mul_checked(to->in[0] * to->in[1], folds(g) ? reach(g) : to->in[2], &pixels) || pixels > INT32_MAX - 64)
     return snprintf(why, HK_CU_REASON, "an image has more than 2^31 pixels"), false;
   if ((double)g->n * g->groups * pixels * padded(g) * hk_type_bytes(g->x_type) / 16 >= INT32_MAX)
@@ -106,7 +106,7 @@ static int64_t extent(const hk_geom *g) {
 hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
   static const char *const names[2][3] = {{"hk_transpose_1", "hk_transpose_2", "hk_transpose_4"},
                                           {"hk_pad_1", "hk_pad_2", "hk_pad_4"}};
-  const hk_geom to = relaid(g);
+  const hk_geom to = transposed_geom(g);
   hk_cu_transpose *p = &s->params;
   memset(s, 0, sizeof *s);
   p->view = (hk_cu_view){0, g->x.group, g->x.outer, g->x.channel, {g->x.at[0], g->x.at[1], g->x.at[2]}};
