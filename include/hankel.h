@@ -328,7 +328,7 @@ HK_API hk_status hk_plan_decision(const hk_plan *plan, char *buffer, size_t size
 HK_API hk_status hk_plan_print(const hk_plan *plan, char *buffer, size_t size, size_t *length);
 /* The symbol table, one by one: index 0.. until HK_INVALID. */
 HK_API hk_status hk_plan_symbol(const hk_plan *plan, int32_t index, const char **name, double *value);
-/* How exact a plan is: 0 when integers come out exact, else the factor on gk*eps that its error stays under. */
+/* 0: exact on integers. Else errors stay under it * gk * eps * sum|f| * largest |x| of the image: docs/manual.md. */
 HK_API double hk_plan_error_factor(const hk_plan *plan);
 
 /* Every candidate the planner would consider (rigor PATIENT: other knob settings too), best first, then the refused with

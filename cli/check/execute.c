@@ -49,11 +49,11 @@ bool check_session_open(check_session *c, check_kind kind) {
 }
 
 void check_session_close(check_session *c) {
-  void *all[] = {c->value,     c->bound,     c->norm_bound, c->ref_bound,  c->result, c->again, c->before[0],
+  void *all[] = {c->value,     c->bound,     c->norm_bound, c->ref_bound,  c->result, c->again, c->before[0], c->spread_bound,
                  c->before[1], c->reference, c->sink.value, c->sink.times, c->agreed, c->at};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   c->at = NULL;
-  c->value = c->bound = c->norm_bound = c->ref_bound = c->reference = NULL;
+  c->value = c->bound = c->norm_bound = c->ref_bound = c->spread_bound = c->reference = NULL;
   c->result = c->again = c->before[0] = c->before[1] = c->agreed = NULL;
   c->has_reference = false;
   c->sink = (check_sink){0};

@@ -40,7 +40,7 @@ hk_status hk_plan_print(const hk_plan *plan, char *buffer, size_t size, size_t *
   if (plan->task.options.device == HK_CUDA) hk_text_add(&t, "device     cuda\n");
   else hk_text_add(&t, "threads    %d, isa %s\n", plan->task.threads, hk_isa_name(plan->task.isa));
   if (plan->error_factor == 0) hk_text_add(&t, "accuracy   exact on integers\n");
-  else hk_text_add(&t, "accuracy   within %g*gk*eps\n", plan->error_factor);
+  else hk_text_add(&t, "accuracy   within %g*gk*eps*max|x|*sum|f|\n", plan->error_factor);
   hk_text_add(&t, "predicted  %.3g s\n", plan->decision.predicted_s);
   if (length) *length = t.length;
   return HK_OK;

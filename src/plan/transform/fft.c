@@ -2,8 +2,8 @@
  * transform of the weights, and transformed back, all lanes over channels; two stretches go together as the real and the
  * imaginary part. Cost grows with the logarithm of the window. Stride 1, any padding and dilation, channels-last or
  * channels-first (turned on the way in and out), f32, weights at creation; allowed by HK_MATH_FAST_ALGORITHMS only, because
- * a sum's error is that of its whole stretch: under error_factor * gk * eps * sum |x||f| where the values of a stretch are
- * alike in size (tests/c/fft_test.c measures it). Needs workspace, a slot a thread. */
+ * a sum's error is that of its whole stretch: under error_factor * gk * eps * sum |f| times the largest |x| of the two
+ * stretches transformed together (tests/c/fft_test.c measures it). Needs workspace, one slot per thread. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
