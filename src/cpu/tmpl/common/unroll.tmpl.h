@@ -22,6 +22,8 @@
 #else
 #define HK_KEEP(p) ((void)0)
 #endif
+/* Products of a sum that are added up in registers before they join the rest: see chunk.tmpl.h. */
+#define HK_CHUNK 256
 #define HK_PASTE4_(a, b, c, d) a##b##c##d
 #define HK_PASTE4(a, b, c, d) HK_PASTE4_(a, b, c, d)
 #endif

@@ -9,6 +9,10 @@ static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const line_at *at, const char *x
 #endif
   for (; tiles > 0; tiles--, m0 += HK_MR) {
     v_f32 acc[HK_MR][HK_NV];
+#ifndef HK_ONE
+    v_f32 whole[HK_MR][HK_NV];
+    int64_t chunks = 0, chunk = at->seg[0] / HK_CHUNK;
+#endif
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
       HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_zero();
     }
@@ -25,6 +29,12 @@ static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const line_at *at, const char *x
 #include "cpu/tmpl/igemm/igemm_reduce.tmpl.h"
 #else
     for (int64_t t = 0; t < at->segments; t++) {
+      if (__builtin_expect(at->seg[t] / HK_CHUNK != chunk, 0)) {
+        chunk = at->seg[t] / HK_CHUNK;
+#define HK_SUMS HK_NV
+#include "cpu/tmpl/common/chunk.tmpl.h"
+#undef HK_SUMS
+      }
       const float *f = at->f + at->seg[t] * NR;
       int64_t c = at->first;
       const char *x[HK_MR];
@@ -33,6 +43,11 @@ static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const line_at *at, const char *x
 #include "cpu/tmpl/igemm/igemm_reduce.tmpl.h"
     }
     x0 += HK_MR * x_step;
+    if (__builtin_expect(chunks > 0, 0)) {
+      HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+        HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_add(whole[m][v], acc[m][v]);
+      }
+    }
 #endif
     const uint32_t flags = at->flags;
     if (__builtin_expect(flags != 0, 0)) {

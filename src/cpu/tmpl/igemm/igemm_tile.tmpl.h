@@ -8,22 +8,16 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
   const bool ahead = r->ahead;
 #endif
   for (; tiles > 0; tiles--, m0 += HK_MR) {
-    v_f32 acc[HK_MR][HK_NV];
-    if (__builtin_expect(flags & HK_IGEMM_RESUME, 0)) {
-      const float *from = r->partial + m0 * NR;
-      HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-        HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_load(from + m * NR + v * HK_VW);
-      }
-    } else {
-      HK_UNROLL for (int m = 0; m < HK_MR; m++) {
-        HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_zero();
-      }
+    v_f32 acc[HK_MR][HK_NV], whole[HK_MR][HK_NV];
+    HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+      HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_zero();
     }
 #if HK_OPENS
-    bool open = !(flags & HK_IGEMM_RESUME);
+    bool open = true;
 #endif
     const float *const *rows = r->rows + m0;
     const int64_t *seg = r->seg;
+    int64_t chunks = 0, chunk = *seg / HK_CHUNK;
     for (int64_t n = r->segments; n > 0; n--, rows += row_step, seg++) {
       const char *x[HK_MR];
       const uintptr_t zeros = (uintptr_t)r->zeros;
@@ -33,9 +27,26 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
         x[m] = (const char *)rows[m] + end;
       }
       if (__builtin_expect(!live, 0)) continue;
+      if (__builtin_expect(*seg / HK_CHUNK != chunk, 0)) {
+        chunk = *seg / HK_CHUNK;
+#define HK_SUMS HK_NV
+#include "cpu/tmpl/common/chunk.tmpl.h"
+#undef HK_SUMS
+      }
       const float *f = r->f + *seg * NR;
       int64_t c = first;
 #include "cpu/tmpl/igemm/igemm_reduce.tmpl.h"
+    }
+    if (__builtin_expect(chunks > 0, 0)) {
+      HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+        HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_add(whole[m][v], acc[m][v]);
+      }
+    }
+    if (__builtin_expect(flags & HK_IGEMM_RESUME, 0)) {
+      const float *from = r->partial + m0 * NR;
+      HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+        HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_add(v_load(from + m * NR + v * HK_VW), acc[m][v]);
+      }
     }
     if (__builtin_expect(flags & HK_IGEMM_SUSPEND, 0)) {
       float *to = r->partial + m0 * NR;

@@ -21,11 +21,19 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_strip_args *a) {
   float *y = a->y;
   int64_t channel = 0;
   for (int64_t tile = a->tiles; tile > 0; tile--, from += a->x_next, y += a->y_next, weights += a->f_next) {
-    v_f32 acc[HK_MR][SUMS];
+    v_f32 acc[HK_MR][SUMS], whole[HK_MR][SUMS];
+    int64_t chunks = 0, chunk_end = HK_CHUNK / STEP * NR;
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
       HK_UNROLL for (int v = 0; v < SUMS; v++) acc[m][v] = v_zero();
     }
     HK_ROLLED for (const hk_strip_tap *t = taps; t < end; t++) {
+      if (__builtin_expect(t->f >= chunk_end, 0)) {
+        do chunk_end += HK_CHUNK / STEP * NR;
+        while (t->f >= chunk_end);
+#define HK_SUMS SUMS
+#include "cpu/tmpl/common/chunk.tmpl.h"
+#undef HK_SUMS
+      }
       const float *x[HK_MR], *f = weights + t->f;
       const uint32_t mask = t->mask;
       HK_UNROLL for (int m = 0; m < HK_MR; m++) x[m] = from + t->x + x_at[m];
@@ -58,6 +66,11 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_strip_args *a) {
         }
       }
 #endif
+    }
+    if (__builtin_expect(chunks > 0, 0)) {
+      HK_UNROLL for (int m = 0; m < HK_MR; m++) {
+        HK_UNROLL for (int v = 0; v < SUMS; v++) acc[m][v] = v_add(whole[m][v], acc[m][v]);
+      }
     }
 #ifdef HK_PAIRS
     HK_UNROLL for (int m = 0; m < HK_MR; m++) acc[m][0] = v_add_pairs(acc[m][0], acc[m][1]);
