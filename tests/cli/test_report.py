@@ -35,6 +35,34 @@ document.body.dataset.result = JSON.stringify(result);
 CATCH = "<script>const failures = []; window.onerror = (m) => failures.push(String(m));</script>"
 
 
+LOOK = """
+<script>
+const look = {errors: failures, width: innerWidth, wide: document.documentElement.scrollWidth};
+const boxes = (id) => [...document.querySelectorAll(id + " text")].filter((e) => !e.hasAttribute("transform")).map((e) => e.getBoundingClientRect());
+const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+look.collisions = 0;
+for (const id of ["#roofline", "#families", "#floors"]) {
+  const all = boxes(id);
+  all.forEach((a, i) => all.slice(i + 1).forEach((b) => { look.collisions += meet(a, b); }));
+  const box = document.querySelector(id).getBoundingClientRect();
+  look.collisions += all.filter((a) => a.left < box.left - 1 || a.right > box.right + 1).length;
+}
+const limits = [...document.querySelectorAll("#floors .roof")].map((e) => e.getBoundingClientRect());
+look.crossed = boxes("#floors").filter((a) => limits.some((b) => meet(a, {left: b.left - 2, right: b.right + 2, top: b.top, bottom: b.bottom}))).length;
+const css = (e, name) => getComputedStyle(e)[name];
+look.bars = [...new Set([...document.querySelectorAll("#floors .bar")].map((e) => css(e, "color")))];
+look.limit = css(document.querySelector("#floors .roof"), "stroke");
+look.ground = css(document.body, "backgroundColor");
+look.legend = document.querySelectorAll("#legend span").length;
+look.noisy = [document.querySelectorAll("#floors .noisy").length, document.querySelectorAll("#roofline .noisy").length, document.querySelectorAll("#table .noise").length];
+const scroll = document.querySelector(".scroll").getBoundingClientRect();
+look.decisions = [...document.querySelectorAll("td.decision")].map((e) => e.getBoundingClientRect().right <= scroll.right + 1 && e.scrollWidth <= e.clientWidth);
+look.words = Math.min(...[...document.querySelectorAll("svg text")].map((e) => e.getBoundingClientRect().height));
+document.body.dataset.result = JSON.stringify(look);
+</script>
+"""
+
+
 def run(*words):
     env = dict(os.environ, HANKEL_WISDOM="none")
     return subprocess.run([HANKEL, *words], capture_output=True, text=True, env=env, timeout=120)
@@ -61,6 +89,47 @@ def test_page_is_whole_and_alone(page):
     assert len(data["rows"]) == len(PROBLEMS) and all(r["us"] > 0 for r in data["rows"])
     assert data["context"]["peak"] > 0 and data["context"]["bandwidth"] > 0
     assert not re.search(r'(?:src|href)\s*=\s*["\']?(?:https?:)?//', text), "the page must load nothing from elsewhere"
+
+
+def crowded(page):
+    """The page with 40 rows of five families, three peers, two noisy rows and long decisions."""
+    text = page.read_text()
+    found = re.search(r'(<script id="data"[^>]*>)(.*?)</script>', text, re.S)
+    data = json.loads(found.group(2))
+    row, data["rows"], data["peers"] = data["rows"][0], [], ["torch", "onednn", "xnnpack"]
+    for i in range(40):
+        us = row["us"] * (1 + i / 7)
+        data["rows"].append(dict(
+            row, name=f"family{i % 5}_a_rather_long_name_of_a_problem_{i}", us=us, flops=row["flops"] * (1 + i), spread=9.0 if i in (3, 17) else 1.0,
+            peer={p: us * (0.8 + k) for k, p in enumerate(data["peers"])}, best="torch", ratio=0.8 + i / 10,
+            decision="relay_igemm kernel=hk_igemm_f32_6x64_avx512 bm=112 bn=16 bk=1024 pack=0 shards=1 parts=1"))
+    return text[:found.start(2)] + json.dumps(data).replace("<", "\\u003c") + text[found.end(2):]
+
+
+def in_browser(text, tmp_path, width=1280, dark=False):
+    probe = tmp_path / "probe.html"
+    probe.write_text(text)
+    done = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={tmp_path}/profile",
+         f"--blink-settings=preferredColorScheme={0 if dark else 1}", f"--window-size={width},2000", "--dump-dom", probe.as_uri()],
+        capture_output=True, text=True, timeout=120)
+    found = re.search(r'data-result="([^"]*)"', done.stdout)
+    assert found, "the probe did not run: " + done.stderr[-500:]
+    return json.loads(found.group(1).replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 500])
+def test_page_can_be_read(page, tmp_path, width, dark):
+    text = crowded(page).replace("<head>", "<head>" + CATCH, 1).replace("</body>", LOOK + "</body>")
+    look = in_browser(text, tmp_path, width, dark)
+    assert look["errors"] == [] and look["width"] == width and look["wide"] <= width
+    assert look["collisions"] == 0 and look["crossed"] == 0, "words on words, or on the limit"
+    assert len(look["bars"]) == 5 and look["limit"] not in look["bars"] + [look["ground"]]
+    assert look["legend"] == 5 + 2 and look["noisy"] == [2, 2, 2]
+    assert look["words"] >= 10 and (look["ground"] != "rgb(255, 255, 255)") == dark
+    assert width < 1280 or all(look["decisions"])
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed")
