@@ -18,7 +18,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
 NAME = "libhankel"
-SUMMARY = "Convolution by implicit GEMM: every convolution, numpy in and out"
+SUMMARY = "Convolution by implicit GEMM: every convolution on numpy arrays, torch tensors and anything with DLPack"
 SKIP = re.compile(r"(^|/)(\.git|\.venv|build[^/]*|dist|__pycache__|[^/]*\.egg-info|\.pytest_cache|\.hypothesis)(/|$)")
 
 
@@ -83,7 +83,9 @@ def get_requires_for_build_sdist(config_settings=None):
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     given = (config_settings or {}).get("library")
-    files = {f"{NAME}/{p.name}": p.read_bytes() for p in sorted((TOP / "python" / NAME).glob("*.py"))}
+    source = TOP / "python"
+    files = {p.relative_to(source).as_posix(): p.read_bytes() for p in
+             [*sorted((source / NAME).rglob("*.py")), source / NAME / "py.typed"]}
     with tempfile.TemporaryDirectory() as folder:
         library = Path(given) if given else _build_library(folder)
         files[f"{NAME}/{NAME}.so"] = library.resolve().read_bytes()

@@ -1,17 +1,22 @@
-"""libhankel: convolution by implicit GEMM, numpy in and out.
+"""libhankel: convolution by implicit GEMM on numpy arrays, torch tensors, and anything with DLPack.
 
-    import numpy as np, libhankel as hk
-    y = hk.conv2d(x, w, bias, stride=2, padding=1, act="silu")             # torch's arguments
-    y = hk.conv(x, w, 1, "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))  # XLA's arguments
-    p = hk.plan(x, w, padding="SAME", bias=b); y = p(x); print(p)          # plan once, run often
+>>> import numpy as np, libhankel as hk
+>>> x, w = np.ones((1, 2, 5, 5), "f4"), np.ones((3, 2, 3, 3), "f4")
+>>> y = hk.conv2d(x, w, [1, 2, 3], stride=2, padding=1, act="silu")           # torch's arguments
+>>> y = hk.conv(x, w, 1, "SAME", dimension_numbers=("NCHW", "OIHW", "NCHW"))  # XLA's arguments
+>>> plan = hk.plan(x, w, padding="SAME")                                      # plan once, run often
+>>> (plan(x) == y).all()
+True
 
-Arrays are read and written where they lie; strided, reversed and broadcast views are never copied. Refusals are
-HankelError with the library's status and sentence; ArgumentError, a ValueError too, where an argument is at fault.
+Arrays are read and written where they lie, on the host or on a CUDA device; strided, reversed and broadcast views are
+never copied. The device follows the tensor: conv2d of a torch tensor on a GPU runs there, on torch's current stream.
+Refusals are HankelError with the library's status and sentence; ArgumentError, a ValueError too, where an argument is
+at fault. Parts: wisdom, compat (two other systems' entry points), cuda.
 """
 from . import compat, wisdom
 from ._array import type_of
 from ._conv import conv, plan
-from ._epilogue import Epilogue, Position
+from ._epilogue import Epilogue, Function, Position
 from ._grad import conv_grad_bias, conv_grad_filter, conv_grad_input
 from ._native import ArgumentError, HankelError, library_path, machine, version
 from ._nn import (conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, depthwise_conv1d)
@@ -19,7 +24,7 @@ from ._plan import Plan, candidates
 from ._problem import Problem
 
 __version__ = version()
-__all__ = ["ArgumentError", "Epilogue", "HankelError", "Plan", "Position", "Problem", "candidates", "compat", "conv",
-           "conv1d", "conv2d", "conv3d", "conv_grad_bias", "conv_grad_filter", "conv_grad_input", "conv_transpose1d",
-           "conv_transpose2d", "conv_transpose3d", "depthwise_conv1d", "library_path", "machine", "plan", "type_of",
-           "version", "wisdom"]
+__all__ = ["ArgumentError", "Epilogue", "Function", "HankelError", "Plan", "Position", "Problem",
+           "candidates", "compat", "conv", "conv1d", "conv2d", "conv3d", "conv_grad_bias", "conv_grad_filter",
+           "conv_grad_input", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "depthwise_conv1d",
+           "library_path", "machine", "plan", "type_of", "version", "wisdom"]

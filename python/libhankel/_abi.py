@@ -35,6 +35,31 @@ class Sized(C.Structure):
         super().__init__(size=C.sizeof(type(self)), **fields)
 
 
+def fields(struct, rank=MAX_RANK):
+    """The values of a struct by name, without its size and pointers; arrays as tuples of their first `rank` entries."""
+    found = {}
+    for name, kind in struct._fields_:
+        value = getattr(struct, name)
+        if isinstance(value, C.Structure):
+            found[name] = fields(value, rank)
+        elif isinstance(value, C.Array):
+            found[name] = tuple(value[:rank])
+        elif name != "size" and kind not in (C.c_void_p, C.c_char_p, UserFn):
+            found[name] = value
+    return found
+
+
+def fill(struct, values):
+    """Sets what fields() gave."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            fill(getattr(struct, name), value)
+        elif isinstance(value, tuple):
+            getattr(struct, name)[:len(value)] = value
+        else:
+            setattr(struct, name, value)
+
+
 class Strides(C.Structure):
     _fields_ = [("offset", C.c_int64), ("group", C.c_int64), ("outer", C.c_int64), ("channel", C.c_int64),
                 ("at", Axes)]
@@ -108,6 +133,12 @@ class Machine(Sized):
                 ("family", C.c_int32), ("model", C.c_int32), ("stepping", C.c_int32)]
 
 
+class Gpu(Sized):
+    _fields_ = [("size", C.c_size_t), ("name", C.c_char * 64), ("major", C.c_int32), ("minor", C.c_int32),
+                ("processors", C.c_int32), ("driver", C.c_int32), ("l2_bytes", C.c_int64), ("kernels", C.c_int32),
+                ("tensor_flops", C.c_double), ("fma_flops", C.c_double), ("bytes_per_s", C.c_double)]
+
+
 CandidateFn = C.CFUNCTYPE(None, C.c_void_p, C.POINTER(Candidate))
 
 _P, _S, _N = C.c_void_p, C.c_char_p, C.c_size_t
@@ -155,4 +186,9 @@ PROTOTYPES = {
     "hk_wisdom_count": (C.c_int64, []),
     "hk_machine_info": (None, [C.POINTER(Machine)]),
     "hk_isa_name": (_S, [C.c_int]),
+    "hk_gpu_info": (None, [C.POINTER(Gpu)]),
+    "hk_gpu_alloc": (None, [C.POINTER(_P), _N]),
+    "hk_gpu_free": (C.c_int, [_P]),
+    "hk_gpu_copy": (None, [_P, _P, _N]),
+    "hk_gpu_sync": (None, [_P]),
 }

@@ -2,13 +2,16 @@
 import functools
 import inspect
 import operator
+from typing import Any, Callable, TypeVar
 
 import numpy as np
 
 from ._native import invalid
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-def also_named(**names):
+
+def also_named(**names: str) -> Callable[[F], F]:
     """A decorator: the function takes each argument by another system's name too, e.g. also_named(input="x")."""
     def decorate(function):
         order = list(inspect.signature(function).parameters)
@@ -43,3 +46,24 @@ def real(value, what):
         return float(operator.index(value)) if isinstance(value, (int, np.integer)) else value.__float__()
     except (AttributeError, TypeError, OverflowError):
         raise invalid(f"{what} is {value!r}; a real number is required") from None
+
+
+def is_single(value):
+    """Whether an argument is one value and no sequence. np.ndim would refuse ragged ones: (1, (2, 3))."""
+    return isinstance(value, str) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0
+
+
+def integers(values, what):
+    """A tuple of integers from a sequence of them; messages name the entry."""
+    if is_single(values):
+        raise invalid(f"{what} is {values!r}; a sequence of integers is required")
+    return tuple(integer(value, f"{what}[{i}]") for i, value in enumerate(values))
+
+
+def per_axis(value, rank, what):
+    """A tuple of `rank` integers from one integer or a sequence."""
+    if is_single(value):
+        return (integer(value, what),) * rank
+    if len(value) != rank:
+        raise invalid(f"{what} is {value!r}; {rank} values are required")
+    return integers(value, what)

@@ -1,17 +1,16 @@
-"""Epilogue arguments: what happens to each sum before it is stored, as hk_epilogue and the vectors beside it.
+"""Epilogues: what happens to each sum before it is stored, as hk_epilogue and the vectors beside it.
 
 v = acc*scale[k] + bias[k]; act(v) + beta*residual, or act(v + beta*residual); then user2; then conversion and store.
 """
 import ctypes as C
-from typing import Callable, Dict, NamedTuple, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from . import _abi
-from ._arguments import real
-from ._array import compute_dtype, is_int8, vector
+from ._array import compute_type, fetched, is_int8, numpy_dtype
+from ._geometry import place
 from ._native import call, invalid, text
-from ._problem import place
 
 
 class Position(NamedTuple):
@@ -20,6 +19,23 @@ class Position(NamedTuple):
     k: int
     p: Tuple[int, ...]
     along_k: bool
+
+
+class Function(NamedTuple):
+    """A function of your own for act, act2, user2 or store, on either device.
+
+    python: called with (position, values); it changes values in place or returns new ones. cuda: CUDA source of one
+    function, `float hk_user(hk_at at, float v, const void *user) {..}` (hk_user2 for user2; for store
+    `void hk_user_store(hk_at at, float v, void *user) {..}`). A plain Python function stands for Function(python=f).
+
+    >>> half = Function(python=lambda at, v: v / 2,
+    ...                 cuda="float hk_user(hk_at at, float v, const void *user) { return v / 2; }")
+    >>> import libhankel as hk
+    >>> hk.conv(np.ones((1, 1, 3), "f4"), np.ones((1, 1, 1), "f4"), act=half).tolist()
+    [[[0.5, 0.5, 0.5]]]
+    """
+    python: Optional[Callable] = None
+    cuda: Optional[str] = None
 
 
 class Callback:
@@ -46,109 +62,91 @@ class Callback:
 
 
 class Epilogue:
-    """hk_epilogue with what it refers to. Made by build(), or from text ("bias+silu+sum:0.5") by Epilogue(text)."""
+    """What happens to each sum before it is stored (hk_epilogue), from text: "scale+bias+silu+sum:0.5".
 
-    def __init__(self, source=None):
+    >>> e = Epilogue("bias+leaky:0.25+sum:0.5")
+    >>> str(e), e == Epilogue("bias+leaky:0.25+sum"), e.reads("bias"), e.gated
+    ('bias+leaky:0.25+sum:0.5', False, True, False)
+    """
+
+    def __init__(self, source: Optional[str] = None) -> None:
         self.raw = _abi.Epilogue()
-        self.vectors: Dict[str, np.ndarray] = {}
-        self.callbacks = []
+        self.vectors: Dict[str, Any] = {}
+        self.functions: Dict[str, Function] = {}
+        self.callbacks: list = []
         self.dtype = None  # of the values that the callbacks see, once there are any
         if source is not None:
             call("hk_epilogue_parse", self.raw, source.encode())
 
     @property
-    def gated(self):
+    def gated(self) -> bool:
+        """Whether y has half the channels."""
         return self.raw.gate != 0
 
-    def reads(self, name):
+    def reads(self, name: str) -> bool:
         """Whether "scale", "bias", "slopes" or "residual" has a part in it."""
         if name == "slopes":
             return _abi.ACT["prelu"] in (self.raw.act, self.raw.act2)
         return bool(getattr(self.raw, name))
 
-    def reraise(self):
+    def attach(self, name: str, function: Function, raw, device: int) -> None:
+        """Sets the field `name` ("user", "user2" or "store") to the function that the device runs."""
+        self.functions[name] = function
+        if device == _abi.CUDA:
+            if not isinstance(function.cuda, str):
+                raise invalid(f"{name} is a Python function, which a CUDA device cannot run; give its source: "
+                              "Function(cuda=\"float hk_user(hk_at at, float v, const void *user) {..}\")")
+            setattr(self.raw, "cuda_" + name, function.cuda.encode())
+            return
+        if not callable(function.python):
+            raise invalid(f"{name} is CUDA source alone, which the CPU cannot run; give Function(python=..) too")
+        self.dtype = numpy_dtype(compute_type(raw.x_type, raw.f_type, raw.y_type))
+        self.callbacks.append(Callback(function.python, self.dtype, raw.rank, name == "store"))
+        setattr(self.raw, name, self.callbacks[-1].pointer)
+
+    def reraise(self) -> None:
         """Raises what a callback raised."""
         for callback in self.callbacks:
             if callback.error is not None:
                 error, callback.error = callback.error, None
                 raise error
 
-    def __str__(self):
+    def key(self):
+        """What two epilogues that run alike have in common, their vectors left out."""
+        return (tuple(sorted((k, str(v)) for k, v in _abi.fields(self.raw).items())),
+                tuple(sorted(self.functions.items(), key=lambda item: item[0])))
+
+    def bare(self) -> "Epilogue":
+        """The same without its vectors; functions are attached when a plan is made with it."""
+        return _restored(_abi.fields(self.raw), {}, self.functions)
+
+    def _values(self):
+        return {name: fetched(values, name) for name, values in self.vectors.items()}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Epilogue):
+            return NotImplemented
+        mine, yours = self._values(), other._values()
+        return self.key() == other.key() and mine.keys() == yours.keys() and all(
+            np.array_equal(values, yours[name]) for name, values in mine.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self):
+        return _restored, (_abi.fields(self.raw), self._values(), self.functions)
+
+    def __str__(self) -> str:
         return text("hk_epilogue_print", self.raw)
 
-
-#: how many parameters an activation takes; 0 where it is not listed
-_PARAMETERS = {"clip": (2,), "leaky": (1,), "hardtanh": (0, 2)}
-
-
-def _activation(epilogue, spec, slot, wrap):
-    """Sets act or act2 (slot "" or "2") from a name, a (name, a, b) tuple, or a function."""
-    if spec is None:
-        return
-    if callable(spec):
-        setattr(epilogue.raw, "act" + slot, _abi.ACT["user"])
-        epilogue.raw.user = wrap(spec)
-        return
-    name, *parameters = spec if isinstance(spec, (tuple, list)) and spec else (spec,)
-    if not isinstance(name, str) or name not in _abi.ACT or name == "user":
-        known = ", ".join(known for known in _abi.ACT if known != "user")
-        raise invalid(f"act{slot} is {spec!r}; one of {known} or a function is required")
-    if len(parameters) not in _PARAMETERS.get(name, (0,)):
-        counts = " or ".join(map(str, _PARAMETERS.get(name, (0,))))
-        raise invalid(f"act{slot} is {spec!r}; {name} takes {counts} parameters")
-    setattr(epilogue.raw, "act" + slot, _abi.ACT[name])
-    for field, value in zip(("a" + slot, "b" + slot), parameters):
-        setattr(epilogue.raw, field, real(value, f"act{slot}'s parameter {field[0]}"))
+    def __repr__(self) -> str:
+        return f"Epilogue({str(self)!r})"
 
 
-def _choice(table, value, what):
-    if not isinstance(value, (str, type(None))) or value not in table:
-        raise invalid(f"{what} is {value!r}; one of {', '.join(str(k) for k in table)} is required")
-    return table[value]
-
-
-def build(raw, *, scale=None, bias=None, act=None, act2=None, gate=None, slopes=None, beta=None, has_residual=False,
-          residual_order=None, user2: Callable = None, store: Callable = None):
-    """The Epilogue of a problem from keyword arguments. The residual's own strides are set by lay_residual()."""
+def _restored(fields, vectors, functions):
+    """An epilogue out of its pickle. Its functions are attached when a plan is made with it."""
     epilogue = Epilogue()
-    dtype = compute_dtype(raw)
-    if callable(act) and callable(act2) and act is not act2:
-        raise invalid("act and act2 are two different functions; one user function serves both")
-
-    def wrap(function, owns_store=False):
-        callback = Callback(function, dtype, raw.rank, owns_store)
-        epilogue.callbacks.append(callback)
-        epilogue.dtype = dtype
-        return callback.pointer
-
-    if scale is not None:
-        epilogue.raw.scale = 1 if np.ndim(scale) == 0 else 2
-        epilogue.vectors["scale"] = vector(np.atleast_1d(scale), dtype, 1 if np.ndim(scale) == 0 else raw.k, "scale")
-    if bias is not None:
-        epilogue.raw.bias = 1
-        epilogue.vectors["bias"] = vector(bias, np.int32 if is_int8(raw.x_type) else dtype, raw.k, "bias")
-    _activation(epilogue, act, "", wrap)
-    _activation(epilogue, act2, "2", wrap)
-    if slopes is not None:
-        if not epilogue.reads("slopes"):
-            raise invalid(f"slopes are given and act is {act!r}; they belong to \"prelu\"")
-        epilogue.vectors["slopes"] = vector(slopes, dtype, raw.k, "slopes")
-    epilogue.raw.gate = _choice(_abi.GATE, gate, "gate")
-    for name, given in (("beta", beta), ("residual_order", residual_order)):
-        if given is not None and not has_residual:
-            raise invalid(f"{name} is {given!r} and residual is None; {name} needs a residual")
-    if has_residual:
-        orders = {name: value for name, value in _abi.RESIDUAL.items() if value}
-        epilogue.raw.residual = _choice(orders, "after" if residual_order is None else residual_order,
-                                        "residual_order")
-        epilogue.raw.beta = 1.0 if beta is None else real(beta, "beta")
-    for name, function in (("user2", user2), ("store", store)):
-        if function is not None and not callable(function):
-            raise invalid(f"{name} is {function!r}; a function is required")
-    if user2 is not None:
-        epilogue.raw.user2 = wrap(user2)
-    if store is not None:
-        epilogue.raw.store = wrap(store, owns_store=True)
+    _abi.fill(epilogue.raw, fields)
+    epilogue.vectors, epilogue.functions = vectors, functions
     return epilogue
 
 
@@ -157,3 +155,10 @@ def lay_residual(epilogue, raw, residual, axes):
     groups = max(raw.feature_groups, raw.batch_groups, 1)
     epilogue.raw.c_strided = 1
     place(epilogue.raw.c, residual, axes, raw.k // groups, 1)
+
+
+def vector_type(raw, name):
+    """hk_type of scale, bias or slopes."""
+    if name == "bias" and is_int8(raw.x_type):
+        return _abi.S32
+    return compute_type(raw.x_type, raw.f_type, raw.y_type)

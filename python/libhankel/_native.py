@@ -51,15 +51,21 @@ def _candidates():
         yield found
 
 
+_VOID = ("hk_plan_destroy", "hk_wisdom_forget", "hk_gpu_free")
+
+
+def declare(library, prototypes):
+    """Gives a library's functions their types."""
+    for name, (result, arguments) in prototypes.items():
+        function = getattr(library, name)
+        function.restype = None if name in _VOID else ctypes.c_int if result is None else result
+        function.argtypes = arguments
+    return library
+
+
 def _load():
     for path in _candidates():
-        library = ctypes.CDLL(path)
-        for name, (result, arguments) in _abi.PROTOTYPES.items():
-            function = getattr(library, name)
-            function.restype = ctypes.c_int if result is None else result
-            function.argtypes = arguments
-        library.hk_plan_destroy.restype = library.hk_wisdom_forget.restype = None
-        return library, path
+        return declare(ctypes.CDLL(path), _abi.PROTOTYPES), path
     raise ImportError("libhankel: no shared library found; build it (make), or name it in LIBHANKEL")
 
 
@@ -86,13 +92,17 @@ def text(name, handle):
     return buffer.value.decode()
 
 
-def version():
+def version() -> str:
     """Version of the loaded library."""
     return lib.hk_version().decode()
 
 
-def machine():
-    """What the library knows of this machine: cpu, best_isa, cores, cache sizes."""
+def machine() -> dict:
+    """What the library knows of this machine: cpu, best_isa, cores, cache sizes.
+
+    >>> sorted(machine())
+    ['best_isa', 'cores', 'cpu', 'l1d_bytes', 'l2_bytes', 'l3_bytes']
+    """
     raw = _abi.Machine()
     call("hk_machine_info", ctypes.byref(raw))
     return {"cpu": raw.cpu.decode(), "best_isa": lib.hk_isa_name(raw.best_isa).decode(), "cores": raw.cores,

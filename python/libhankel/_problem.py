@@ -1,35 +1,100 @@
-"""Problems: hk_problem as a Python object, and how one is made from arrays and the usual arguments."""
+"""Problems: hk_problem as a Python object."""
 import ctypes as C
-from typing import NamedTuple, Tuple
-
-import numpy as np
+from typing import Optional, Sequence, Tuple, Union
 
 from . import _abi
-from ._arguments import integer
-from ._array import empty, type_of
+from ._arguments import integer, per_axis
+from ._array import NAMES, type_of
 from ._native import call, invalid, text
+
+_LAYOUTS = {"first": _abi.CHANNELS_FIRST, "last": _abi.CHANNELS_LAST}
+_TYPES = ("x_type", "f_type", "y_type")
+
+
+def set_axes(field, values):
+    for i, value in enumerate(values):
+        field[i] = value
 
 
 class Problem:
     """What to compute: sizes, types, strides, padding, dilations, groups (hk_problem).
 
-    Problem("text") parses hankel's own form or benchdnn's; str() prints it. Fields of the C struct are attributes of
-    `raw`.
-    """
+    Problem(text) parses hankel's own form or benchdnn's; Problem.conv() and Problem.conv_transpose() take numbers. The
+    fields of hk_problem are attributes, types as names; str() prints the text that Problem() reads.
 
-    def __init__(self, source=None, deconv=False):
+    >>> p = Problem("2d_n2_c3_i8_k4_w3_p1_f32_last")
+    >>> p.k, p.window, p.x_type, p.output()
+    (4, (3, 3), 'f32', (2, (8, 8)))
+    >>> p == Problem.conv(n=2, c=3, size=(8, 8), k=4, window=3, padding=1, layout="last")
+    True
+    """
+    raw: _abi.RawProblem
+
+    def __init__(self, source: Union[str, _abi.RawProblem, "Problem", None] = None, deconv: bool = False) -> None:
         self.raw = _abi.RawProblem()
         if isinstance(source, str):
             call("hk_problem_parse_deconv" if deconv else "hk_problem_parse", self.raw, source.encode())
         elif source is not None:
-            C.memmove(C.byref(self.raw), C.byref(source), C.sizeof(self.raw))
+            raw = source.raw if isinstance(source, Problem) else source
+            C.memmove(C.byref(self.raw), C.byref(raw), C.sizeof(self.raw))
 
-    def check(self):
+    @classmethod
+    def conv(cls, *, n: int, c: int, size: Sequence[int], k: int, window: Union[int, Sequence[int]],
+             stride: Union[int, Sequence[int]] = 1, padding: Union[int, Sequence[int]] = 0,
+             dilation: Union[int, Sequence[int]] = 1, groups: int = 1, layout: str = "first", dtype: object = "f32",
+             f_dtype: Optional[object] = None, y_dtype: Optional[object] = None) -> "Problem":
+        """A convolution of dense tensors: n images of c channels of `size` into k channels. layout: channels "first" or
+        "last"; dtype is x's type, and f's and y's where they are not given."""
+        desc = cls._desc(size, window, stride, padding, dilation, layout, (dtype, f_dtype, y_dtype), n, c, k, groups)
+        problem = cls()
+        call("hk_problem_conv", problem.raw, desc)
+        return problem
+
+    @classmethod
+    def conv_transpose(cls, *, n: int, c: int, size: Sequence[int], k: int, window: Union[int, Sequence[int]],
+                       stride: Union[int, Sequence[int]] = 1, padding: Union[int, Sequence[int]] = 0,
+                       output_padding: Union[int, Sequence[int]] = 0, dilation: Union[int, Sequence[int]] = 1,
+                       groups: int = 1, layout: str = "first", dtype: object = "f32",
+                       f_dtype: Optional[object] = None, y_dtype: Optional[object] = None) -> "Problem":
+        """A transposed convolution; weights are [c][k/groups][window..], or [c][window..][k/groups] channels last."""
+        desc = cls._desc(size, window, stride, padding, dilation, layout, (dtype, f_dtype, y_dtype), n, c, k, groups)
+        set_axes(desc.output_padding, per_axis(output_padding, len(size), "output_padding"))
+        problem = cls()
+        call("hk_problem_conv_transpose", problem.raw, desc)
+        return problem
+
+    @staticmethod
+    def _desc(size, window, stride, padding, dilation, layout, dtypes, n, c, k, groups):
+        if layout not in _LAYOUTS:
+            raise invalid(f"layout is {layout!r}; \"first\" or \"last\" is required")
+        rank = len(size)
+        types = [type_of(dtypes[0] if dtype is None else dtype) for dtype in dtypes]
+        desc = _abi.ConvDesc(rank=rank, layout=_LAYOUTS[layout], x_type=types[0], f_type=types[1], y_type=types[2],
+                             n=integer(n, "n"), c=integer(c, "c"), k=integer(k, "k"),
+                             groups=integer(groups, "groups", least=1))
+        for name, values in (("in_", size), ("window", window), ("stride", stride), ("dilation", dilation),
+                             ("pad_lo", padding), ("pad_hi", padding)):
+            least = 1 if name in ("stride", "dilation") else None
+            set_axes(getattr(desc, name), [integer(v, name.strip("_"), least=least)
+                                           for v in per_axis(values, rank, name.strip("_"))])
+        return desc
+
+    def __getattr__(self, name: str):
+        """Fields of hk_problem by name: integers, tuples of `rank` integers, and type names."""
+        field = {"size": "in_"}.get(name, name)
+        if name == "raw" or field not in [f[0] for f in _abi.RawProblem._fields_]:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = getattr(self.raw, field)
+        if field in _TYPES:
+            return NAMES[value] if 0 <= value < len(NAMES) else value
+        return tuple(value[:self.raw.rank]) if isinstance(value, C.Array) else value
+
+    def check(self) -> "Problem":
         """Raises HankelError if anything is wrong with the problem."""
         call("hk_problem_check", self.raw)
         return self
 
-    def output(self):
+    def output(self) -> Tuple[int, Tuple[int, ...]]:
         """(batch, spatial sizes) of y."""
         sizes, batch = _abi.Axes(), C.c_int64()
         call("hk_problem_output", self.raw, sizes, C.byref(batch))
@@ -60,214 +125,57 @@ class Problem:
         low = strides.offset + sum(e for e in ends if e < 0)
         return 1 + sum(abs(e) for e in ends), -low
 
-    def work(self):
+    def work(self) -> Tuple[float, float]:
         """(flops, least bytes moved)."""
         flops, moved = C.c_double(), C.c_double()
         call("hk_problem_work", self.raw, C.byref(flops), C.byref(moved))
         return flops.value, moved.value
 
-    def grad_input(self):
+    def grad_input(self) -> "Problem":
         """The problem of the input's gradient: x = dy, f = f, y = dx."""
         grad = Problem()
         call("hk_problem_grad_input", self.raw, grad.raw)
         return grad
 
-    def grad_filter(self):
+    def grad_filter(self) -> "Problem":
         """The problem of the filter's gradient: x = x, f = dy, y = df."""
         grad = Problem()
         call("hk_problem_grad_filter", self.raw, grad.raw)
         return grad
 
-    def empty_output(self, gated=False):
+    def empty_output(self, home, gated=False):
         """(memory, view): a new block that holds y, and y in it as (batch, channels, spatial..) with the problem's
         strides. Channels whose groups do not follow on each other come as two axes."""
         raw, (batch, spatial) = self.raw, self.output()
         groups = max(raw.feature_groups, raw.batch_groups, 1)
         elements, below = self.reach(raw.y, gated)
-        flat = empty((elements,), raw.y_type)
+        flat = home.empty((elements,), raw.y_type, (0,))
         inner, y = raw.k // groups, raw.y
         channels, steps = (groups, inner), (y.group, y.channel)
         if gated or groups == 1 or y.group == inner * y.channel:
             channels, steps = (raw.k // 2 if gated else raw.k,), (y.channel,)
-        strides = tuple(s * flat.itemsize for s in (y.outer, *steps, *y.at[:raw.rank]))
-        start = flat[below + y.offset:] if elements else flat
-        return flat, np.lib.stride_tricks.as_strided(start, (batch,) + channels + spatial, strides)
+        strides = (y.outer, *steps, *y.at[:raw.rank])
+        return flat, home.strided(flat, below + y.offset if elements else 0, (batch,) + channels + spatial, strides)
 
-    def __str__(self):
+    def _fields(self):
+        return _abi.fields(self.raw, self.raw.rank)
+
+    def __eq__(self, other: object) -> bool:
+        return self._fields() == other._fields() if isinstance(other, Problem) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # the fields may change
+
+    def __reduce__(self):
+        return _restored, (type(self), _abi.fields(self.raw, _abi.MAX_RANK))
+
+    def __str__(self) -> str:
         return text("hk_problem_print", self.raw)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Problem({str(self)!r})"
 
 
-class Dims(NamedTuple):
-    """Where the axes of x (N, C, spatial..), f (O, I, spatial..) and y (N, C, spatial..) lie in their arrays."""
-    x: Tuple[int, ...]
-    f: Tuple[int, ...]
-    y: Tuple[int, ...]
-
-
-def dimension_numbers(spec, rank):
-    """Dims from None (channels first), "NHWC" alone, ("NHWC", "HWIO", "NHWC"), or three tuples of axis numbers."""
-    if spec is None:
-        return Dims(*[tuple(range(rank + 2))] * 3)
-    if isinstance(spec, str):
-        first = spec.upper().index("C") == 1 if "C" in spec.upper() else True
-        letters = spec.upper().replace("N", "").replace("C", "")
-        spec = (spec, ("OI" + letters) if first else (letters + "IO"), spec)
-    if not isinstance(spec, (tuple, list)):
-        raise invalid(f"dimension_numbers is {spec!r}; a string, or a tuple for x, f and y, is required")
-    if len(spec) != 3:
-        raise invalid(f"dimension_numbers has {len(spec)} parts; x, f and y are required")
-    if not any(isinstance(part, str) for part in spec):
-        dims = Dims(*[integers(part, "dimension_numbers") for part in spec])
-    else:
-        x, f, y = (str(part).upper() for part in spec)
-        spatial = [letter for letter in f if letter not in "OI"]
-        places = []
-        for part, head in ((x, "NC"), (f, "OI"), (y, "NC")):
-            if sorted(part) != sorted(head + "".join(spatial)):
-                raise invalid(f"dimension_numbers has {part!r}; {head}{''.join(spatial)} in some order is required")
-            places.append(tuple(part.index(letter) for letter in [*head, *spatial]))
-        dims = Dims(*places)
-    for part in dims:
-        if sorted(part) != list(range(rank + 2)):
-            raise invalid(f"dimension_numbers has {part}; a permutation of 0..{rank + 1} is required")
-    return dims
-
-
-def _single(value):
-    """Whether an argument is one value and no sequence. np.ndim would refuse ragged ones: (1, (2, 3))."""
-    return isinstance(value, str) or not hasattr(value, "__len__") or getattr(value, "ndim", 1) == 0
-
-
-def integers(values, what):
-    """A tuple of integers from a sequence of them; messages name the entry."""
-    if _single(values):
-        raise invalid(f"{what} is {values!r}; a sequence of integers is required")
-    return tuple(integer(value, f"{what}[{i}]") for i, value in enumerate(values))
-
-
-def per_axis(value, rank, what):
-    """A tuple of `rank` integers from one integer or a sequence."""
-    if _single(value):
-        return (integer(value, what),) * rank
-    if len(value) != rank:
-        raise invalid(f"{what} is {value!r}; {rank} values are required")
-    return integers(value, what)
-
-
-def pad_pairs(padding, rank):
-    """("name", None) for a named padding, or ("explicit", ((lo, hi), ..)) from an integer, integers or pairs."""
-    if isinstance(padding, str):
-        name = padding.lower()
-        if name not in _abi.PADDING or name == "explicit":
-            raise invalid(f"padding is {padding!r}; VALID, SAME, SAME_LOWER, CAUSAL or numbers are required")
-        return name, None
-    if _single(padding):
-        return "explicit", (per_axis(padding, 2, "padding"),) * rank
-    if len(padding) != rank:
-        raise invalid(f"padding is {padding!r}; {rank} entries are required")
-    return "explicit", tuple(per_axis(p, 2, f"padding[{i}]") for i, p in enumerate(padding))
-
-
-def set_axes(field, values):
-    for i, value in enumerate(values):
-        field[i] = value
-
-
-def place(strides, tensor, axes, per_group, grouped):
-    """Fills hk_strides from a tensor whose logical axes lie at `axes`; `grouped` is the logical axis (0 or 1) that the
-    groups split, per_group how many of it each holds."""
-    moved = [tensor.strides[a] for a in axes]
-    strides.offset, strides.outer, strides.channel = 0, moved[0], moved[1]
-    strides.group = moved[grouped] * per_group
-    set_axes(strides.at, moved[2:])
-
-
-def dense(shape):
-    """Element strides of a dense array."""
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(strides))
-
-
-class Geometry(NamedTuple):
-    """The arguments of a convolution that do not depend on its arrays."""
-    stride: Tuple[int, ...]
-    padding: Tuple
-    lhs_dilation: Tuple[int, ...]
-    rhs_dilation: Tuple[int, ...]
-    reverse: Tuple[int, ...]
-    feature_groups: int
-    batch_groups: int
-    dims: Dims
-
-
-def geometry(rank, stride, padding, lhs_dilation, rhs_dilation, reverse, feature_groups, batch_groups, spec):
-    return Geometry(per_axis(stride, rank, "window_strides"), pad_pairs(padding, rank),
-                    per_axis(lhs_dilation, rank, "lhs_dilation"), per_axis(rhs_dilation, rank, "rhs_dilation"),
-                    per_axis(reverse, rank, "reverse"), integer(feature_groups, "feature_group_count"),
-                    integer(batch_groups, "batch_group_count"), dimension_numbers(spec, rank))
-
-
-def forward(geom, x_shape, x_type, f_shape, f_type, y_type):
-    """A Problem with everything set but the strides. Shapes are those of the arrays, axes as geom.dims says."""
-    rank = len(geom.stride)
-    if len(x_shape) != rank + 2 or len(f_shape) != rank + 2:
-        raise invalid(f"x has {len(x_shape)} dimensions and f {len(f_shape)}; both need {rank + 2}")
-    for name, groups in (("feature_group_count", geom.feature_groups), ("batch_group_count", geom.batch_groups)):
-        if groups < 1:
-            raise invalid(f"{name} is {groups}; at least 1 is required")
-    problem = Problem()
-    raw = problem.raw
-    xs, fs = [x_shape[a] for a in geom.dims.x], [f_shape[a] for a in geom.dims.f]
-    if fs[1] * geom.feature_groups != xs[1]:
-        raise invalid(f"f has {fs[1]} input channels and feature_group_count is {geom.feature_groups}; their product "
-                      f"must be the {xs[1]} channels of x")
-    raw.rank, raw.x_type, raw.f_type, raw.y_type = rank, x_type, f_type, y_type
-    raw.n, raw.c, raw.k = xs[0], xs[1], fs[0]
-    raw.feature_groups, raw.batch_groups = geom.feature_groups, geom.batch_groups
-    set_axes(raw.in_, xs[2:])
-    set_axes(raw.window, fs[2:])
-    set_axes(raw.stride, geom.stride)
-    set_axes(raw.dilation, geom.rhs_dilation)
-    set_axes(raw.in_dilation, geom.lhs_dilation)
-    set_axes(raw.reverse, [bool(r) for r in geom.reverse])
-    name, pairs = geom.padding
-    if pairs is not None:
-        set_axes(raw.pad_lo, [lo for lo, _ in pairs])
-        set_axes(raw.pad_hi, [hi for _, hi in pairs])
-    call("hk_problem_dense", raw, _abi.CHANNELS_FIRST)
-    if pairs is None:
-        call("hk_problem_pad", raw, _abi.PADDING[name])
+def _restored(cls, fields):
+    problem = cls()
+    _abi.fill(problem.raw, fields)
     return problem
-
-
-def output_shape(problem, axes, gated=False):
-    """Shape of the array of y."""
-    batch, spatial = problem.output()
-    logical = (batch, problem.raw.k // (2 if gated else 1)) + spatial
-    shape = [0] * len(logical)
-    for size, axis in zip(logical, axes):
-        shape[axis] = size
-    return tuple(shape)
-
-
-def place_all(problem, dims, x=None, f=None, y=None):
-    """Lays x, f, y of a forward problem as the given tensors lie."""
-    raw = problem.raw
-    groups = max(raw.feature_groups, raw.batch_groups, 1)
-    if x is not None:
-        by_batch = raw.batch_groups > 1
-        place(raw.x, x, dims.x, (raw.n if by_batch else raw.c) // groups, 0 if by_batch else 1)
-    if f is not None:
-        place(raw.f, f, dims.f, raw.k // groups, 0)
-    if y is not None:
-        place(raw.y, y, dims.y, raw.k // groups, 1)
-
-
-def output_type(dtype, fallback):
-    return fallback if dtype is None else type_of(dtype)

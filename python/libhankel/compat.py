@@ -7,13 +7,12 @@ import re
 
 import numpy as np
 
-from ._arguments import integer
-from ._array import empty, numpy_dtype, type_of
+from ._arguments import integer, integers, per_axis
+from ._array import numpy_dtype, type_of
 from ._conv import conv
 from ._conv import plan as make_plan
 from ._native import HankelError, invalid
 from ._plan import candidates
-from ._problem import integers, per_axis
 
 
 def _permutation(perm, what):
@@ -77,8 +76,8 @@ def get_igemm_conv2d(layout, n, h, w, c, hf, wf, nf, stride, input_dtype, output
     for name, value in tiles.items():
         integer(value, name, least=1)
     specs, strides = _LAYOUTS[layout], per_axis(stride, 2, "stride")
-    x = empty(_arrange(specs[0], {"N": n, "C": c, "H": h, "W": w}), type_of(input_dtype))
-    f = empty(_arrange(specs[1], {"O": nf, "I": c, "H": hf, "W": wf}), type_of(input_dtype))
+    x = np.empty(_arrange(specs[0], {"N": n, "C": c, "H": h, "W": w}), numpy_dtype(type_of(input_dtype)))
+    f = np.empty(_arrange(specs[1], {"O": nf, "I": c, "H": hf, "W": wf}), numpy_dtype(type_of(input_dtype)))
     words = dict(window_strides=strides, dimension_numbers=specs,
                  preferred_element_type=numpy_dtype(type_of(output_dtype)))
 

@@ -1,40 +1,44 @@
 """What measuring has taught the planner (rigor="measure" or "patient"), as text and as files."""
 import ctypes as C
+import os
+from typing import Optional, Union
 
 from ._native import call, lib
 
+Path = Union[str, os.PathLike]
 
-def load_text(text):
+
+def load_text(text: str) -> None:
     """Adds wisdom from text: all of it, or nothing and a HankelError."""
     call("hk_wisdom_import", text.encode())
 
 
-def text():
+def text() -> str:
     """All wisdom in memory, in the form that load_text reads."""
     return _filled("hk_wisdom_export")
 
 
-def load(path=None):
+def load(path: Optional[Path] = None) -> None:
     """Adds a file; None: the files hankel reads by itself, again."""
     call("hk_wisdom_load", None if path is None else str(path).encode())
 
 
-def save(path=None):
+def save(path: Optional[Path] = None) -> None:
     """Merges what is in memory into a file, atomically; None: the user's own."""
     call("hk_wisdom_save", None if path is None else str(path).encode())
 
 
-def path():
+def path() -> str:
     """The user's file; "" for none."""
     return _filled("hk_wisdom_path")
 
 
-def forget():
+def forget() -> None:
     """Empties the memory; files stay."""
     lib.hk_wisdom_forget()
 
 
-def count():
+def count() -> int:
     """How many decisions are in memory."""
     return lib.hk_wisdom_count()
 

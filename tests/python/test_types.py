@@ -7,7 +7,7 @@ import pytest
 
 import libhankel as hk
 from libhankel import _abi
-from libhankel._array import NAMES, empty, type_of
+from libhankel._array import NAMES, numpy_dtype, type_of
 from libhankel._native import call
 from reference import correlate
 
@@ -21,7 +21,7 @@ K = 6
 def convert(values, name):
     """The values in the named type, as the library rounds them."""
     values = np.ascontiguousarray(values, np.float64)
-    got = empty(values.shape, type_of(name))
+    got = np.empty(values.shape, numpy_dtype(type_of(name)))
     call("hk_convert", _abi.F64, values.ctypes.data, type_of(name), got.ctypes.data, values.size)
     return got
 
@@ -87,8 +87,8 @@ def ways(mix, y, **epilogue):
     words = dict(mix.words, **epilogue)
     yield hk.conv(mix.x, mix.f, preferred_element_type=y, **words)
     yield hk.conv1d(mix.x, mix.f, out_dtype=y, **words)
-    if empty((1,), type_of(y)).dtype.kind != "u" or y == "u8":
-        yield hk.conv(mix.x, mix.f, out=empty((2, K, 19), type_of(y)), **words)
+    if numpy_dtype(type_of(y)).kind != "u" or y == "u8":
+        yield hk.conv(mix.x, mix.f, out=np.empty((2, K, 19), numpy_dtype(type_of(y))), **words)
     yield hk.plan(mix.x, mix.f, preferred_element_type=y, **words)(mix.x)
     yield hk.plan(mix.x, mix.f, preferred_element_type=y, hold_weights=False, **words)(mix.x, mix.f)
 
@@ -165,7 +165,7 @@ def test_epilogue_of_another_problem():
     mix = Mix("f32", "f32")
     first = hk.plan(mix.x, mix.f, padding=1, bias=mix.bias, act="prelu", slopes=mix.slopes, hold_weights=False)
     wide = hk.plan(mix.x, mix.f, padding=1, preferred_element_type="f64").problem
-    want = prelu(mix.affine(1, mix.bias.astype(np.float32)), mix.slopes.astype(np.float32))
+    want = prelu(mix.affine(1, mix.bias), mix.slopes)
     mix.near(hk.Plan(wide, first.epilogue)(mix.x, mix.f), want, "f64")
     function = hk.plan(mix.x, mix.f, padding=1, act=lambda _at, values: -values)
     with pytest.raises(hk.HankelError, match="float32.*float64"):
