@@ -88,7 +88,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
              [*sorted((source / NAME).rglob("*.py")), source / NAME / "py.typed"]}
     with tempfile.TemporaryDirectory() as folder:
         library = Path(given) if given else _build_library(folder)
-        files[f"{NAME}/{NAME}.so"] = library.resolve().read_bytes()
+        for part in (library, library.with_name(f"{NAME}-nam.so")):  # the amp models, where they were built
+            if part.exists():
+                files[f"{NAME}/{part.name}"] = part.resolve().read_bytes()
     return _write_wheel(wheel_directory, files)
 
 

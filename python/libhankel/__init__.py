@@ -11,9 +11,9 @@ True
 Arrays are read and written where they lie, on the host or on a CUDA device; strided, reversed and broadcast views are
 never copied. The device follows the tensor: conv2d of a torch tensor on a GPU runs there, on torch's current stream.
 Refusals are HankelError with the library's status and sentence; ArgumentError, a ValueError too, where an argument is
-at fault. Parts: wisdom, compat (two other systems' entry points), cuda.
+at fault. Parts: stream (real-time chains), nam (amp models), wisdom, compat (two other systems' entry points), cuda.
 """
-from . import compat, wisdom
+from . import compat, stream, wisdom
 from ._array import type_of
 from ._conv import conv, plan
 from ._epilogue import Epilogue, Function, Position
@@ -22,9 +22,10 @@ from ._native import ArgumentError, HankelError, library_path, machine, version
 from ._nn import (conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, depthwise_conv1d)
 from ._plan import Plan, candidates
 from ._problem import Problem
+from .stream import Chain, Stream
 
 __version__ = version()
-__all__ = ["ArgumentError", "Epilogue", "Function", "HankelError", "Plan", "Position", "Problem",
+__all__ = ["ArgumentError", "Chain", "Epilogue", "Function", "HankelError", "Plan", "Position", "Problem", "Stream",
            "candidates", "compat", "conv", "conv1d", "conv2d", "conv3d", "conv_grad_bias", "conv_grad_filter",
            "conv_grad_input", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "depthwise_conv1d",
-           "library_path", "machine", "plan", "type_of", "version", "wisdom"]
+           "library_path", "machine", "plan", "stream", "type_of", "version", "wisdom"]

@@ -7,7 +7,7 @@ import ctypes.util
 import os
 from pathlib import Path
 
-from . import _abi
+from . import _abi, _abi_stream
 
 
 class HankelError(RuntimeError):
@@ -51,7 +51,7 @@ def _candidates():
         yield found
 
 
-_VOID = ("hk_plan_destroy", "hk_wisdom_forget", "hk_gpu_free")
+_VOID = ("hk_plan_destroy", "hk_wisdom_forget", "hk_gpu_free", "hk_chain_destroy", "hk_stream_destroy", "hk_nam_free")
 
 
 def declare(library, prototypes):
@@ -65,7 +65,7 @@ def declare(library, prototypes):
 
 def _load():
     for path in _candidates():
-        return declare(ctypes.CDLL(path), _abi.PROTOTYPES), path
+        return declare(ctypes.CDLL(path), {**_abi.PROTOTYPES, **_abi_stream.PROTOTYPES}), path
     raise ImportError("libhankel: no shared library found; build it (make), or name it in LIBHANKEL")
 
 

@@ -7,13 +7,17 @@ import subprocess
 import pytest
 
 from conftest import SOURCE
-from libhankel import _abi
+from libhankel import _abi, _abi_stream
 from libhankel._native import lib
 
 STRUCTS = {"hk_strides": _abi.Strides, "hk_problem": _abi.RawProblem, "hk_conv_desc": _abi.ConvDesc,
            "hk_extent": _abi.Extent, "hk_at": _abi.At, "hk_epilogue": _abi.Epilogue, "hk_options": _abi.Options,
            "hk_weights": _abi.Weights, "hk_args": _abi.Args, "hk_candidate": _abi.Candidate,
-           "hk_machine": _abi.Machine}
+           "hk_machine": _abi.Machine, "hk_gpu": _abi.Gpu, "hk_step_act": _abi_stream.StepAct,
+           "hk_step": _abi_stream.Step, "hk_chain_desc": _abi_stream.ChainDesc,
+           "hk_chain_facts": _abi_stream.ChainFacts}
+NAM_STRUCTS = {"hk_nam_options": _abi_stream.NamOptions, "hk_nam_facts": _abi_stream.NamFacts}
+HEADERS = {"include/hankel.h": STRUCTS, "apps/nam/hankel_nam.h": NAM_STRUCTS}
 
 
 def header_constants():
@@ -24,7 +28,8 @@ def header_constants():
         pairs.append(("HK_" + name, getattr(_abi, name)))
     for prefix, table in (("HK_PAD_", _abi.PADDING), ("HK_ACT_", _abi.ACT), ("HK_GATE_", _abi.GATE),
                           ("HK_ISA_", _abi.ISA), ("HK_RESIDUAL_", _abi.RESIDUAL), ("HK_", _abi.RIGOR),
-                          ("HK_DENORMALS_", _abi.DENORMALS), ("HK_MATH_", _abi.MATH)):
+                          ("HK_DENORMALS_", _abi.DENORMALS), ("HK_MATH_", _abi.MATH),
+                          ("HK_STEP_", _abi_stream.STEP_KIND)):
         for name, value in table.items():
             if name is not None and name != "same":
                 pairs.append((prefix + name.upper(), value))
@@ -32,9 +37,9 @@ def header_constants():
 
 
 def test_header_agrees(tmp_path):
-    lines = ["#include <hankel.h>", "#include <stdio.h>", "int main(void) {"]
+    lines = ["#include <hankel_nam.h>", "#include <stdio.h>", "int main(void) {"]
     expected = []
-    for name, struct in STRUCTS.items():
+    for name, struct in {**STRUCTS, **NAM_STRUCTS}.items():
         lines.append(f'printf("%zu\\n", sizeof({name}));')
         expected.append((f"sizeof({name})", ctypes.sizeof(struct)))
         for field, *_ in struct._fields_:
@@ -46,15 +51,16 @@ def test_header_agrees(tmp_path):
     source = tmp_path / "sizes.c"
     source.write_text("\n".join(lines + ["return 0;", "}"]))
     program = str(tmp_path / "sizes")
-    subprocess.run([os.environ.get("HK_CC", "cc"), "-I", str(SOURCE / "include"), str(source), "-o", program],
-                   check=True)
+    subprocess.run([os.environ.get("HK_CC", "cc"), "-I", str(SOURCE / "include"), "-I",
+                    str(SOURCE / "apps" / "nam"), str(source), "-o", program], check=True)
     printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout.split()
     assert [(n, int(p)) for (n, _), p in zip(expected, printed)] == expected
 
 
-def test_every_field_is_mirrored():
-    text = re.sub(r"/\*.*?\*/", "", (SOURCE / "include" / "hankel.h").read_text(), flags=re.S)
-    for name, struct in STRUCTS.items():
+@pytest.mark.parametrize("header", list(HEADERS))
+def test_every_field_is_mirrored(header):
+    text = re.sub(r"/\*.*?\*/", "", (SOURCE / header).read_text(), flags=re.S)
+    for name, struct in HEADERS[header].items():
         body = re.search(r"typedef struct %s \{(.*?)\} %s;" % (name, name), text, re.S).group(1)
         fields = []
         for part in body.split(";"):

@@ -13,6 +13,9 @@ PROGRAM = """
 import numpy as np, libhankel as hk
 from libhankel import library_path as used
 assert used.startswith(%r), used
+from libhankel import nam
+if "nam" in %r:
+    assert nam._lib()
 print(hk.__version__, hk.conv(np.ones((1, 2, 5), 'f4'), np.ones((3, 2, 3), 'f4')).tolist())
 """
 
@@ -51,8 +54,9 @@ def test_installed_wheel_computes(wheel, tmp_path):
         subprocess.run(pip + [str(wheel)], check=True, capture_output=True)
     else:
         shutil.unpack_archive(str(wheel), str(target), "zip")
+    packed = " ".join(path.name for path in (target / "libhankel").glob("*.so"))
     env = {k: v for k, v in os.environ.items() if k not in ("LIBHANKEL", "PYTHONPATH")}
-    printed = subprocess.run([sys.executable, "-c", PROGRAM % str(target)], check=True, capture_output=True, text=True,
+    printed = subprocess.run([sys.executable, "-c", PROGRAM % (str(target), packed)], check=True, capture_output=True, text=True,
                              cwd=str(tmp_path), env=dict(env, PYTHONPATH=str(target))).stdout
     assert "[[[6.0, 6.0, 6.0]" in printed
 
