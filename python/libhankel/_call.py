@@ -26,6 +26,7 @@ class Executable:
     _handle: Any
     _device: int
     _index: Optional[int]  # of the CUDA device, where it is known
+    _queued: bool
     _given: set
     _ready: dict
     _vectors: dict
@@ -80,6 +81,7 @@ class Executable:
             args.workspace, scratch = home.scratch(self.workspace_bytes)
             args.workspace_bytes = self.workspace_bytes
             kept.append(scratch)
+        self._queued = self._device == _abi.CUDA
         with home.here():
             status = lib.hk_plan_execute(self._handle, args)
         self.epilogue.reraise()

@@ -47,7 +47,7 @@ class Plan(Executable):
         self.layout: Optional[Dict[str, Any]] = None
         self.order: Optional[tuple] = None
         self.options = {name: value for name, value in options.items() if value is not None}
-        self._handle = C.c_void_p()
+        self._handle, self._queued = C.c_void_p(), False
         raw = self.problem.raw
         f = None if f is None else intake_as(f, "f", raw.f_type)
         self._device = device_of(device, f)
@@ -96,7 +96,7 @@ class Plan(Executable):
         """A plan for another batch or input size that shares this plan's packed weights."""
         other = Plan.__new__(Plan)
         other.__dict__.update(self.__dict__, problem=Problem(problem), layout=None, order=None, _handle=C.c_void_p(),
-                              _ready={})
+                              _queued=False)
         other._measure()
         call("hk_plan_create_like", C.byref(other._handle), self._handle, other.problem.raw)
         return other
@@ -114,9 +114,11 @@ class Plan(Executable):
             self._residual_extent = self.problem.reach(epilogue.c, self.epilogue.gated)
 
     def __del__(self):
-        handle = getattr(self, "_handle", None)
-        if handle:
-            lib.hk_plan_destroy(handle)
+        if not getattr(self, "_handle", None):
+            return
+        if self._queued:
+            lib.hk_gpu_sync(None)  # a plan is destroyed only when nothing of it is queued
+        lib.hk_plan_destroy(self._handle)
 
     @property
     def decision(self) -> str:

@@ -1,5 +1,6 @@
 """One API, the device follows the tensor: every function on numpy, torch, CuPy and plain DLPack arrays gives the same,
 and hands the library the tensors' own pointers, strides and stream. The device is the stand-in of standin.py."""
+import gc
 import pickle
 
 import numpy as np
@@ -223,6 +224,22 @@ def test_other_devices_and_read_only_memory(device):
     plan = hk.plan(OnDevice(x), OnDevice(f), out=OnDevice(np.zeros((2, 6, 7, 6), "f4")))
     with pytest.raises(ValueError, match="x lies on the host; the plan was made for cuda"):
         plan(x, out=np.zeros((2, 6, 7, 6), "f4"))
+
+
+def test_a_plan_waits_for_the_device_before_it_goes(device):
+    order = []
+    real = hk._native.lib.hk_plan_destroy
+    device.monkeypatch.setattr(hk._native.lib, "hk_gpu_sync", lambda stream: order.append("sync") or _abi.OK)
+    device.monkeypatch.setattr(hk._native.lib, "hk_plan_destroy", lambda h: (order.append("destroy"), real(h)))
+    out = OnDevice(np.zeros((2, 6, 7, 6), "f4"))
+    for used in (True, False):
+        plan = hk.plan(OnDevice(x), OnDevice(f), out=out)
+        order.clear()
+        if used:
+            plan(OnDevice(x), out=out)
+        del plan
+        gc.collect()
+        assert order[-2:] == (["sync", "destroy"] if used else ["destroy"])
 
 
 def test_functions_travel_as_source(device):
