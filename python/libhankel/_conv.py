@@ -72,8 +72,6 @@ def conv(x: Array, f: Array, window_strides: Union[int, Sequence[int]] = 1,
     """
     request = _prepare(x, f, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
                        feature_group_count, batch_group_count, preferred_element_type, reverse, out, words)
-    if isinstance(request.residual, bool):
-        raise invalid(f"residual is {request.residual}; a tensor of y's shape is required")
     return run(request, words)
 
 

@@ -121,6 +121,8 @@ def run(request, words, keep=None):
     """Computes a request. keep="weights" returns the Plan instead, which holds f, scale and bias; keep="plan" one that
     takes them at each call."""
     finish, bias, options = split(words, Finish, Bias, How)
+    if isinstance(request.residual, bool) and not keep:
+        raise invalid(f"residual is {request.residual}; a tensor of y's shape is required")
     user = finish.pop("user", None)
     finish.pop("residual", None)
     x, f, raw, f_zero = request.x, request.f, request.problem.raw, request.f_zero

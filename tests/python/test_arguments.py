@@ -131,6 +131,16 @@ def test_arrays_of_another_rank_at_execute():
                 str(shape), "(2, 4, 9, 9)")
 
 
+def test_residual_of_a_call_is_an_array():
+    """True stands for one in a plan alone."""
+    for value in (True, False):
+        refused(lambda: hk.conv(x, f, residual=value), "residual", str(value))
+        refused(lambda: hk.conv2d(x, f, residual=value), "residual", str(value))
+    plan = hk.plan(x, f, residual=True)
+    np.testing.assert_array_equal(plan(x, residual=np.ones((2, 6, 7, 7), "f4")), hk.conv(x, f) + 1)
+    assert not hk.plan(x, f, residual=False).epilogue.reads("residual")
+
+
 def test_out_that_is_no_array():
     for image in (x, x[0]):
         for words in ({}, {"out_dtype": "f32"}):
