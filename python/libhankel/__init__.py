@@ -8,7 +8,7 @@
 >>> (plan(x) == y).all()
 True
 
-Arrays are read and written where they lie, on the host or on a CUDA device; strided, reversed and broadcast views are
+Arrays are read and written in place, on the host or on a CUDA device; strided, reversed and broadcast views are
 never copied. The device follows the tensor: conv2d of a torch tensor on a GPU runs there, on torch's current stream.
 Refusals are HankelError with the library's status and sentence; ArgumentError, a ValueError too, where an argument is
 at fault. Parts: stream (real-time chains), nam (amp models), wisdom, compat (two other systems' entry points), cuda.

@@ -1,6 +1,6 @@
 """Convolution in full generality, as XLA's conv_general_dilated describes it.
 
-Arrays are read and written where they lie, on the host or on a CUDA device: any strides, also negative and zero ones,
+Arrays are read and written in place, on the host or on a CUDA device: any strides, also negative and zero ones,
 are passed on as views.
 """
 from __future__ import annotations

@@ -36,7 +36,7 @@ def dense(shape):
 def on_device(obj):
     """Whether an object lies on a CUDA device; nothing is exported to find out."""
     if hasattr(obj, "__dlpack_device__"):
-        return obj.__dlpack_device__()[0] in _CUDA
+        return _device(obj, "vector")[0] in _CUDA
     return hasattr(obj, "__cuda_array_interface__")
 
 
@@ -66,6 +66,15 @@ def plain(obj, what):
     return obj, None
 
 
+def _device(obj, what):
+    """DLPack's device type and number; torch has tensors (meta) that have none."""
+    try:
+        kind, index = obj.__dlpack_device__()
+    except (BufferError, RuntimeError, ValueError) as error:
+        raise invalid(f"{what} is a {type(obj).__name__} that lies on no device of DLPack: {error}") from error
+    return int(kind), int(index)
+
+
 def _capsule(obj, kind, what):
     # -1: no synchronisation, as the work goes to torch's and CuPy's own stream; 1: others make it ready for stream 0
     try:
@@ -78,7 +87,7 @@ def _capsule(obj, kind, what):
 
 def _by_dlpack(obj, what):
     source, known = plain(obj, what) if framework(obj) == "torch" else (obj, None)
-    kind, index = (int(part) for part in source.__dlpack_device__())
+    kind, index = _device(source, what)
     if kind not in _HOST + _CUDA:
         raise invalid(f"{what} lies on a device of DLPack type {kind}; the host (1, 3) or CUDA (2, 13) is required")
     capsule = _capsule(source, kind, what)  # frees its own handle when it is dropped; obj stays the memory's owner

@@ -113,6 +113,8 @@ class Epilogue:
 
     def key(self):
         """What two epilogues that run alike have in common, their vectors left out."""
+        if not self.functions:
+            return bytes(self.raw), ()  # no pointers are set
         return (tuple(sorted((k, str(v)) for k, v in _abi.fields(self.raw).items())),
                 tuple(sorted(self.functions.items(), key=lambda item: item[0])))
 

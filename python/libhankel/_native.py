@@ -1,4 +1,4 @@
-"""Finds and loads the shared library, and turns its statuses into HankelError.
+"""Finds and loads the shared library, and reports its statuses as HankelError.
 
 Order: $LIBHANKEL, the copy inside the installed package, build/lib of the source tree, the system's linker.
 """

@@ -157,7 +157,7 @@ class Plan(Executable):
         return {name: fetched(values, name) for name, values in found.items()}
 
     def _own(self, name, values):
-        """The plan's own copy of a vector on the host; one on a device stays where it lies."""
+        """The plan's own copy of a vector on the host; one on a device stays there."""
         if self._device == _abi.CUDA and on_device(values):
             return values
         return np.array(host_values(values, name))

@@ -79,7 +79,8 @@ _DEFAULTS = dict(x_zero=0, f_zero=0, y_zero=0, wisdom_only=False, forbid_fallbac
 def explicit(*groups: type) -> Callable[[F], F]:
     """A decorator: the function's **words become the keywords of the groups."""
     names = [name for group in groups for name in group.__annotations__]
-    hints = {name: hint for group in groups for name, hint in group.__annotations__.items()}
+    hints = {name: getattr(hint, "__forward_arg__", hint) for group in groups  # as text, which help() shows as it is
+             for name, hint in group.__annotations__.items()}
 
     def decorate(function):
         plain = inspect.signature(function)

@@ -52,7 +52,7 @@ def test_keywords_have_types_and_typos_are_named(function):
     for wrong, right in (("thread", "threads"), ("residuals", "residual"), ("decison", "decision")):
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{wrong}'; did you mean '{right}'"):
             function(None, None, **{wrong: 1})
-    assert "act" in str(signature) and function.__name__ in str(help_text(function))
+    assert "act: 'Act' = None" in str(signature) and function.__name__ in str(help_text(function))
 
 
 def help_text(thing):

@@ -112,6 +112,8 @@ def test_bf16_vectors_without_ml_dtypes():
     (lambda x, w: hk.conv1d(x, w, out=torch.zeros(2, 6, 7), out_dtype="f64"), "out is f32; f64 is required"),
     (lambda x, w: hk.conv1d(x, w[:, :, :1], out=x.new_zeros(1).expand(2, 6, 9)), "y"),
     (lambda x, w: hk.conv1d(x.to_sparse(), w), "x is a Tensor that cannot be exported"),
+    (lambda x, w: hk.conv1d(torch.empty(2, 4, 9, device="meta"), w), "x is a Tensor that lies on no device"),
+    (lambda x, w: hk.conv1d(x[:, :, :7], w[:, :, :1], out=x.new_zeros(2, 6, 7).requires_grad_()), "gradient"),
 ])
 def test_refusals(call, words):
     with pytest.raises(ValueError, match=words):
