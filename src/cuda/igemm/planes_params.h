@@ -22,7 +22,7 @@ typedef struct hk_cu_planes {
                                       * tiles_m counts tiles of pixels */
   int flat;                          /* position past an image's last output */
   int width, height;
-  int wraps;                          /* HK_CU_WRAP_* */
+  int wraps;                         /* HK_CU_WRAP_* */
   int whole;                         /* y (and the residual) have x's pitch and 16-byte planes: y is stored by TMA */
   int phases;
   int lag[HK_CU_PHASES], taps[HK_CU_PHASES]; /* lags decrease to lag[phases] = 0; taps per phase */

@@ -36,8 +36,8 @@ typedef struct hk_cu_images {
 #define HK_IGEMM_SUMS_BYTES(chunk) (64 * HK_IGEMM_PITCH(chunk) * 4)
 #define HK_IGEMM_SLOT_ROWS(ring, nc) ((ring) + (nc) * 16384 + 256 <= HK_IGEMM_SMEM_MAX ? 16 : 8)
 #define HK_IGEMM_GENERAL(mi, bn, chunk) (HK_IGEMM_SUMS_BYTES(chunk) + 64 * (mi) * 16 + (bn) * 8)
-/* Pitch of a strip's rows (finish_strip.cuh) in 16-bit values: an odd number of 16-byte pieces, so that the rows of
- * a matrix hit distinct banks. */
+/* Pitch in bytes of a strip's rows of 16-bit values (finish_strip.cuh): an odd number of 16-byte pieces, so that the
+ * rows of a matrix hit distinct banks. */
 #define HK_IGEMM_STRIP(bn) ((bn) * 2 + ((bn) % 16 ? 0 : 16))
 #define HK_IGEMM_STRIPS(ring, nc, bn)                                                                                  \
   ((ring) + (nc)*64 * HK_IGEMM_STRIP(bn) + 1024 <= HK_IGEMM_SMEM_MAX ? 64 * HK_IGEMM_STRIP(bn) : 0)
