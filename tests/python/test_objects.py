@@ -31,6 +31,15 @@ def test_problem(text):
         hash(p)
 
 
+def test_problems_of_the_same_elements_are_equal():
+    for shape, taps in (((1, 4, 9, 9), (6, 4, 1, 1)), ((2, 1, 9, 9), (6, 1, 3, 1))):
+        plan = hk.plan(np.ones(shape, "f4"), np.ones(taps, "f4"))
+        n, c, *size = shape
+        same = hk.Problem.conv(n=n, c=c, size=size, k=6, window=taps[2:])
+        assert plan.problem == same and same == hk.Problem(str(same)) and plan.problem != hk.Problem()
+    assert hk.Problem() == hk.Problem()
+
+
 def test_problem_by_numbers():
     p = hk.Problem.conv(n=2, c=4, size=(9, 8), k=6, window=(3, 1), stride=2, padding=(1, 0), layout="last",
                         dtype="bf16", y_dtype="f32")
