@@ -441,7 +441,24 @@ static void sources(void) {
   hk_free(pass);
 }
 
+/* HANKEL_CUDA_DEVICE is a number, or refused by name; it was read by atoi, which takes a word for 0. */
+static void device_numbers(void) {
+  static const struct { const char *text; int number; } good[] = {{"", 0}, {"0", 0}, {"3", 3}};
+  static const char *const bad[] = {"abc", "1x", "-1", " 1", "0x1", "99999999999999999999"};
+  int number = -1;
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    setenv("HANKEL_CUDA_DEVICE", good[i].text, 1);
+    CHECK(!hk_cu_device_wanted(&number) && number == good[i].number, "\"%s\" is %d", good[i].text, number);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    setenv("HANKEL_CUDA_DEVICE", bad[i], 1);
+    CHECK_STATUS(HK_DEVICE, "HANKEL_CUDA_DEVICE", hk_cu_device_wanted(&number));
+  }
+  unsetenv("HANKEL_CUDA_DEVICE");
+}
+
 int main(void) {
+  device_numbers();
   walks();
   sources();
   cropped();

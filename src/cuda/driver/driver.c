@@ -45,13 +45,26 @@ hk_status hk_cu_check(hk_cu_result result, const char *doing) {
   return hk_fail(HK_DEVICE, "device: %s failed with %s", doing, name);
 }
 
+hk_status hk_cu_device_wanted(int *number) {
+  const char *text = getenv("HANKEL_CUDA_DEVICE");
+  char *end = NULL;
+  *number = 0;
+  if (!text || !*text) return HK_OK;
+  const long n = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : -1;
+  if (n < 0 || *end || n > 1023)
+    return hk_fail(HK_DEVICE, "device: HANKEL_CUDA_DEVICE is '%.40s'; accepted: the number of a device, from 0 on", text);
+  *number = (int)n;
+  return HK_OK;
+}
+
 static hk_status context(const hk_cu_driver *cu) {
   hk_cu_ctx ctx = NULL;
   hk_status s = hk_cu_check(cu->ctx_current(&ctx), "reading the current context");
   if (s || ctx) return s;
-  const char *text = getenv("HANKEL_CUDA_DEVICE");
   hk_cu_dev device;
-  s = hk_cu_check(cu->device_get(&device, text ? atoi(text) : 0), "finding the device");
+  int number;
+  s = hk_cu_device_wanted(&number);
+  if (!s) s = hk_cu_check(cu->device_get(&device, number), number ? "finding the device of HANKEL_CUDA_DEVICE" : "finding the device");
   if (!s) s = hk_cu_check(cu->primary_retain(&ctx, device), "retaining the primary context");
   if (!s) s = hk_cu_check(cu->ctx_set(ctx), "setting the context");
   return s;

@@ -94,6 +94,8 @@ typedef struct hk_cu_device {
  * describes its device. Both may be called from any thread. */
 const hk_cu_driver *hk_cu(void);
 hk_status hk_cu_here(hk_cu_device *device);
+/* The device's number by HANKEL_CUDA_DEVICE: 0 when it is absent or empty, refused by name when it is no number. */
+hk_status hk_cu_device_wanted(int *number);
 /* Returns HK_OK, or HK_DEVICE with the driver's name of the error. */
 hk_status hk_cu_check(hk_cu_result result, const char *doing);
 
