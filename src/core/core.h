@@ -60,6 +60,21 @@ static inline int64_t hk_geom_y_channel(const hk_geom *g, const hk_strides *s, i
   if (g->y_channels != g->k * g->groups) return s->channel * k;
   return s->group * (k / g->k) + s->channel * (k % g->k);
 }
+/* Where tap s of output p lies along dimension d of x, input dilation counted: the one place of this formula. Negative,
+ * or in_span[d] and more, in the padding. */
+static inline int64_t hk_geom_source(const hk_geom *g, int d, int64_t p, int64_t s) {
+  return p * g->stride[d] + s * g->dil[d] - g->lo[d];
+}
+/* geom_view.c: geometries made from another in place, all derived fields counted again. */
+void hk_geom_set_layout(hk_geom *g, const hk_strides *x, const hk_strides *y); /* NULL: as it is */
+void hk_geom_set_types(hk_geom *g, hk_type x, hk_type f, hk_type y);           /* acc_type stays */
+/* All k channels of every group at these strides, though g has a gate. */
+void hk_geom_set_ungated(hk_geom *g, const hk_strides *y);
+/* The last dimension's padding before x becomes elements of x. */
+void hk_geom_set_joined(hk_geom *g, const hk_strides *x);
+/* One dimension dilated by d as `rows` interleaved rows without dilation, `in` of x and `out` of y in each. Needs stride
+ * 1 and lo[2] % d == 0. */
+void hk_geom_set_phase(hk_geom *g, int64_t rows, int64_t in, int64_t out);
 /* What a tensor of these strides touches, its offset counted. */
 hk_extent hk_extent_of(const hk_strides *s, int64_t groups, int64_t outer, int64_t channels, const int64_t *at);
 /* Gives strides that are multiplied by 0 alone harmless values, so that neither they nor an empty tensor's can overflow

@@ -291,7 +291,7 @@ hk_status hk_geom_make(hk_geom *g, const hk_problem *p, bool gated) {
 }
 
 void hk_geom_valid(const hk_geom *g, int d, int64_t s, int64_t *lo, int64_t *hi) {
-  const int64_t shift = s * g->dil[d] - g->lo[d];
+  const int64_t shift = hk_geom_source(g, d, 0, s);
   *lo = hk_max64(0, -hk_floor_div(shift, g->stride[d]));
   *hi = hk_min64(g->out[d], hk_floor_div(g->in[d] - 1 - shift, g->stride[d]) + 1);
   if (*hi < *lo) *hi = *lo;
@@ -299,7 +299,7 @@ void hk_geom_valid(const hk_geom *g, int d, int64_t s, int64_t *lo, int64_t *hi)
 
 bool hk_geom_leaves(const hk_geom *g, int d) {
   return g->in_dil[d] > 1 || g->lo[d] > 0 ||
-         (g->out[d] - 1) * g->stride[d] + (g->win[d] - 1) * g->dil[d] - g->lo[d] >= g->in_span[d];
+         hk_geom_source(g, d, g->out[d] - 1, g->win[d] - 1) >= g->in_span[d];
 }
 
 double hk_geom_inside(const hk_geom *g) {

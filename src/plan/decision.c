@@ -33,7 +33,7 @@ static bool set_knob(hk_decision *d, const char *key, const char *value) {
 
 /* Weights that hold Inf or NaN need an algorithm that leaves taps outside x out: 0 * Inf is NaN. */
 static bool accepts_nonfinite(const hk_algo *a, const hk_task *t, char *why) {
-  if (!t->wild || a->steps_over || a->device != HK_CPU) return true;
+  if (!t->wild || a->skips_padding || a->device != HK_CPU) return true;
   snprintf(why, HK_REASON, "weights hold Inf or NaN, and taps in the padding would be multiplied by zero");
   return false;
 }

@@ -90,7 +90,7 @@ struct hk_algo {
   hk_device device;
   bool fallback;                 /* a slow path: forbid_fallback refuses it */
   double error_factor;           /* 0: integers exact */
-  bool steps_over;               /* a tap outside x is left out, never multiplied by zero: what wild weights need */
+  bool skips_padding;            /* padded taps are never read, so Inf and NaN weights are safe */
   /* Fills knobs, predicted_s and workspace_bytes of *d (algo and kernel are set), or writes why not (HK_REASON bytes)
    * and returns false. */
   bool (*offer)(const hk_task *task, hk_decision *d, char *why);

@@ -9,7 +9,7 @@ typedef struct position { int64_t n, p[3]; } position;
 /* Index into x along d of tap s at output position p, or -1 outside; with a state, positions before x count from -2 down. */
 static int64_t source(const hk_ref_args *a, int d, int64_t p, int64_t s) {
   const hk_geom *g = a->g;
-  const int64_t i = p * g->stride[d] + s * g->dil[d] - g->lo[d];
+  const int64_t i = hk_geom_source(g, d, p, s);
   if (i < 0) return a->stateful && d == 2 ? i - 1 : -1;
   if (i >= g->in_span[d] || i % g->in_dil[d]) return -1;
   return i / g->in_dil[d];
@@ -56,7 +56,7 @@ static void add_tap(const hk_ref_args *a, int64_t group, int64_t k, const positi
  * a state, those before x too. */
 static void taps_of(const hk_ref_args *a, int d, int64_t p, int64_t *from, int64_t *to) {
   const hk_geom *g = a->g;
-  const int64_t first = p * g->stride[d] - g->lo[d]; /* where tap 0 lies */
+  const int64_t first = hk_geom_source(g, d, p, 0);
   *from = first < 0 && !(a->stateful && d == 2) ? (-first - 1) / g->dil[d] + 1 : 0;
   *to = first < g->in_span[d] ? hk_min64(g->win[d], (g->in_span[d] - 1 - first) / g->dil[d] + 1) : 0;
 }

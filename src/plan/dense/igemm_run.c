@@ -209,7 +209,7 @@ static void make_line(const work *w, const hk_run *r, even_line *l) {
   const hk_epi *epi = &w->j->plan->task.epi;
   const int64_t y = r->n * g->y.outer + r->p[0] * g->y.at[0] + r->p[1] * g->y.at[1] + o->q0 * g->y.at[2];
   const int64_t c = r->n * epi->c.outer + r->p[0] * epi->c.at[0] + r->p[1] * epi->c.at[1] + o->q0 * epi->c.at[2];
-  l->at = (hk_igemm_line){.x = w->x + (o->q0 * g->stride[2] - g->lo[2]) * g->c, .x_seg = l->x_seg,
+  l->at = (hk_igemm_line){.x = w->x + hk_geom_source(g, 2, o->q0, 0) * g->c, .x_seg = l->x_seg,
                           .x_step = g->stride[2] * g->c, .y = (float *)w->j->call->y + w->group * g->y.group + y,
                           .y_step = g->y.at[2], .c_step = epi->c.at[2]};
   if (epi->e.residual) l->at.c = (const float *)w->j->call->c + w->group * epi->c.group + c;

@@ -64,5 +64,5 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   return HK_OK;
 }
 
-const hk_algo hk_algo_ref = {.name = "ref", .family = HK_FAMILY_NONE, .device = HK_CPU, .fallback = true, .steps_over = true,
+const hk_algo hk_algo_ref = {.name = "ref", .family = HK_FAMILY_NONE, .device = HK_CPU, .fallback = true, .skips_padding = true,
                              .offer = offer, .check = offer, .build = build, .run = run};

@@ -102,7 +102,7 @@ void hk_block_make(hk_block *b, const hk_grid *grid, int64_t m0, int64_t count) 
 /* Index into x along d for output p and tap s; false when it falls between the elements of a dilated input. May lie
  * outside 0..in-1. */
 static bool tap_index(const hk_geom *g, int d, int64_t p, int64_t s, int64_t *index) {
-  const int64_t i = p * g->stride[d] + s * g->dil[d] - g->lo[d];
+  const int64_t i = hk_geom_source(g, d, p, s);
   *index = i;
   if (g->in_dil[d] == 1) return true; /* spares most problems the division */
   *index = i / g->in_dil[d];
@@ -191,7 +191,7 @@ static bool run_windows(const hk_geom *g, const hk_run *r, const float *line, co
                         const float **to) {
   bool any = false;
   int64_t lo = r->count, hi = r->count;
-  const int64_t i = r->p[2] * g->stride[2] - g->lo[2], inc = g->stride[2];
+  const int64_t i = hk_geom_source(g, 2, r->p[2], 0), inc = g->stride[2];
   if (line) {
     lo = clip(hk_ceil_div(-i, inc), 0, r->count);
     hi = clip(hk_ceil_div(g->in[2] - g->win[2] + 1 - i, inc), lo, r->count);

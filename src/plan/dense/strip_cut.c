@@ -8,7 +8,7 @@
 #define MOST_SPANS (HK_TABLE_BYTES / (int64_t)sizeof(hk_strip_span))
 
 hk_strip_range hk_strip_inside(const hk_geom *g, int d, int64_t p) {
-  const int64_t first = p * g->stride[d] - g->lo[d], dil = g->dil[d]; /* where tap 0 lies */
+  const int64_t first = hk_geom_source(g, d, p, 0), dil = g->dil[d]; /* where tap 0 lies */
   const int64_t from = first < 0 ? hk_ceil_div(-first, dil) : 0;
   const int64_t to = first < g->in[d] ? hk_min64(g->win[d], hk_ceil_div(g->in[d] - first, dil)) : 0;
   return from < to ? (hk_strip_range){(int32_t)from, (int32_t)to} : (hk_strip_range){0, 0};

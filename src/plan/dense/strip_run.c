@@ -95,7 +95,7 @@ static void run_block(job *j, int64_t block, int64_t n, int64_t z, int64_t row, 
   if (e->bias) a->bias = (const float *)j->call->bias + group * g->k + part->first;
   if (e->scale) a->scale = (const float *)j->call->scale + (e->scale == 2 ? group * g->k + part->first : 0);
   const float *x = (const float *)(const void *)j->call->x + n * g->x.outer + group * g->x.group +
-                   (z * g->stride[0] - g->lo[0]) * g->x.at[0] - g->lo[1] * g->x.at[1] - g->lo[2] * g->x.at[2];
+                   hk_geom_source(g, 0, z, 0) * g->x.at[0] - g->lo[1] * g->x.at[1] - g->lo[2] * g->x.at[2];
   float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + part->first + z * g->y.at[0];
   const float *c = e->residual ? (const float *)(const void *)j->call->c + n * cs->outer + group * cs->group + part->first + z * cs->at[0] : NULL;
   const hk_strip_range planes = p->plane ? p->plane[z] : hk_strip_inside(g, 0, z);

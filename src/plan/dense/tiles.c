@@ -17,7 +17,7 @@ bool hk_pixel_source(const hk_geom *g, const hk_pixel *at, int64_t tap, const hk
   const int64_t s[3] = {tap / g->win[2] / g->win[1], tap / g->win[2] % g->win[1], tap % g->win[2]};
   *offset = at->n * x->outer;
   for (int d = 0; d < 3; d++) {
-    const int64_t i = at->p[d] * g->stride[d] + s[d] * g->dil[d] - g->lo[d];
+    const int64_t i = hk_geom_source(g, d, at->p[d], s[d]);
     if (i < 0 || i >= g->in_span[d] || i % g->in_dil[d]) return false;
     *offset += i / g->in_dil[d] * x->at[d];
   }

@@ -125,10 +125,10 @@ typedef struct job {
 static int64_t window_rows(const hk_geom *g, const float *x, const int64_t p[2], const float **rows, int64_t *f_row) {
   int64_t n = 0;
   for (int64_t a = 0; a < g->win[0]; a++) {
-    const int64_t i0 = p[0] * g->stride[0] + a * g->dil[0] - g->lo[0];
+    const int64_t i0 = hk_geom_source(g, 0, p[0], a);
     if (i0 < 0 || i0 >= g->in[0]) continue;
     for (int64_t b = 0; b < g->win[1]; b++) {
-      const int64_t i1 = p[1] * g->stride[1] + b * g->dil[1] - g->lo[1];
+      const int64_t i1 = hk_geom_source(g, 1, p[1], b);
       if (i1 < 0 || i1 >= g->in[1]) continue;
       rows[n] = x + i0 * g->x.at[0] + i1 * g->x.at[1];
       f_row[n++] = a * g->win[1] + b;

@@ -194,7 +194,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   double tap = feed > 1.02 * product ? feed : 1.02 * product;
   /* grouped, tiles whose taps leave the row: each pixel of a tap asks whether it counts (16 groups of 6 and 8 channels of 14 x 14,
    * where all tiles do: 2.2 times the products of 8 lanes; 1.3 times those of 16, which take twice as long) */
-  const int64_t ends = (g->lo[2] > 0) + ((g->out[2] - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] - g->lo[2] >= g->in[2]);
+  const int64_t ends = (g->lo[2] > 0) + (hk_geom_source(g, 2, g->out[2] - 1, g->win[2] - 1) >= g->in[2]);
   const double edges = p->inputs && p->vw == 8 ? (double)hk_min64(ends, p->tiles) / (double)p->tiles : 0;
   if (tap < product * (1.0 + 1.2 * edges)) tap = product * (1.0 + 1.2 * edges);
   if (p->inputs && p->vw == 16 && ends >= p->tiles) tap *= p->block_groups > 1 ? 1.3 : 1.12;

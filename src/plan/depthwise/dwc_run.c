@@ -24,7 +24,7 @@ static spot spot_at(const job *j, int64_t n, int64_t z, int64_t p) {
   const hk_geom *g = j->g;
   const hk_strides *cs = &j->plan->task.epi.c;
   spot s = {.n = n, .z = z, .p = p};
-  s.x = s.n * g->x.outer + (s.z * g->stride[0] - g->lo[0]) * g->x.at[0] + (s.p * g->stride[1] - g->lo[1]) * g->x.at[1] -
+  s.x = s.n * g->x.outer + hk_geom_source(g, 0, s.z, 0) * g->x.at[0] + hk_geom_source(g, 1, s.p, 0) * g->x.at[1] -
         g->lo[2] * g->x.at[2];
   s.y = s.n * g->y.outer + s.z * g->y.at[0] + s.p * g->y.at[1];
   s.c = s.n * cs->outer + s.z * cs->at[0] + s.p * cs->at[1];
@@ -111,8 +111,8 @@ static bool row_runs(const job *j, const spot *s, hk_dw_run *to) {
   bool all = true;
   for (int64_t i = 0; i < j->a.run_count; i++) {
     const hk_dwc_run_of *of = &p->of[j->run + i];
-    const int64_t depth = s->z * g->stride[0] + of->a * g->dil[0] - g->lo[0];
-    const int64_t row = s->p * g->stride[1] + of->r * g->dil[1] - g->lo[1];
+    const int64_t depth = hk_geom_source(g, 0, s->z, of->a);
+    const int64_t row = hk_geom_source(g, 1, s->p, of->r);
     const bool in = depth >= 0 && depth < g->in[0] && row >= 0 && row < g->in[1];
     to[i] = p->runs[j->run + i];
     if (!in) to[i].last = 0;
@@ -200,7 +200,7 @@ static void run_row(job *j, const spot *s, int64_t tile, int64_t last) {
 static void stage_row(const job *j, const float *x, bool in, bool ahead, int64_t q, int64_t lanes, float *buffer) {
   const hk_geom *g = j->g;
   const hk_dwc *p = j->p;
-  const int64_t first = q * g->stride[2] - g->lo[2], cols = p->cols_staged;
+  const int64_t first = hk_geom_source(g, 2, q, 0), cols = p->cols_staged;
   const int64_t from = in ? hk_max64(0, hk_min64(cols, -first)) : cols;
   const int64_t to = in ? hk_max64(from, hk_min64(cols, g->in[2] - first)) : cols;
   const int64_t row = p->vw * p->wide;
@@ -222,8 +222,8 @@ static void stage(const job *j, const spot *s, int64_t block, int64_t q, int64_t
   const bool ahead = !j->p->inputs && j->p->vw * j->p->wide * 4 == HK_ALIGN && block + 2 * j->p->wide <= j->to;
   for (int64_t a = 0; a < g->win[0]; a++) {
     for (int64_t r = 0; r < g->win[1]; r++, buffer += j->p->cols_staged * j->p->vw * j->p->wide) {
-      const int64_t depth = s->z * g->stride[0] + a * g->dil[0] - g->lo[0];
-      const int64_t row = s->p * g->stride[1] + r * g->dil[1] - g->lo[1];
+      const int64_t depth = hk_geom_source(g, 0, s->z, a);
+      const int64_t row = hk_geom_source(g, 1, s->p, r);
       const bool in = depth >= 0 && depth < g->in[0] && row >= 0 && row < g->in[1];
       stage_row(j, x + depth * g->x.at[0] + row * g->x.at[1], in, ahead, q, lanes, buffer);
     }

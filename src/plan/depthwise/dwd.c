@@ -85,13 +85,13 @@ static const float *weights_of(const site *s, int64_t a, int64_t r) {
 /* count outputs from column q on, all of whose window rows read columns [from, to) of the window */
 static void dots(const site *s, int64_t q, int64_t count, int64_t from, int64_t to, float *sum) {
   const hk_geom *g = &s->h->plan->task.geom;
-  const float *x = (const float *)(const void *)s->h->call->x + s->n * g->x.outer + s->group * g->x.group + q * g->stride[2] - g->lo[2] + from;
+  const float *x = (const float *)(const void *)s->h->call->x + s->n * g->x.outer + s->group * g->x.group + hk_geom_source(g, 2, q, 0) + from;
   hk_dwd_args a = {.sum = sum, .count = to - from, .x_step = g->stride[2], .outputs = (int32_t)count};
   for (int64_t i = 0; i < count; i++) sum[i] = 0;
   if (from >= to) return;
   for (int64_t d = 0; d < g->win[0]; d++)
     for (int64_t r = 0; r < g->win[1]; r++) {
-      const int64_t depth = s->z * g->stride[0] + d * g->dil[0] - g->lo[0], row = s->p * g->stride[1] + r * g->dil[1] - g->lo[1];
+      const int64_t depth = hk_geom_source(g, 0, s->z, d), row = hk_geom_source(g, 1, s->p, r);
       if (depth < 0 || depth >= g->in[0] || row < 0 || row >= g->in[1]) continue;
       a.x = x + depth * g->x.at[0] + row * g->x.at[1];
       a.f = weights_of(s, d, r) + from;
@@ -104,7 +104,7 @@ static void run_row(const site *s) {
   const hk_geom *g = &s->h->plan->task.geom;
   float sum[OUTPUTS];
   for (int64_t q = 0; q < g->out[2];) {
-    const int64_t left = q * g->stride[2] - g->lo[2];
+    const int64_t left = hk_geom_source(g, 2, q, 0);
     const int64_t from = hk_max64(0, hk_min64(g->win[2], -left)), to = hk_min64(g->win[2], g->in[2] - left);
     int64_t count = 1; /* outputs that see the same part of the window go together */
     if (from == 0 && to == g->win[2])

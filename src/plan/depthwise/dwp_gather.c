@@ -12,13 +12,13 @@ static void gather(const hk_dwp_job *j, const float *x, float *to, int64_t tap, 
   const hk_geom *g = j->g;
   for (int64_t t = tap; t < tap + taps; t++, to += width) {
     const int64_t s = t % g->win[2], r = t / g->win[2] % g->win[1], a = t / g->win[2] / g->win[1];
-    const int64_t depth = hk_dw_inside(g, 0, p[0] * g->stride[0] + a * g->dil[0] - g->lo[0]);
-    const int64_t row = hk_dw_inside(g, 1, p[1] * g->stride[1] + r * g->dil[1] - g->lo[1]);
+    const int64_t depth = hk_dw_inside(g, 0, hk_geom_source(g, 0, p[0], a));
+    const int64_t row = hk_dw_inside(g, 1, hk_geom_source(g, 1, p[1], r));
     memset(to, 0, (size_t)width * sizeof *to);
     if (depth < 0 || row < 0) continue;
     const float *from = x + depth * g->x.at[0] + row * g->x.at[1];
     for (int64_t i = 0; i < count; i++) {
-      const int64_t col = hk_dw_inside(g, 2, (p[2] + i) * g->stride[2] + s * g->dil[2] - g->lo[2]);
+      const int64_t col = hk_dw_inside(g, 2, hk_geom_source(g, 2, p[2] + i, s));
       if (col >= 0) to[i] = from[col * g->x.at[2]];
     }
   }

@@ -70,7 +70,7 @@ static band make_band(const hk_dwp_job *j, int64_t z, int64_t p, int64_t rows, i
   const hk_dwp *d = j->p;
   band b = {.z = z, .p = p, .rows = rows, .q = q, .cols = cols, .tiles = hk_ceil_div(cols, d->vw)};
   b.tail = cols - (b.tiles - 1) * d->vw;
-  const int64_t top = p * g->stride[1] - g->lo[1], left = q * g->stride[2] - g->lo[2];
+  const int64_t top = hk_geom_source(g, 1, p, 0), left = hk_geom_source(g, 2, q, 0);
   int64_t row_lead, col_lead;
   const int64_t row = first_inside(g, 1, top, &row_lead), col = first_inside(g, 2, left, &col_lead);
   b.stage = (hk_stage_args){.x_row = g->x.at[1], .x_step = g->x.at[2], .lead = col_lead, .spread = g->in_dil[2],
@@ -88,7 +88,7 @@ static void stage(const hk_dwp_job *j, const band *b, const float *x, float *buf
   hk_stage_args a = b->stage;
   if (a.rows == 0 || a.cols == 0) return;
   for (int64_t t = 0; t < g->win[0]; t++) {
-    const int64_t depth = hk_dw_inside(g, 0, b->z * g->stride[0] + t * g->dil[0] - g->lo[0]);
+    const int64_t depth = hk_dw_inside(g, 0, hk_geom_source(g, 0, b->z, t));
     if (depth < 0) continue;
     a.x = x + depth * g->x.at[0] + b->x_at;
     a.buffer = buffer + t * j->p->rows * j->p->row + b->buffer_at;
@@ -219,7 +219,7 @@ static void masked_runs(const hk_dwp_job *j, int64_t z, int64_t p, hk_dw_run *to
   const hk_chain *c = &j->p->chain;
   for (int64_t i = 0, tap = 0; i < c->run_count; tap += c->runs[i++].taps) {
     const int64_t t = c->order[tap], s = t % g->win[2], r = t / g->win[2] % g->win[1], a = t / g->win[2] / g->win[1];
-    const int64_t depth = z * g->stride[0] + a * g->dil[0] - g->lo[0], row = p * g->stride[1] + r * g->dil[1] - g->lo[1];
+    const int64_t depth = hk_geom_source(g, 0, z, a), row = hk_geom_source(g, 1, p, r);
     to[i] = c->runs[i];
     to[i].column = (int32_t)(s * g->dil[2] - g->lo[2]);
     to[i].first = clamp16(hk_ceil_div(-row, g->stride[1]));
@@ -242,7 +242,7 @@ static void run_masked(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {
   for (plane at = plane_at(j, from); from < to; from++, plane_next(j, &at)) {
     for (int64_t kk = 0; kk < g->k; kk++) {
       const hk_dwp_site s = make_site(j, &at, kk, ordered);
-      const float *x = at.x + (z * g->stride[0] - g->lo[0]) * g->x.at[0] - g->lo[1] * g->x.at[1] - g->lo[2];
+      const float *x = at.x + hk_geom_source(g, 0, z, 0) * g->x.at[0] - g->lo[1] * g->x.at[1] - g->lo[2];
       a->runs = runs;
       for (int64_t p = top; p < end; p += d->tile_rows, a->runs += d->chain.run_count) {
         const hk_dwp_place w = {.z = z, .p = p, .p_step = 1, .q_next = d->vw};

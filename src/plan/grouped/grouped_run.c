@@ -87,7 +87,7 @@ typedef struct band {
 static void stage_phase(const job *j, const band *b, const float *x, int64_t r, float *buffer) {
   const hk_geom *g = j->g;
   const hk_grouped *p = j->p;
-  const int64_t stride = g->stride[1], top = b->p * stride - g->lo[1] + r, left = b->q * g->stride[2] - g->lo[2];
+  const int64_t stride = g->stride[1], top = b->p * stride - g->lo[1] + r, left = hk_geom_source(g, 2, b->q, 0);
   const int64_t span = (g->win[1] - 1) * g->dil[1], rows = b->rows + (span >= r ? (span - r) / stride : -1);
   const int64_t skip = top < 0 ? hk_ceil_div(-top, stride) : 0;
   const int64_t stop = g->in[1] > top ? hk_ceil_div(g->in[1] - top, stride) : 0;
@@ -123,14 +123,14 @@ static void stage(const job *j, const band *b, const float *x, float *buffer) {
   const hk_geom *g = j->g;
   const bool turned = hk_woven(&g->x, g->c);
   for (int64_t t = 0; turned && t < g->win[0]; t++) {
-    const int64_t depth = hk_dw_inside(g, 0, b->z * g->stride[0] + t * g->dil[0] - g->lo[0]);
+    const int64_t depth = hk_dw_inside(g, 0, hk_geom_source(g, 0, b->z, t));
     for (int64_t r = 0; depth >= 0 && r < g->stride[1]; r++)
       stage_turned(j, b, x + depth * g->x.at[0], r, buffer + (t * g->stride[1] + r) * g->stride[2] * j->p->plane);
   }
   if (turned) return;
   for (int64_t c = 0; c < g->c; c++) {
     for (int64_t t = 0; t < g->win[0]; t++) {
-      const int64_t depth = hk_dw_inside(g, 0, b->z * g->stride[0] + t * g->dil[0] - g->lo[0]);
+      const int64_t depth = hk_dw_inside(g, 0, hk_geom_source(g, 0, b->z, t));
       if (depth < 0) continue;
       for (int64_t r = 0; r < g->stride[1]; r++) {
         float *to = buffer + c * j->p->channel + (t * g->stride[1] + r) * g->stride[2] * j->p->plane;

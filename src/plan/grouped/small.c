@@ -174,10 +174,10 @@ static int32_t aim(const hk_geom *g, const own *o, const float *x, const int64_t
     else if (o->last[s] > t) *end = hk_min64(*end, o->last[s]);
   }
   for (int64_t s0 = 0; s0 < g->win[0]; s0++) {
-    const int64_t i0 = p[0] * g->stride[0] + s0 * g->dil[0] - g->lo[0];
+    const int64_t i0 = hk_geom_source(g, 0, p[0], s0);
     if (i0 < 0 || i0 >= g->in[0]) continue;
     for (int64_t s1 = 0; s1 < g->win[1]; s1++) {
-      const int64_t i1 = p[1] * g->stride[1] + s1 * g->dil[1] - g->lo[1];
+      const int64_t i1 = hk_geom_source(g, 1, p[1], s1);
       if (i1 < 0 || i1 >= g->in[1]) continue;
       for (int64_t s2 = 0; s2 < g->win[2]; s2++) {
         if (o->first[s2] > t || o->last[s2] <= t) continue;
@@ -271,7 +271,7 @@ static void destroy(hk_plan *plan) { hk_free(plan->own); }
 const hk_algo hk_algo_small = {.name = "small",
                                .family = HK_FAMILY_SMALL,
                                .device = HK_CPU,
-                               .steps_over = true,
+                               .skips_padding = true,
                                .offer = offer,
                                .check = offer,
                                .build = build,

@@ -179,7 +179,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 #define RELAY(which, rows, factor, over)                                                                                   \
   const hk_algo hk_algo_relay_##which = {.name = "relay_" #which, .inner = &hk_algo_##which, .family = HK_FAMILY_##rows,   \
-                                         .device = HK_CPU, .error_factor = factor, .steps_over = over, .offer = offer,     \
+                                         .device = HK_CPU, .error_factor = factor, .skips_padding = over, .offer = offer,     \
                                          .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy}
 RELAY(igemm, IGEMM, 0, true);
 RELAY(dot, DOT, 0, true);
