@@ -62,7 +62,8 @@ def plan(problem, epilogue):
 
 
 def algorithm(decision):
-    name = decision.split()[0]
+    """The path of a decision without kernel and knobs."""
+    name = " / ".join(part.split()[0] for part in decision.split(" / "))
     return "reference" if name == "ref" else name
 
 
@@ -82,11 +83,11 @@ def page():
                     if c["refusal"] and algorithm(c["decision"]) not in offered and not any(w in c["refusal"] for w in OTHER_PURPOSE):
                         names = why.setdefault(c["refusal"], [])
                         if algorithm(c["decision"]) not in names: names.append(algorithm(c["decision"]))
-                reasons.append((name, p["decision"].split()[0], why))
+                reasons.append((name, algorithm(p["decision"]), why))
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     lines += ["", "## Why the others do not (f32)\n", "Left out: algorithms of other types, of stateful plans, and those that need `--math fast`.\n"]
     for name, chosen, why in reasons:
-        lines += [f"**{name}** runs as `{'reference' if chosen == 'ref' else chosen}`\n", "| refusal | algorithms |", "|---|---|"]
+        lines += [f"**{name}** runs as `{chosen}`\n", "| refusal | algorithms |", "|---|---|"]
         lines += [f"| {r} | {', '.join(f'`{a}`' for a in why[r])} |" for r in sorted(why)] + [""]
     return "\n".join(lines).rstrip("\n") + "\n"
 

@@ -315,7 +315,7 @@ def accuracy(lib, emit):
             plan(x, y)
             torch.cuda.synchronize()
             found[name] = (y.double() - want) / unit
-            decisions.append(plan.decision.split()[0])
+            decisions.append(plan.decision.split(" bm=")[0])
             plan.close()
         found["cudnn"] = (torch.nn.functional.conv2d(x, f, padding=pad).double() - want) / unit
         of = {name: (e.abs().max().item(), e.square().mean().sqrt().item()) for name, e in found.items()}

@@ -85,7 +85,7 @@ static void show(void *context, const hk_decision *d, const char *refusal) {
   const visit *v = context;
   char text[512];
   hk_text t = {text, sizeof text, 0};
-  if (refusal) hk_text_add(&t, "%s%s%s", d->algo->name, d->kernel ? " kernel=" : "", d->kernel ? d->kernel->name : "");
+  if (refusal) hk_decision_print_name(&t, d);
   else hk_decision_print(&t, d);
   const hk_candidate c = {sizeof c, text, refusal, d->predicted_s, d->workspace_bytes};
   v->fn(v->context, &c);

@@ -50,6 +50,7 @@ static void interleave(hk_strides *s, int64_t rows) {
 
 void hk_geom_set_phase(hk_geom *g, int64_t rows, int64_t in, int64_t out) {
   const int64_t d = g->dil[2];
+  if (g->rank < 2) g->rank = 2;
   interleave(&g->x, d);
   interleave(&g->y, d);
   g->in[1] = g->in_span[1] = g->out[1] = rows;

@@ -1,20 +1,38 @@
-/* Decisions as text: "algo kernel=name knob=value ...". */
+/* Decisions as text: "rewrite / rewrite / algo kernel=name knob=value ...". */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
-#include "plan/plan.h"
+#include "plan/rewrite/rewrite.h"
+
+bool hk_refuse(char *why, const char *reason) {
+  const size_t n = strlen(reason);
+  memcpy(why, reason, n < HK_REASON ? n + 1 : HK_REASON - 1);
+  why[HK_REASON - 1] = 0;
+  return false;
+}
+
+void hk_decision_print_name(hk_text *t, const hk_decision *d) {
+  for (int i = 0; i < d->depth; i++) hk_text_add(t, "%s%s", i ? " / " : "", d->path[i]->name);
+  if (d->algo) hk_text_add(t, "%s%s", d->depth ? " / " : "", d->algo->name);
+  if (d->kernel) hk_text_add(t, " kernel=%s", d->kernel->name);
+}
 
 void hk_decision_print(hk_text *t, const hk_decision *d) {
-  hk_text_add(t, "%s", d->algo->name);
-  if (d->kernel) hk_text_add(t, " kernel=%s", d->kernel->name);
-  const hk_knob *knobs = hk_algo_knobs(d->algo);
+  hk_decision_print_name(t, d);
+  const hk_knob *knobs = d->algo->knobs;
   for (int i = 0; i < HK_KNOBS && knobs[i].name; i++) hk_text_add(t, " %s=%lld", knobs[i].name, (long long)d->knob[i]);
 }
 
-static const hk_algo *find_algo(const char *name) {
+static const hk_algo *find_algo(const char *name, hk_device device) {
   for (int i = 0; hk_algos[i]; i++)
-    if (!strcmp(hk_algos[i]->name, name)) return hk_algos[i];
+    if (hk_algos[i]->device == device && !strcmp(hk_algos[i]->name, name)) return hk_algos[i];
+  return NULL;
+}
+
+static const hk_rewrite *find_rewrite(const char *name, hk_device device) {
+  for (int i = 0; hk_rewrites[i]; i++)
+    if (hk_rewrites[i]->device == device && !strcmp(hk_rewrites[i]->name, name)) return hk_rewrites[i];
   return NULL;
 }
 
@@ -25,16 +43,9 @@ static const hk_kernel *find_kernel(hk_family family, const char *name) {
 }
 
 static bool set_knob(hk_decision *d, const char *key, const char *value) {
-  const hk_knob *knobs = hk_algo_knobs(d->algo);
+  const hk_knob *knobs = d->algo->knobs;
   for (int i = 0; i < HK_KNOBS && knobs[i].name; i++)
     if (!strcmp(knobs[i].name, key)) return hk_text_number(&value, &d->knob[i]) && *value == 0;
-  return false;
-}
-
-/* Weights that hold Inf or NaN need an algorithm that leaves taps outside x out: 0 * Inf is NaN. */
-static bool accepts_nonfinite(const hk_algo *a, const hk_task *t, char *why) {
-  if (!t->wild || a->skips_padding || a->device != HK_CPU) return true;
-  snprintf(why, HK_REASON, "weights hold Inf or NaN, and taps in the padding would be multiplied by zero");
   return false;
 }
 
@@ -49,7 +60,7 @@ bool hk_decision_allowed(const hk_task *t, const hk_decision *d, char *why) {
     snprintf(why, HK_REASON,
              "more than 2^56 products, 2^50 elements, 2^40 positions or 2^24 weights whose strides repeat them 16 "
              "times are for ref alone");
-  else return accepts_nonfinite(d->algo, t, why);
+  else return true;
   return false;
 }
 
@@ -61,8 +72,8 @@ static int64_t bound_of(const hk_geom *g, hk_knob_of of) {
   return hk_round_up(hk_max64(size[of], 1), 256);
 }
 
-bool hk_decision_check(const hk_task *t, hk_decision *d, char *why) {
-  const hk_knob *knobs = hk_algo_knobs(d->algo);
+bool hk_decision_check_algo(const hk_task *t, hk_decision *d, char *why) {
+  const hk_knob *knobs = d->algo->knobs;
   for (int i = 0; i < HK_KNOBS && knobs[i].name; i++) {
     const int64_t most = hk_min64(knobs[i].most, bound_of(&t->geom, knobs[i].of));
     if (d->knob[i] >= knobs[i].least && d->knob[i] <= most) continue;
@@ -79,32 +90,49 @@ static hk_status refused(const hk_task *task, const hk_decision *d, const char *
   return hk_fail(s, "decision \"%.120s\": %s", text, why);
 }
 
-/* The kernel named, or the first of the family that is allowed and offers itself. */
+/* The kernel named, or the first of the family that is allowed and offers itself behind the decision's path. */
 static hk_status offer_named(const hk_task *task, const char *text, const char *kernel, hk_decision *d) {
   char why[HK_REASON] = "no kernel of its family is in this build";
-  if (d->algo->family == HK_FAMILY_NONE) {
-    if (kernel) return hk_fail(HK_SYNTAX, "decision \"%.120s\": %s has no kernels", text, d->algo->name);
-    if (hk_decision_allowed(task, d, why) && d->algo->offer(task, d, why)) return HK_OK;
-    return refused(task, d, text, why);
-  }
+  hk_path p;
+  if (d->algo->family == HK_FAMILY_NONE && kernel)
+    return hk_fail(HK_SYNTAX, "decision \"%.120s\": %s has no kernels", text, d->algo->name);
   if (kernel && !find_kernel(d->algo->family, kernel))
     return hk_fail(HK_SYNTAX, "decision \"%.120s\": no kernel \"%.60s\" for %s", text, kernel, d->algo->name);
+  if (!hk_path_make(&p, task, d, why)) return refused(task, d, text, why);
+  if (d->algo->family == HK_FAMILY_NONE) {
+    const bool takes = hk_decision_allowed(task, d, why) && hk_path_suggest(&p, d, why);
+    return takes ? HK_OK : refused(task, d, text, why);
+  }
   for (int i = 0; i < hk_kernel_count; i++) {
     if (hk_kernels[i].family != d->algo->family || (kernel && strcmp(hk_kernels[i].name, kernel))) continue;
     d->kernel = &hk_kernels[i];
-    if (hk_decision_allowed(task, d, why) && d->algo->offer(task, d, why)) return HK_OK;
+    if (hk_decision_allowed(task, d, why) && hk_path_suggest(&p, d, why)) return HK_OK;
   }
   return refused(task, d, text, why);
 }
 
+/* The rewrites before the last "/", and the algorithm; *save goes on behind them. */
+static hk_status parse_path(const hk_task *task, const char *text, char **save, hk_decision *d) {
+  const hk_device device = task->options.device;
+  char *word = strtok_r(*save, " ", save), *next = *save;
+  for (; word && !strncmp(next, "/ ", 2); word = strtok_r(next + 2, " ", save), next = *save) {
+    const hk_rewrite *r = find_rewrite(word, device);
+    if (!r) return hk_fail(HK_SYNTAX, "decision \"%.120s\": no rewrite \"%.60s\" for this device", text, word);
+    if (d->depth == HK_DEPTH)
+      return hk_fail(HK_SYNTAX, "decision \"%.120s\": a path has at most %d rewrites", text, HK_DEPTH);
+    d->path[d->depth++] = r;
+  }
+  if (word && (d->algo = find_algo(word, device))) return HK_OK;
+  return hk_fail(HK_SYNTAX, "decision \"%.120s\": no algorithm \"%.60s\" for this device", text, word ? word : "");
+}
+
 hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d) {
-  char copy[512], *save = NULL;
+  char copy[512], *save = copy, *word;
   memset(d, 0, sizeof *d);
   if (strlen(text) >= sizeof copy) return hk_fail(HK_SYNTAX, "decision text is longer than %zu characters", sizeof copy - 1);
   memcpy(copy, text, strlen(text) + 1);
-  char *word = strtok_r(copy, " ", &save);
-  if (!word || !(d->algo = find_algo(word)) || d->algo->device != task->options.device)
-    return hk_fail(HK_SYNTAX, "decision \"%.120s\": no algorithm \"%.60s\" for this device", text, word ? word : "");
+  hk_status s = parse_path(task, text, &save, d);
+  if (s) return s;
   char *words[HK_KNOBS + 1], *kernel = NULL;
   int count = 0;
   while ((word = strtok_r(NULL, " ", &save))) {
@@ -112,7 +140,7 @@ hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *
     else if (count < HK_KNOBS) words[count++] = word;
     else return hk_fail(HK_SYNTAX, "decision \"%.120s\" has too many words", text);
   }
-  hk_status s = offer_named(task, text, kernel, d);
+  s = offer_named(task, text, kernel, d);
   for (int i = 0; i < count && !s; i++) {
     char *eq = strchr(words[i], '=');
     if (eq) *eq++ = 0;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cuda/cuda.h"
-#include "plan/plan.h"
+#include "plan/rewrite/rewrite.h"
 
 void hk_packed_release(hk_packed *p) {
   if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
@@ -95,6 +95,13 @@ hk_status hk_plan_copy_weights(hk_plan *plan) {
 
 hk_status hk_plan_build(hk_plan **out, const hk_task *task, const hk_decision *d, const hk_weights *w,
                         const hk_plan *like) {
+  const hk_geom *g = &task->geom;
+  const char *f = w ? w->f : NULL;
+  return hk_plan_build_at(out, task, d, w, f ? f + g->f.offset * (int64_t)hk_type_bytes(g->f_type) : NULL, like);
+}
+
+hk_status hk_plan_build_at(hk_plan **out, const hk_task *task, const hk_decision *d, const hk_weights *w,
+                           const void *f, const hk_plan *like) {
   hk_plan *plan = hk_alloc_zero(sizeof *plan);
   if (!plan) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   plan->task = *task;
@@ -114,10 +121,8 @@ hk_status hk_plan_build(hk_plan **out, const hk_task *task, const hk_decision *d
     plan->packed = packed_make(task, w);
   }
   hk_status s = plan->packed ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for the weights");
-  if (!s) {
-    if (w && w->f) plan->raw_f = (const char *)w->f + task->geom.f.offset * (int64_t)hk_type_bytes(task->geom.f_type);
-    s = d->algo->build(plan);
-  }
+  plan->raw_f = f;
+  if (!s) s = d->depth ? hk_rewrite_build(plan) : d->algo->build(plan);
   plan->raw_f = NULL;
   plan->share = NULL;
   if (s) {
@@ -129,26 +134,10 @@ hk_status hk_plan_build(hk_plan **out, const hk_task *task, const hk_decision *d
   return HK_OK;
 }
 
-hk_status hk_plan_build_inner(hk_plan *plan, const hk_task *task, const hk_decision *d, const void *f) {
-  hk_packed *mine = plan->packed;
-  const hk_weights w = {.size = sizeof w, .f = f, .scale = mine->scale, .bias = mine->bias, .slopes = mine->slopes};
-  const hk_plan like = {.packed = mine, .f_shift = plan->f_shift};
-  hk_task t = *task;
-  hk_plan *inner = NULL;
-  t.geom.f.offset = 0; /* f points at f[0] already */
-  const hk_status s = hk_plan_build(&inner, &t, d, &w, hk_plan_shares(plan) ? &like : NULL);
-  if (s) return s;
-  plan->own = inner;
-  atomic_fetch_add(&inner->packed->refs, 1);
-  hk_packed_release(mine);
-  plan->packed = inner->packed;
-  plan->f_shift = inner->f_shift;
-  return HK_OK;
-}
-
 void hk_plan_destroy(hk_plan *plan) {
   if (!plan) return;
-  if (plan->decision.algo->destroy) plan->decision.algo->destroy(plan);
+  if (plan->decision.depth) hk_rewrite_destroy(plan);
+  else if (plan->decision.algo->destroy) plan->decision.algo->destroy(plan);
   hk_packed_release(plan->packed);
   hk_free(plan);
 }

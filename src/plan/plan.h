@@ -1,8 +1,9 @@
-/* Decisions and plans: the algorithm table, and what the tile loops see.
+/* Decisions and plans: the tables of algorithms and rewrites, and what the tile loops see.
  *
  *   task      geometry + epilogue + options: everything a decision may depend on
  *   algo      one way to compute it; offers decisions or says why not, builds, runs
- *   decision  algo + kernel row + knobs: prints, parses, compares
+ *   rewrite   a task as another task and what runs before and after it: see rewrite/rewrite.h
+ *   decision  a path of rewrites + algo + kernel row + knobs: prints, parses, compares
  *   plan      decision + packed weights: immutable, shared by threads */
 #ifndef HK_PLAN_H
 #define HK_PLAN_H
@@ -14,6 +15,8 @@
 #define HK_KNOBS 8
 #define HK_REASON 160
 #define HK_LAYOUT 4
+#define HK_DEPTH 5 /* rewrites of a path: one of each order */
+#define HK_PARTS 3 /* inner tasks of a rewrite */
 /* Most bytes that one table of a plan takes, packed weights apart: with it creation stays under the 64 MiB of
  * docs/limits.md. An algorithm that would need more refuses, and one that needs no table takes the problem. */
 #define HK_TABLE_BYTES ((int64_t)16 << 20)
@@ -36,8 +39,12 @@ typedef struct hk_task {
 } hk_task;
 
 typedef struct hk_algo hk_algo;
+typedef struct hk_rewrite hk_rewrite;
 
+/* path[0] turns the task into that of path[1], and so on; the algorithm sees what the last one leaves. */
 typedef struct hk_decision {
+  const hk_rewrite *path[HK_DEPTH];
+  int depth;
   const hk_algo *algo;
   const hk_kernel *kernel;   /* NULL for algorithms without rows */
   int64_t knob[HK_KNOBS];
@@ -84,8 +91,7 @@ typedef struct hk_knob {
 
 struct hk_algo {
   const char *name;
-  hk_knob knobs[HK_KNOBS];       /* read through hk_algo_knobs */
-  const hk_algo *inner;          /* an algorithm around another has its knobs; else NULL */
+  hk_knob knobs[HK_KNOBS];
   hk_family family;              /* its rows are offered one by one; HK_FAMILY_NONE: one offer, kernel NULL */
   hk_device device;
   bool fallback;                 /* a slow path: forbid_fallback refuses it */
@@ -106,8 +112,6 @@ struct hk_algo {
   hk_status (*run)(const hk_plan *plan, const hk_call *call);
   void (*destroy)(hk_plan *plan);  /* frees plan->own; may be NULL */
 };
-
-static inline const hk_knob *hk_algo_knobs(const hk_algo *a) { return a->inner ? a->inner->knobs : a->knobs; }
 
 /* Packed weights, shared between plans made alike. All pointers owned. */
 typedef struct hk_packed {
@@ -147,8 +151,9 @@ struct hk_plan {
   const hk_kernel *map;       /* scale, bias and residual of rows, rounded as the decision's kernel rounds them */
   const hk_kernel *narrow;    /* f32 rows into y's type; NULL when y is f32 or has no such row */
   const hk_kernel *wide;      /* the way back, for the residual */
-  void *own;                  /* the algorithm's tables; of an algorithm around another, the inner plan */
-  void *pass;                 /* and what such an algorithm needs for its own pass, or NULL */
+  void *own;                  /* the algorithm's tables */
+  hk_plan *inner[HK_PARTS];   /* of a rewrite: plans of the rest of the path, NULL where there are fewer */
+  void *pass;                 /* of a rewrite: what its own pass needs, or NULL */
   const char *source;         /* where the decision came from: "estimate", "wisdom", "forced", "measured" */
   double error_factor;
 };
@@ -161,20 +166,26 @@ typedef struct hk_shared {
 
 /* registry.c: NULL-ended */
 extern const hk_algo *const hk_algos[];
+extern const hk_rewrite *const hk_rewrites[];
 
 /* run.c: body(context, 0..count-1) over the plan's threads or the caller's loop */
 void hk_plan_parallel(const hk_plan *plan, int64_t count, hk_body body, void *context);
 
 void hk_plan_short_way(hk_plan *plan); /* run.c: sets plan->short_way of a plan that is built */
+hk_status hk_plan_run(const hk_plan *plan, const hk_call *call); /* run.c: the first rewrite of the path, or the algorithm */
 void hk_plan_log_exec(const hk_plan *plan, double seconds); /* print.c */
 
-/* decision.c */
+/* decision.c: writes why not (HK_REASON bytes) and returns false, for refusals to return. */
+bool hk_refuse(char *why, const char *reason);
+/* decision.c: "rewrite / rewrite / algo kernel=name knob=value ..." */
 void hk_decision_print(hk_text *t, const hk_decision *d);
+/* The same without knobs, and without an algorithm where a rewrite was refused: as refusals are told. */
+void hk_decision_print_name(hk_text *t, const hk_decision *d);
 hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d);
-/* The one gate for decisions, offered, varied, parsed or forced: knob ranges, then the algorithm's check. Sets
+/* The one gate for decisions, offered, varied, parsed or forced: rewrites, knob ranges, then the algorithm's check. Sets
  * workspace_bytes and predicted_s for this task; writes why not. */
 bool hk_decision_check(const hk_task *task, hk_decision *d, char *why);
-/* False with a reason when the options alone forbid the decision: device, ISA cap, forbid_fallback, Inf or NaN weights.
+/* False with a reason when the options alone forbid the algorithm or its kernel: device, ISA cap, forbid_fallback, size.
  */
 bool hk_decision_allowed(const hk_task *task, const hk_decision *d, char *why);
 
@@ -201,9 +212,9 @@ hk_status hk_plan_keep_layout(hk_plan *plan, size_t bytes, const int64_t *layout
  * be packed, because the weights come at execute or are shared. */
 hk_status hk_plan_pack_room(hk_plan *plan, int64_t elements, size_t bytes, const int64_t *layout, int count, void *to);
 
-/* For algorithms around another: builds the inner plan into plan->own; both plans then hold the inner plan's packed
- * weights, which plans made alike share. f: the inner plan's f[0], NULL when it comes at execute or is shared. */
-hk_status hk_plan_build_inner(hk_plan *plan, const hk_task *task, const hk_decision *d, const void *f);
+/* hk_plan_build where f points at f[0] already, whatever w says; NULL when it comes at execute or is shared. */
+hk_status hk_plan_build_at(hk_plan **plan, const hk_task *task, const hk_decision *d, const hk_weights *w,
+                           const void *f, const hk_plan *like);
 
 /* rows.c: the epilogue of one run of f32 sums while it is hot, then conversion and store. at->k counts over all
  * groups; v has count values along k (at->along_k) or along the last dimension; v is overwritten. */

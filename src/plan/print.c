@@ -65,7 +65,7 @@ hk_status hk_plan_symbol(const hk_plan *plan, int32_t index, const char **name, 
     return HK_OK;
   }
   const int32_t i = index - HK_COUNT(fixed);
-  const hk_knob *knobs = hk_algo_knobs(d->algo);
+  const hk_knob *knobs = d->algo->knobs;
   for (int32_t j = 0; j <= i; j++)
     if (j >= HK_KNOBS || !knobs[j].name) return hk_fail(HK_INVALID, "index = %d is past the last symbol", index);
   *name = knobs[i].name, *value = (double)d->knob[i];

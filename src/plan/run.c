@@ -1,6 +1,6 @@
 /* Running a plan: arguments checked against what the plan needs, floating-point mode set and restored on every thread
  * that works, the work handed to the pool or the caller's loop. Nothing here allocates. */
-#include "plan/plan.h"
+#include "plan/rewrite/rewrite.h"
 
 typedef struct wrapped {
   hk_body body;
@@ -96,6 +96,8 @@ static hk_status check_tensors(const hk_plan *plan, const hk_args *a, hk_call *c
   return HK_OK;
 }
 
+hk_status hk_plan_run(const hk_plan *plan, const hk_call *call) { return plan->short_way.run(plan, call); }
+
 void hk_plan_short_way(hk_plan *plan) {
   const hk_geom *g = &plan->task.geom;
   const hk_epilogue *e = &plan->task.epi.e;
@@ -112,7 +114,7 @@ void hk_plan_short_way(hk_plan *plan) {
   if (w->open) w->f = (const char *)p->f + plan->f_shift * fb;
   w->scale = p->scale;
   w->bias = p->bias;
-  w->run = plan->decision.algo->run;
+  w->run = plan->decision.depth ? plan->decision.path[0]->run : plan->decision.algo->run;
   w->flush = plan->task.options.denormals == HK_DENORMALS_FLUSH;
 }
 
@@ -156,7 +158,7 @@ static __attribute__((noinline)) hk_status execute_long(const hk_plan *plan, con
   if ((s = check_tensors(plan, a, &call)) || (s = check_parameters(plan, a, &call))) return s;
   const double start = hk_log_on(HK_LOG_EXEC) ? hk_clock() : 0;
   const uint64_t mode = hk_fp_set(plan->task.options.denormals == HK_DENORMALS_FLUSH);
-  s = plan->decision.algo->run(plan, &call);
+  s = hk_plan_run(plan, &call);
   hk_fp_restore(mode);
   if (start != 0) hk_plan_log_exec(plan, hk_clock() - start);
   return s;

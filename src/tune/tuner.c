@@ -9,7 +9,6 @@
 #include "tune/stage.h"
 
 #define ROUNDS 9
-#define MAX_TUNED 256
 #define BLOCK_S 3e-4 /* one sample runs for about this long */
 
 typedef struct trial {
@@ -106,7 +105,6 @@ hk_status hk_tuner_choose(const hk_task *task, const hk_weights *w, const hk_dec
   hk_task quiet = *task;
   hk_stage b;
   size_t workspace = 0;
-  if (count > MAX_TUNED) count = MAX_TUNED;
   for (int i = 0; i < count; i++)
     if (candidates[i].workspace_bytes > workspace) workspace = candidates[i].workspace_bytes;
   if (quiet.epi.e.user) quiet.epi.e.user = idle_user;

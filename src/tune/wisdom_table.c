@@ -154,8 +154,8 @@ bool hk_table_is_old(const char *text) { return !strncmp(text, old_head, sizeof 
 
 hk_status hk_table_parse(hk_wisdom_table *t, const char *name, const char *text) {
   if (hk_table_is_old(text))
-    return hk_fail(HK_SYNTAX, "wisdom %.200s is of format 1, which does not tell machines of one name apart: it is passed "
-                              "over; tune again to replace it", name);
+    return hk_fail(HK_SYNTAX, "wisdom %.200s is of format 1, which neither tells machines of one name apart nor names "
+                              "rewrites: it is passed over; tune again to replace it", name);
   if (strncmp(text, head, sizeof head - 1)) return refuse(name, 1, "is not \"hankel-wisdom 2\"");
   const char *s = text + sizeof head - 1;
   char copy[HK_WISDOM_KEY + 1024], *field[FIELDS];

@@ -8,7 +8,7 @@
 
 #include "support/check.h"
 
-static const char *const algorithms[] = {"point ", "strip ", "dwp ", "dwc ", "phase_dwc ", "dwm ", "dwd ", "grouped ", "smallp "};
+static const char *const algorithms[] = {"point ", "strip ", "dwp ", "dwc ", "phase / dwc ", "dwm ", "dwd ", "grouped ", "smallp "};
 
 typedef struct guarded {
   char *map, *at;

@@ -13,6 +13,7 @@
 static int tried, taken;
 
 static const hk_algo *algo_of(const char *decision) {
+  decision = decision_algorithm(decision);
   const size_t n = strcspn(decision, " ");
   for (int i = 0; hk_algos[i]; i++)
     if (strlen(hk_algos[i]->name) == n && !strncmp(hk_algos[i]->name, decision, n)) return hk_algos[i];
@@ -68,7 +69,7 @@ static void visit(trial *t, const char *decision, void *context) {
   const hk_algo *a = algo_of(decision);
   CHECK(a != NULL, "%s", decision);
   if (!a) return;
-  const hk_knob *knobs = hk_algo_knobs(a);
+  const hk_knob *knobs = a->knobs;
   for (int i = 0; i < HK_KNOBS && knobs[i].name; i++) {
     CHECK(knobs[i].least <= knobs[i].most && knobs[i].most <= HK_KNOB_MOST, "%s: knob %s has no range", a->name,
           knobs[i].name);
@@ -126,13 +127,13 @@ int main(void) {
   /* every algorithm names a range for every knob, on any device */
   for (int i = 0; hk_algos[i]; i++) {
     CHECK(hk_algos[i]->check != NULL, "%s has no check", hk_algos[i]->name);
-    const hk_knob *k = hk_algo_knobs(hk_algos[i]);
+    const hk_knob *k = hk_algos[i]->knobs;
     for (int j = 0; j < HK_KNOBS && k[j].name; j++)
       CHECK(k[j].least < k[j].most, "%s: knob %s has no range", hk_algos[i]->name, k[j].name);
   }
   for (const trial_text *text = trial_list; text->problem; text++) problem(text->problem, text->epilogue);
   problem("1d_n2_c8_i300_k8_w24_p23:0_g8_last", "none");   /* fft, karatsuba */
-  problem("1d_n2_c8_i96_k8_w3_p32:0_d16_g8_last", "bias"); /* phase_dwc */
+  problem("1d_n2_c8_i96_k8_w3_p32:0_d16_g8_last", "bias"); /* phase */
   problem("2d_n2_c8_i7x7_k8_w1x1_g2_last", "none");        /* point */
   problem("2d_n1_c4_i6x6_k8_w1x1_first", "none");
   CHECK(tried > 5000 && taken > 500, "%d decisions tried, %d taken", tried, taken);

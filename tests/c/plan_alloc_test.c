@@ -2,21 +2,29 @@
  * its creation fails once, alone and together with all that follow it: HK_NO_MEMORY with a sentence each time, nothing
  * leaked, and the plan that is made afterwards computes what the one before the failures computed. The same for plans
  * made like another, for planning without a forced decision (estimated and measured) and for the list of candidates.
- * Execute allocates nothing. The run must reach every algorithm of the CPU. */
+ * Execute allocates nothing. The run must reach every algorithm and every rewrite of the CPU. */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "plan/plan.h"
+#include "plan/rewrite/rewrite.h"
 #include "support/allocs.h"
 #include "support/check.h"
 #include "support/trial.h"
 
 enum { MOST = 2000 }; /* allocations of one call */
 
-static bool reached[256]; /* by index in hk_algos */
+static bool reached[256];  /* by index in hk_algos */
+static bool followed[256]; /* by index in hk_rewrites */
 
-/* A decision is a path: its algorithm's name comes first. */
 static void mark(const char *decision) {
+  for (int i = 0; hk_rewrites[i]; i++) {
+    char word[64];
+    snprintf(word, sizeof word, "%s / ", hk_rewrites[i]->name);
+    const char *at = strstr(decision, word);
+    if (at && (at == decision || at[-1] == ' ')) followed[i] = true;
+  }
+  decision = decision_algorithm(decision);
   const size_t length = strcspn(decision, " ");
   for (int i = 0; hk_algos[i]; i++) {
     if (strlen(hk_algos[i]->name) == length && !strncmp(hk_algos[i]->name, decision, length)) reached[i] = true;
@@ -232,5 +240,7 @@ int main(void) {
   for (int i = 0; hk_algos[i] && hk_cpu_has(HK_ISA_AVX2); i++) { /* other machines have fewer */
     if (hk_algos[i]->device == HK_CPU) CHECK(reached[i], "no problem here reaches %s", hk_algos[i]->name);
   }
+  for (int i = 0; hk_rewrites[i]; i++)
+    if (hk_rewrites[i]->device == HK_CPU) CHECK(followed[i], "no problem here reaches %s", hk_rewrites[i]->name);
   return hk_test_end();
 }

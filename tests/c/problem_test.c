@@ -200,7 +200,7 @@ static void state(void) {
     CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &p, NULL, &o, &w));
     char decision[256] = ""; /* a few values are quickest as the reference computes them */
     CHECK_STATUS(HK_OK, "", hk_plan_decision(plan, decision, sizeof decision, NULL));
-    CHECK(n < 17 || !strncmp(decision, "state_", 6), "a stateful plan runs as %s", decision);
+    CHECK(n < 17 || !strncmp(decision, "state / ", 8), "a stateful plan runs as %s", decision);
     const hk_args a = {.size = sizeof a, .x = &x[0][at], .y = &part[0][at], .state_in = at ? st : NULL, .state_out = st,
                        .workspace = workspace, .workspace_bytes = sizeof workspace};
     CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));

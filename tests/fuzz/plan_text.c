@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/rewrite/rewrite.h"
 #include "plan_fuzz.h"
 #include "tune/wisdom.h"
 
@@ -70,18 +71,22 @@ static void knobs_mutate(fuzz *f, char text[FUZZ_TEXT]) {
   }
 }
 
-/* An algorithm of the table, any kernel or one of its family, and its knobs with any numbers. */
+/* Up to three rewrites and an algorithm of the tables, any kernel or one of its family, its knobs with any numbers. */
 static void table_draw(fuzz *f, char text[FUZZ_TEXT]) {
-  int algos = 0;
+  int algos = 0, rewrites = 0;
   while (hk_algos[algos]) algos++;
+  while (hk_rewrites[rewrites]) rewrites++;
   const hk_algo *a = hk_algos[fuzz_draw(f, algos)];
-  size_t length = (size_t)snprintf(text, FUZZ_TEXT, "%s", a->name);
+  size_t length = 0;
+  for (int64_t i = fuzz_draw(f, 4); i > 0; i--)
+    length += (size_t)snprintf(text + length, FUZZ_TEXT - length, "%s / ", hk_rewrites[fuzz_draw(f, rewrites)]->name);
+  length += (size_t)snprintf(text + length, FUZZ_TEXT - length, "%s", a->name);
   const hk_kernel *k = &hk_kernels[fuzz_draw(f, hk_kernel_count)];
   if (!fuzz_chance(f, 8))
     for (int i = 0; i < hk_kernel_count && k->family != a->family; i++) k = &hk_kernels[i];
   if (a->family != HK_FAMILY_NONE && fuzz_chance(f, 2))
     length += (size_t)snprintf(text + length, FUZZ_TEXT - length, " kernel=%s", k->name);
-  const hk_knob *knobs = hk_algo_knobs(a);
+  const hk_knob *knobs = a->knobs;
   for (int i = 0; i < HK_KNOBS && knobs[i].name; i++)
     if (fuzz_chance(f, 2))
       length += (size_t)snprintf(text + length, FUZZ_TEXT - length, " %s=%lld", knobs[i].name,

@@ -1,7 +1,6 @@
 /* dgemm: f64 convolution by tiles of MR pixels x NR output channels, rows of x addressed in place. Any strides, groups,
  * padding, dilation of both, and y; no workspace unless f comes at execute. Refuses other types of x and f, gates and
  * streaming state. Packed f: [group][panel of NR][tap][c][NR], channels past k are zero. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cost/cost.h"
@@ -24,10 +23,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
   else if (t->options.stateful) no = "streaming state is not read here";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
-  if (no) {
-    snprintf(why, HK_REASON, "%s", no);
-    return false;
-  }
+  if (no) return hk_refuse(why, no);
   const double work = 2.0 * (double)g->groups * (double)hk_round_up(g->gm, d->kernel->mr) *
                       (double)(panels_of(g, d->kernel) * d->kernel->nr) * (double)g->gk;
   d->workspace_bytes = t->f_now ? 0 : f_bytes(g, d->kernel);

@@ -76,8 +76,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (needs_zeros(g) && g->c > HK_TABLE_BYTES / (int64_t)sizeof(float))
     no = "a row of zeros for the padding would take more than 16 MiB";
   else if (t->wild && !hk_cuts_make(g, true).exact) no = "weights hold Inf or NaN, and the taps inside x change too often";
-  if (no) snprintf(why, HK_REASON, "%s", no);
-  return !no;
+  return !no || hk_refuse(why, no);
 }
 
 static double predict(const hk_task *t, const hk_decision *d) {

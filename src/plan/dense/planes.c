@@ -73,8 +73,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (t->epi.e.gate) no = "a gate pairs channels of different sets";
   else if (t->options.stateful) no = "streaming state lies apart from x";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
-  if (no) snprintf(why, HK_REASON, "%s", no);
-  return !no;
+  return !no || hk_refuse(why, no);
 }
 
 /* Strips gathered at once: what a list of pieces costs is shared by them. Zen 4, 4 channels of 64 x 64 to 320: a panel of all of L1 costs

@@ -2,7 +2,6 @@
  * whose kernels take tens of nanoseconds, so that a call is one kernel with everything but two pointers known at creation.
  * f32; weights at creation; bias and clamp in the kernel. No workspace. Refuses other windows, padding, strides, scale,
  * residual, gates, state and positions that do not lie evenly. See hk_point_args for the ways. */
-#include <stdio.h>
 
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"
@@ -19,11 +18,6 @@ typedef struct own {
   float *bias;                        /* WOVEN: repeated over the phases; NULL: there is none, or it comes at execute */
   const float *known_bias;            /* as the kernel reads it; NULL as above */
 } own;
-
-static bool refuse(char *why, const char *text) {
-  snprintf(why, HK_REASON, "%s", text);
-  return false;
-}
 
 /* True when positions, and the images of a batch of n, lie at one distance from each other, which goes to *step: 1 for
  * a single position; 0 where all of them are the same element. */
@@ -48,13 +42,13 @@ static bool one_tap(const hk_geom *g) {
 
 static bool supported(const hk_task *t, hk_dw_fuse *fuse, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return refuse(why, "needs f32 x and f");
-  if (g->c < 1 || g->k < 1 || g->gm == 0) return refuse(why, "the result is empty");
-  if (!one_tap(g)) return refuse(why, "needs a window of one tap, stride 1, no padding");
-  if (!t->f_now) return refuse(why, "needs the weights at creation");
-  if (g->batch_grouped) return refuse(why, "the groups are of the batch");
-  if (t->epi.e.gate || t->options.stateful) return refuse(why, "the epilogue is gated or the plan stateful");
-  if (!hk_dw_fuse_make(t, fuse) || t->epi.e.scale || t->epi.e.residual) return refuse(why, "the epilogue is more than bias and clamp");
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "needs f32 x and f");
+  if (g->c < 1 || g->k < 1 || g->gm == 0) return hk_refuse(why, "the result is empty");
+  if (!one_tap(g)) return hk_refuse(why, "needs a window of one tap, stride 1, no padding");
+  if (!t->f_now) return hk_refuse(why, "needs the weights at creation");
+  if (g->batch_grouped) return hk_refuse(why, "the groups are of the batch");
+  if (t->epi.e.gate || t->options.stateful) return hk_refuse(why, "the epilogue is gated or the plan stateful");
+  if (!hk_dw_fuse_make(t, fuse) || t->epi.e.scale || t->epi.e.residual) return hk_refuse(why, "the epilogue is more than bias and clamp");
   return true;
 }
 
@@ -149,15 +143,15 @@ static bool layout(const hk_task *t, const hk_decision *d, own *o, char *why) {
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
   if (!supported(t, &fuse, why)) return false;
-  if (g->c > d->kernel->mr) return refuse(why, "a group has more inputs than the kernel's registers");
+  if (g->c > d->kernel->mr) return hk_refuse(why, "a group has more inputs than the kernel's registers");
   *o = (own){.shape = {.way = (int32_t)d->knob[WAY], .fused = fuse.flags != 0, .inputs = (int32_t)g->c, .outputs = (int32_t)g->k,
                        .groups = g->groups, .lo = fuse.lo, .hi = fuse.hi},
              .parts = d->knob[PARTS]};
-  if (g->k > 4096) return refuse(why, "a group has more than 4096 outputs");
+  if (g->k > 4096) return hk_refuse(why, "a group has more than 4096 outputs");
   const bool fits = d->knob[WAY] == HK_POINT_LINES ? lay_lines(g, d->kernel, o)
                   : d->knob[WAY] == HK_POINT_WOVEN ? lay_woven(g, d->kernel, d->knob[BLOCK], o)
                   : d->knob[WAY] == HK_POINT_PLANES ? lay_planes(g, d->kernel, o) : false;
-  return fits || refuse(why, "channels or positions do not lie evenly for this way, or do not fit its vectors");
+  return fits || hk_refuse(why, "channels or positions do not lie evenly for this way, or do not fit its vectors");
 }
 
 /* cycles, measured on Zen 4: a permutation and its product share a unit, a broadcast rides along */

@@ -4,7 +4,6 @@
  * Any strides, groups, padding, dilation of both and y; refuses floats, gates and streaming state.
  * Packed f: [group][panel of NR][tap][pair][NR][2]. Workspace: [zero row][x][f, when it comes at execute]. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cost/cost.h"
@@ -33,10 +32,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
   else if (t->options.stateful) no = "streaming state is not staged";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0 || g->in[0] * g->in[1] * g->in[2] == 0) no = "nothing to multiply";
-  if (no) {
-    snprintf(why, HK_REASON, "%s", no);
-    return false;
-  }
+  if (no) return hk_refuse(why, no);
   const double work = 4.0 * (double)g->groups * (double)hk_round_up(g->gm, d->kernel->mr) *
                       (double)(panels_of(g, d->kernel) * d->kernel->nr) * (double)(pairs_of(g) * g->taps);
   d->workspace_bytes = zero_bytes(g) + x_bytes(g) + (t->f_now ? 0 : f_bytes(g, d->kernel));

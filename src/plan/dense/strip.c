@@ -3,7 +3,6 @@
  * filter dilation, any number of outputs a group. f32; weights at creation; scale, bias, clamp and residual in the kernel. No
  * workspace. Refuses input dilation, gates, state, other epilogues, groups of the batch, channels that are not adjacent. See
  * strip.h. */
-#include <stdio.h>
 
 #include "cost/cost.h"
 #include "plan/dense/strip.h"
@@ -11,11 +10,6 @@
 #define CYCLES 3e9        /* of the cost model */
 #define MOST_INPUTS 256   /* of a group: more are for igemm, which cuts them into blocks */
 #define MOST_PARTS 64     /* of a group */
-
-static bool refuse(char *why, const char *text) {
-  snprintf(why, HK_REASON, "%s", text);
-  return false;
-}
 
 static bool adjacent(const hk_strides *s, int64_t channels) { return s->channel == 1 || channels == 1; }
 
@@ -31,19 +25,19 @@ static bool reaches_far(const hk_geom *g) {
 
 static bool supported(const hk_task *t, hk_dw_fuse *fuse, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return refuse(why, "needs f32 x and f");
-  if (g->c < 1 || g->k < 1 || g->gm == 0) return refuse(why, "the result is empty");
-  if (g->batch_grouped) return refuse(why, "the groups are of the batch");
-  if (!adjacent(&g->x, g->c) || !adjacent(&g->y, g->k)) return refuse(why, "the channels of x or y are not adjacent");
-  if (g->c > MOST_INPUTS) return refuse(why, "a group has more than 256 inputs");
-  if (g->c == 1) return refuse(why, "a group has one input");
-  if (g->taps > HK_STRIP_TAPS) return refuse(why, "the window has more than 512 taps");
-  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return refuse(why, "input dilation is not 1");
-  if (!t->f_now) return refuse(why, "needs the weights at creation");
-  if (t->epi.e.gate || t->options.stateful) return refuse(why, "the epilogue is gated or the plan stateful");
-  if (!hk_dw_fuse_make(t, fuse)) return refuse(why, "the epilogue is not one that kernels fuse");
-  if (t->epi.e.residual && !adjacent(&t->epi.c, g->k)) return refuse(why, "the channels of the residual are not adjacent");
-  return !reaches_far(g) || refuse(why, "the window spans too much memory");
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "needs f32 x and f");
+  if (g->c < 1 || g->k < 1 || g->gm == 0) return hk_refuse(why, "the result is empty");
+  if (g->batch_grouped) return hk_refuse(why, "the groups are of the batch");
+  if (!adjacent(&g->x, g->c) || !adjacent(&g->y, g->k)) return hk_refuse(why, "the channels of x or y are not adjacent");
+  if (g->c > MOST_INPUTS) return hk_refuse(why, "a group has more than 256 inputs");
+  if (g->c == 1) return hk_refuse(why, "a group has one input");
+  if (g->taps > HK_STRIP_TAPS) return hk_refuse(why, "the window has more than 512 taps");
+  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return hk_refuse(why, "input dilation is not 1");
+  if (!t->f_now) return hk_refuse(why, "needs the weights at creation");
+  if (t->epi.e.gate || t->options.stateful) return hk_refuse(why, "the epilogue is gated or the plan stateful");
+  if (!hk_dw_fuse_make(t, fuse)) return hk_refuse(why, "the epilogue is not one that kernels fuse");
+  if (t->epi.e.residual && !adjacent(&t->epi.c, g->k)) return hk_refuse(why, "the channels of the residual are not adjacent");
+  return !reaches_far(g) || hk_refuse(why, "the window spans too much memory");
 }
 
 /* ---- sizes */
@@ -67,11 +61,11 @@ static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *wh
   const bool paired = d->kernel->nr == p->vw && p->vw > 1;
   if (!supported(t, &p->fuse, why)) return false;
   p->vectors = hk_ceil_div(g->k, p->vw);
-  if (paired && p->vectors > 1) return refuse(why, "pairs of inputs are for one vector of outputs");
+  if (paired && p->vectors > 1) return hk_refuse(why, "pairs of inputs are for one vector of outputs");
   p->part_count = part_count(p->vectors, held);
-  if (p->part_count > MOST_PARTS) return refuse(why, "a group has too many outputs");
+  if (p->part_count > MOST_PARTS) return hk_refuse(why, "a group has too many outputs");
   p->together = knob[HK_STRIP_GROUPS];
-  if (p->together > g->groups) return refuse(why, "groups is at most the problem's groups");
+  if (p->together > g->groups) return hk_refuse(why, "groups is at most the problem's groups");
   const int64_t each = p->vectors / p->part_count;
   p->cuts = p->vectors % p->part_count ? 2 : 1;
   for (int i = 0; i < p->cuts; i++) {
@@ -81,13 +75,13 @@ static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *wh
   }
   p->blocks = p->part_count * hk_ceil_div(g->groups, p->together);
   p->f_group = paired ? g->taps * tap_weights(g, p, p->cut) : p->vectors * p->vw * g->gk;
-  if (p->f_group > INT32_MAX) return refuse(why, "a group has too many weights");
+  if (p->f_group > INT32_MAX) return hk_refuse(why, "a group has too many weights");
   p->way = knob[HK_STRIP_CUT];
   p->band = knob[HK_STRIP_BAND];
   p->shards = knob[HK_STRIP_SHARDS];
   p->parts = knob[HK_STRIP_PARTS];
-  if (p->band > g->out[1]) return refuse(why, "band is at most the output's rows");
-  if (p->way == HK_STRIP_BY_PLANE && p->band < g->out[1]) return refuse(why, "cut=1 has one band");
+  if (p->band > g->out[1]) return hk_refuse(why, "band is at most the output's rows");
+  if (p->way == HK_STRIP_BY_PLANE && p->band < g->out[1]) return hk_refuse(why, "cut=1 has one band");
   p->bands = hk_ceil_div(g->out[1], p->band);
   p->pieces = p->way == HK_STRIP_BY_ROWS ? hk_ceil_div(p->parts, g->n * g->out[0] * p->bands) : 1;
   return true;
@@ -123,7 +117,7 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   if (!layout(t, d, &p, why)) return false;
   d->predicted_s = predict(t, d, &p);
   d->workspace_bytes = 0;
-  return d->predicted_s >= 0 || refuse(why, "the plane is too large for cut=1, or padded rows for cut=0");
+  return d->predicted_s >= 0 || hk_refuse(why, "the plane is too large for cut=1, or padded rows for cut=0");
 }
 
 /* The rows that a band reads stay in L2 while the parts of a group go over them; those of all groups where they share lines. */

@@ -53,7 +53,15 @@ static double slope_of(const hk_plan *plan, int64_t k) {
   return plan->task.geom.acc_type == HK_F64 ? ((const double *)s)[k] : ((const float *)s)[k];
 }
 
-void hk_tiles_finish(const hk_plan *plan, const hk_call *call, const hk_at *first, int64_t count, double *v) {
+double hk_tiles_act(const hk_plan *plan, hk_act act, float a, float b, int64_t k, double v) {
+  return act == HK_ACT_NONE ? v : hk_act_eval(act, a, b, act == HK_ACT_PRELU ? slope_of(plan, k) : 0, v);
+}
+
+static double residual(const hk_plan *plan, const hk_call *call, int64_t at) {
+  return plan->task.epi.e.beta * hk_load_element(plan->task.geom.y_type, call->c, at);
+}
+
+void hk_tiles_store(const hk_plan *plan, const hk_call *call, const hk_at *first, int64_t count, const double *v) {
   const hk_geom *g = &plan->task.geom;
   const hk_epi *epi = &plan->task.epi;
   const hk_epilogue *e = &epi->e;
@@ -61,15 +69,24 @@ void hk_tiles_finish(const hk_plan *plan, const hk_call *call, const hk_at *firs
   const int64_t y0 = hk_at_place(g, &g->y, &at), c0 = hk_at_place(g, &epi->c, &at);
   for (int64_t i = 0; i < count; i++, at.k++) {
     double w = v[i];
-    const double c = e->residual ? e->beta * hk_load_element(g->y_type, call->c, c0 + i * epi->c.channel) : 0;
-    if (e->residual == HK_RESIDUAL_BEFORE) w += c;
-    if (e->act == HK_ACT_USER) w = call_user(plan, e->user, call->user, &at, w);
-    else if (e->act) w = hk_act_eval(e->act, e->a, e->b, e->act == HK_ACT_PRELU ? slope_of(plan, at.k) : 0, w);
-    if (e->residual == HK_RESIDUAL_AFTER) w += c;
+    if (e->residual == HK_RESIDUAL_AFTER) w += residual(plan, call, c0 + i * epi->c.channel);
     if (e->user2) w = call_user(plan, e->user2, call->user, &at, w);
     const float f = (float)w;
     if (e->store) e->store(call->user, &at, 1, g->acc_type == HK_F64 ? (const void *)&w : &f);
     else if (g->y_type == HK_F64) ((double *)call->y)[y0 + i * g->y.channel] = w;
     else hk_store_element(g->y_type, call->y, y0 + i * g->y.channel, w + g->y_zero);
   }
+}
+
+void hk_tiles_finish(const hk_plan *plan, const hk_call *call, const hk_at *first, int64_t count, double *v) {
+  const hk_epi *epi = &plan->task.epi;
+  const hk_epilogue *e = &epi->e;
+  hk_at at = *first;
+  const int64_t c0 = hk_at_place(&plan->task.geom, &epi->c, &at);
+  for (int64_t i = 0; i < count; i++, at.k++) {
+    if (e->residual == HK_RESIDUAL_BEFORE) v[i] += residual(plan, call, c0 + i * epi->c.channel);
+    if (e->act == HK_ACT_USER) v[i] = call_user(plan, e->user, call->user, &at, v[i]);
+    else v[i] = hk_tiles_act(plan, e->act, e->a, e->b, at.k, v[i]);
+  }
+  hk_tiles_store(plan, call, first, count, v);
 }

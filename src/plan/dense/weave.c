@@ -3,7 +3,6 @@
  * the lanes that need it by a permutation. Lines are read where they lie, through masks at their ends; no workspace.
  * Any window of at most 64 rows, stride, padding, filter dilation. Refuses groups, input dilation, channels of x or y that
  * are not adjacent or pixels that are not, epilogues a kernel does not finish, and weights that come at execute. */
-#include <stdio.h>
 
 #include "cost/cost.h"
 #include "plan/dense/dense.h"
@@ -59,8 +58,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (!t->f_now) no = "the weights must be known at creation";
   else if (t->options.stateful) no = "streaming state lies channel by channel";
   else if (g->win[0] * g->win[1] > MOST_ROWS) no = "the window has more than 64 rows";
-  if (no) snprintf(why, HK_REASON, "%s", no);
-  return !no;
+  return !no || hk_refuse(why, no);
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {

@@ -1,7 +1,6 @@
 /* Depthwise and grouped convolution with lanes over channels (channels-last): x's channels contiguous over all groups,
  * at most a vector of inputs and outputs a group, any window of at most 512 chains, stride, padding, filter dilation.
  * f32 data, y of any type and layout. No workspace. Refuses input dilation, gates and state. See dwc.h. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cost/cost.h"
@@ -11,11 +10,6 @@
 #define STAGED_TAPS 12     /* shortest window worth a copy */
 #define PASS 6             /* chains of a pass when x streams through the caches: its rows stay in L2 */
 #define STRETCH 6144       /* floats of a staged stretch that stay in L1 */
-
-static bool refuse(char *why, const char *text) {
-  snprintf(why, HK_REASON, "%s", text);
-  return false;
-}
 
 /* Taps of a window row that chain lie this many taps apart; 0: none do. */
 static int64_t chain_step(const hk_geom *g, const hk_dwc *p) {
@@ -32,24 +26,31 @@ static bool flat(const hk_strides *s, int64_t groups, int64_t channels) {
   return (s->channel == 1 || channels == 1) && (s->group == channels || groups == 1);
 }
 
+/* Kernels finish the outputs in registers: channels of y and of the residual lie next to each other. */
+static bool fuses(const hk_task *t, hk_dw_fuse *fuse) {
+  const hk_geom *g = &t->geom;
+  return hk_dw_fuse_make(t, fuse) && flat(&g->y, g->groups, g->k) &&
+         (!t->epi.e.residual || flat(&t->epi.c, g->groups, g->k));
+}
+
 static bool supported(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return refuse(why, "needs f32 x and f");
-  if (g->c < 1 || g->k < 1 || g->gm == 0) return refuse(why, "the result is empty");
-  if (g->batch_grouped) return refuse(why, "the groups are of the batch");
-  if (!flat(&g->x, g->groups, g->c)) return refuse(why, "x's channels are not contiguous");
-  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return refuse(why, "input dilation is not 1");
-  if (t->epi.e.gate) return refuse(why, "the epilogue is gated");
-  if (t->options.stateful) return refuse(why, "the plan is stateful");
-  if (g->taps > HK_TABLE_TAPS) return refuse(why, "the window has more than 262144 taps");
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "needs f32 x and f");
+  if (g->c < 1 || g->k < 1 || g->gm == 0) return hk_refuse(why, "the result is empty");
+  if (g->batch_grouped) return hk_refuse(why, "the groups are of the batch");
+  if (!flat(&g->x, g->groups, g->c)) return hk_refuse(why, "x's channels are not contiguous");
+  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return hk_refuse(why, "input dilation is not 1");
+  if (t->epi.e.gate) return hk_refuse(why, "the epilogue is gated");
+  if (t->options.stateful) return hk_refuse(why, "the plan is stateful");
+  if (g->taps > HK_TABLE_TAPS) return hk_refuse(why, "the window has more than 262144 taps");
   int64_t reach = 0;
   for (int i = 0; i < 3; i++) {
     int64_t span;
     if (!hk_mul_checked(g->win[i] * g->dil[i], g->x.at[i] < 0 ? -g->x.at[i] : g->x.at[i], &span) || span > INT32_MAX)
-      return refuse(why, "the window spans too much memory");
+      return hk_refuse(why, "the window spans too much memory");
     reach += span;
   }
-  return reach <= INT32_MAX || refuse(why, "the window spans too much memory");
+  return reach <= INT32_MAX || hk_refuse(why, "the window spans too much memory");
 }
 
 #define NO_BLOCKS "a group has more inputs than 64, or outputs that are not one, two or four vectors"
@@ -111,13 +112,13 @@ static int64_t staged_wide(const hk_geom *g, const hk_dwc *p) {
 }
 
 /* Rows that all read alike go together, tile by tile, where the pixels of a row lie a multiple of 4 KiB apart: neighbouring rows
- * are then what lies side by side (7 taps 64 apart of 64 channels x 4096, by phase_dwc: 50 us for 75). */
+ * are then what lies side by side (7 taps 64 apart of 64 channels x 4096, by phases: 50 us for 75). */
 static int64_t rows_together(const hk_task *t, const hk_dwc *p) {
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
   const bool alike = g->win[0] == 1 && g->win[1] == 1 && g->out[0] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 &&
                      (g->out[1] - 1) * g->stride[1] < g->in[1];
-  const bool fused = hk_dw_fuse_make(t, &fuse) && flat(&g->y, g->groups, g->k) && (!t->epi.e.residual || flat(&t->epi.c, g->groups, g->k));
+  const bool fused = fuses(t, &fuse);
   return alike && fused && p->source == HK_DWC_DIRECT && !p->inputs && p->unit == 1 && aliases(g) ? g->out[1] : 1;
 }
 
@@ -126,10 +127,10 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   const int64_t *knob = d->knob;
   p->vw = d->kernel->nr;
   p->mr = d->kernel->mr;
-  if (!blocks_fit(g, p->vw)) return refuse(why, NO_BLOCKS);
+  if (!blocks_fit(g, p->vw)) return hk_refuse(why, NO_BLOCKS);
   if (knob[HK_DWC_UNIT] > most_unit(t, p->vw))
-    return refuse(why, "unit: the pixels of a vector do not follow each other in x and y");
-  if (knob[HK_DWC_TILE] > p->mr) return refuse(why, "tile is larger than the kernel's tile of pixels");
+    return hk_refuse(why, "unit: the pixels of a vector do not follow each other in x and y");
+  if (knob[HK_DWC_TILE] > p->mr) return hk_refuse(why, "tile is larger than the kernel's tile of pixels");
   p->source = knob[HK_DWC_SOURCE];
   p->unit = knob[HK_DWC_UNIT];
   p->tile = knob[HK_DWC_TILE];
@@ -156,7 +157,7 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->wide = staged_wide(g, p);
   const int64_t room = HK_DWC_STAGE / (p->vw * p->wide) - 2;
   if (p->source == HK_DWC_STAGED && (p->unit > 1 || p->share || p->x_lanes > p->vw || rows > room || p->cols_staged > room / rows))
-    return refuse(why, "source=1 needs a window that fits the buffer, unit=1");
+    return hk_refuse(why, "source=1 needs a window that fits the buffer, unit=1");
   /* more tiles while the buffer stays in L1 */
   const int64_t stretch = p->vw * p->wide > HK_ALIGN / 4 ? HK_DWC_STAGE - 2 * p->vw * p->wide : STRETCH;
   const int64_t spare = stretch / (p->vw * p->wide) / rows - p->cols_staged;
@@ -164,9 +165,9 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->stretch = hk_min64(p->stretch, p->tiles);
   p->cols_staged += (p->stretch - 1) * p->tile * g->stride[2];
   if (p->chains < 0 || (p->chains == 0 && p->run_count > HK_DWC_RUNS && p->source == HK_DWC_DIRECT) || p->chains > HK_DWC_RUNS)
-    return refuse(why, "the window has too many chains for one pass");
-  if (p->chains && !resumes(t, p)) return refuse(why, "several passes need source=0, an f32 y and an epilogue that fuses, without residual");
-  if (!t->f_now && p->f_block > HK_DWC_WEIGHTS) return refuse(why, "the window is too large for weights at execute");
+    return hk_refuse(why, "the window has too many chains for one pass");
+  if (p->chains && !resumes(t, p)) return hk_refuse(why, "several passes need source=0, an f32 y and an epilogue that fuses, without residual");
+  if (!t->f_now && p->f_block > HK_DWC_WEIGHTS) return hk_refuse(why, "the window is too large for weights at execute");
   return true;
 }
 
@@ -228,7 +229,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
   hk_dwc p = {0};
   if (!hk_dwc_layout(t, d, &p, why)) return false;
-  p.fused = hk_dw_fuse_make(t, &p.fuse);
+  p.fused = fuses(t, &p.fuse);
   d->predicted_s = predict(t, d, &p);
   d->workspace_bytes = 0;
   return true;
@@ -260,7 +261,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   if (!supported(t, why)) return false;
   const int64_t vw = d->kernel->nr, mr = d->kernel->mr;
-  if (!blocks_fit(g, vw)) return refuse(why, NO_BLOCKS);
+  if (!blocks_fit(g, vw)) return hk_refuse(why, NO_BLOCKS);
   const int64_t unit = most_unit(t, vw), units = hk_ceil_div(g->out[2], unit);
   d->knob[HK_DWC_SOURCE] = (aliases(g) || halves(g, vw)) && unit == 1 && g->c == 1 && g->win[0] == 1 && g->win[1] == 1 && g->win[2] >= STAGED_TAPS;
   d->knob[HK_DWC_UNIT] = unit;
@@ -389,8 +390,7 @@ static hk_status build(hk_plan *plan) {
   /* a block that may be moved back need not be: shared weights decide */
   if (hk_plan_shares(plan) && plan->task.f_now && !plan->packed->layout[0]) p->back = 0;
   p->stage = hk_kernel_best(HK_FAMILY_STAGE, plan->decision.kernel->isa)->fn;
-  p->fused = hk_dw_fuse_make(&plan->task, &p->fuse) && flat(&g->y, g->groups, g->k) &&
-             (!plan->task.epi.e.residual || flat(&plan->task.epi.c, g->groups, g->k));
+  p->fused = fuses(&plan->task, &p->fuse);
   p->past = goes_past(g, p, plan->decision.kernel);
   p->apart = p->source == HK_DWC_DIRECT && !p->inputs && g->x.at[2] * g->stride[2] * 4 % 2048 == 0 && g->y.at[2] * 4 % 2048 == 0;
   if (!p->chains) p->chains = p->run_count;

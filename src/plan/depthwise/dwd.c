@@ -2,7 +2,6 @@
  * (channels-first, its columns adjacent): any multiplier, stride, padding, other dimensions; y of any type and layout.
  * f32 data, no workspace. Refuses dilation of the last dimension or of the input, gates and state. Lanes along the output
  * (dwp) would be idle here: 4 outputs of 4093 taps fill a quarter of one vector. */
-#include <stdio.h>
 
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"
@@ -22,8 +21,7 @@ static bool supported(const hk_task *t, char *why) {
   else if (g->x.at[2] != 1) no = "the columns of x are not adjacent";
   else if (!t->f_now && g->f.at[2] != 1) no = "weights at execute are not adjacent";
   else if (t->epi.e.gate || t->options.stateful) no = "the epilogue is gated or the plan stateful";
-  if (no) snprintf(why, HK_REASON, "%s", no);
-  return !no;
+  return !no || hk_refuse(why, no);
 }
 
 /* Unaligned loads feed a product each, and the sums of every output are folded at the end; measured on Zen 4. */

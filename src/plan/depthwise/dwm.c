@@ -40,8 +40,7 @@ static bool supported(const hk_task *t, const hk_kernel *k, char *why) {
   else if (t->epi.e.gate || t->options.stateful) no = "the epilogue is gated or the plan stateful";
   else if (!hk_dw_fuse_make(t, &fuse)) no = "the epilogue is not one that kernels fuse";
   else if (t->epi.e.residual && !hk_dw_flat(&t->epi.c, g->groups)) no = "the residual's channels are not adjacent";
-  if (no) snprintf(why, HK_REASON, "%s", no);
-  return !no;
+  return !no || hk_refuse(why, no);
 }
 
 /* Rows (axis 1) or columns (2) of y that the first phase has. */

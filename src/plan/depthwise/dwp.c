@@ -1,7 +1,6 @@
 /* Depthwise convolution, lanes along the last dimension (channels-first): one input channel a group, any multiplier,
  * window, stride, padding, dilation of filter and input, any strides of x. f32 data; y of any type, fastest with a
  * contiguous last dimension. No workspace. Refuses gates and state. See dwp.h for how planes are read. */
-#include <stdio.h>
 
 #include "cost/cost.h"
 #include "plan/depthwise/dwp.h"
@@ -10,11 +9,6 @@
 
 /* floats of a band that stay in a 32 KiB L1 beside the rows that stream through it */
 #define BAND 5120
-
-static bool refuse(char *why, const char *text) {
-  snprintf(why, HK_REASON, "%s", text);
-  return false;
-}
 
 static bool one_row(const hk_geom *g) {
   return g->win[0] == 1 && g->win[1] == 1 && g->out[0] == 1 && g->out[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 &&
@@ -219,7 +213,10 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwp *p) {
   const double rows = planes * (double)g->out[0] * (double)g->out[1];
   const double vectors = rows * (double)hk_ceil_div(g->out[2], p->vw);
   const double gather = p->source == HK_DWP_GATHER ? p->vw * 2.0 : 0.0;
-  const double store = p->line ? 0.7 : p->fused && g->y.at[2] == 1 ? 1.5 : 6.0 * (double)p->vw;
+  /* rows that kernels do not finish: 4 cycles per vector into bf16, more with a residual and a clamp (Zen 4, AVX2, 256
+   * channels of 4096, 7 taps); element by element where y's columns are not adjacent */
+  const double unfused = (g->y.at[2] != 1 ? 6.0 : t->epi.e.residual ? 1.0 : 0.6) * (double)p->vw;
+  const double store = p->line ? 0.7 : p->fused && g->y.at[2] == 1 ? 1.5 : unfused;
   double cycles = vectors * ((double)g->taps * (tap_cycles(g, p, d->kernel) + gather) + store);
   cycles += planes * (p->line ? 15.0 : 80.0) * (double)p->bands;
   if (p->source == HK_DWP_BAND) {
@@ -247,19 +244,19 @@ static void choose_split(const hk_task *t, hk_decision *d, hk_dwp *p) {
 
 static bool supported(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return refuse(why, "needs f32 x and f");
-  if (g->c != 1) return refuse(why, "needs one input channel a group");
-  if (t->epi.e.gate) return refuse(why, "the epilogue is gated");
-  if (t->options.stateful) return refuse(why, "the plan is stateful");
-  if (!t->f_now && g->taps > HK_DW_TAPS_NOW) return refuse(why, "the window is too large for weights at execute");
-  if (g->taps > HK_TABLE_TAPS) return refuse(why, "the window has more than 262144 taps");
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "needs f32 x and f");
+  if (g->c != 1) return hk_refuse(why, "needs one input channel a group");
+  if (t->epi.e.gate) return hk_refuse(why, "the epilogue is gated");
+  if (t->options.stateful) return hk_refuse(why, "the plan is stateful");
+  if (!t->f_now && g->taps > HK_DW_TAPS_NOW) return hk_refuse(why, "the window is too large for weights at execute");
+  if (g->taps > HK_TABLE_TAPS) return hk_refuse(why, "the window has more than 262144 taps");
   return true;
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   if (!supported(t, why)) return false;
-  if (g->gm == 0) return refuse(why, "the result is empty");
+  if (g->gm == 0) return hk_refuse(why, "the result is empty");
   hk_dwp p = {.vw = d->kernel->nr, .mr = d->kernel->mr};
   p.fused = hk_dw_fuse_make(t, &p.fuse);
   p.source = choose_band(g, &p) ? HK_DWP_BAND : HK_DWP_GATHER;
@@ -287,7 +284,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   d->knob[HK_DWP_ROWS] = p.band_p;
   d->knob[HK_DWP_COLS] = p.band_q;
   d->knob[HK_DWP_FOLD] = 0;
-  if (!hk_dwp_layout(t, d, &p)) return refuse(why, "the window fits no buffer");
+  if (!hk_dwp_layout(t, d, &p)) return hk_refuse(why, "the window fits no buffer");
   p.fold = d->knob[HK_DWP_FOLD] = choose_fold(t, &p, d->kernel);
   d->predicted_s = predict(t, d, &p);
   d->workspace_bytes = 0;
@@ -299,18 +296,18 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   hk_dwp p = {0};
   if (!supported(t, why)) return false;
   if (d->knob[HK_DWP_DOWN] && d->knob[HK_DWP_SOURCE] != HK_DWP_BAND && d->knob[HK_DWP_SOURCE] != HK_DWP_MASKED)
-    return refuse(why, "down needs source=1 or 3");
+    return hk_refuse(why, "down needs source=1 or 3");
   if (d->knob[HK_DWP_SOURCE] == HK_DWP_MASKED && (!maskable(t, d->kernel) || !d->knob[HK_DWP_DOWN] || d->knob[HK_DWP_COLS] < g->out[2]))
-    return refuse(why, "source=3 needs stride 1 along contiguous rows, free masks, down=1 and whole rows");
-  if (d->knob[HK_DWP_ROWS] > g->out[1]) return refuse(why, "rows is at most the output's rows");
+    return hk_refuse(why, "source=3 needs stride 1 along contiguous rows, free masks, down=1 and whole rows");
+  if (d->knob[HK_DWP_ROWS] > g->out[1]) return hk_refuse(why, "rows is at most the output's rows");
   if (d->knob[HK_DWP_SOURCE] == HK_DWP_DIRECT &&
       !(one_row(g) && g->stride[2] == 1 && g->in_dil[2] == 1 && g->x.at[2] == 1 && (g->win[2] - 1) * g->dil[2] < INT32_MAX))
-    return refuse(why, "source=0 needs one contiguous dimension and stride 1");
+    return hk_refuse(why, "source=0 needs one contiguous dimension and stride 1");
   d->workspace_bytes = 0;
-  if (!hk_dwp_layout(t, d, &p)) return refuse(why, "the band does not fit the buffer");
+  if (!hk_dwp_layout(t, d, &p)) return hk_refuse(why, "the band does not fit the buffer");
   const int64_t fold = d->knob[HK_DWP_FOLD];
   return !fold || (foldable(t, &p) && fold >= p.vw && fold % g->dil[2] == 0) ||
-         refuse(why, "fold is 0 or a multiple of the dilation of a vector or more, source=0, an epilogue that fuses, no residual");
+         hk_refuse(why, "fold is 0 or a multiple of the dilation of a vector or more, source=0, an epilogue that fuses, no residual");
 }
 
 /* Other ways worth timing: the other direction of the tile, a band of half the rows. */

@@ -10,7 +10,7 @@ bool hk_plan_cuda_takes(const hk_task *t, hk_cu_device *here, char *why) {
   if (!hk_cu_built()) REFUSE("this build has no CUDA kernels: HK_CUDA was OFF or nvcc was not found");
   if (hk_cu_here(here)) REFUSE("%s", hk_last_error());
   if (!hk_cu_has_code(here, why)) return false;
-  if (t->options.stateful) REFUSE("knows no state; the algorithms of its name with state_ before it do");
+  if (t->options.stateful) REFUSE("options.stateful is 1: only a path that begins with state takes it");
   if (e->user || e->user2 || e->store) REFUSE("a C callback cannot run on the device: give its CUDA source instead");
   return true;
 }

@@ -3,18 +3,12 @@
  * contiguous last dimension; few adjacent channels (channels-last) are turned into rows on the way in and back on the way
  * out. No workspace. Refuses input dilation, gates, state, groups of the batch. See grouped.h. */
 #include <math.h>
-#include <stdio.h>
 
 #include "cost/cost.h"
 #include "plan/grouped/grouped.h"
 
 #define CYCLES 3e9   /* of the cost model; tiles were measured at 3.7e9 */
 #define INPUTS 6144  /* floats of staged inputs that stay in L1 beside the sums */
-
-static bool refuse(char *why, const char *text) {
-  snprintf(why, HK_REASON, "%s", text);
-  return false;
-}
 
 static int64_t reach(const hk_geom *g, int d) { return (g->win[d] - 1) * g->dil[d] / g->stride[d]; }
 
@@ -156,16 +150,16 @@ static void shape(const hk_task *t, hk_grouped *p) {
 
 static bool supported(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return refuse(why, "needs f32 x and f");
-  if (g->gm == 0 || g->c < 1 || g->k < 1) return refuse(why, "the result is empty");
-  if (!t->f_now) return refuse(why, "needs the weights at creation");
-  if (g->batch_grouped) return refuse(why, "the groups are of the batch");
-  if (g->taps > HK_GROUPED_TAPS) return refuse(why, "the window has more than 128 taps");
-  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return refuse(why, "input dilation is not 1");
-  if (t->epi.e.gate) return refuse(why, "the epilogue is gated");
-  if (t->options.stateful) return refuse(why, "the plan is stateful");
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "needs f32 x and f");
+  if (g->gm == 0 || g->c < 1 || g->k < 1) return hk_refuse(why, "the result is empty");
+  if (!t->f_now) return hk_refuse(why, "needs the weights at creation");
+  if (g->batch_grouped) return hk_refuse(why, "the groups are of the batch");
+  if (g->taps > HK_GROUPED_TAPS) return hk_refuse(why, "the window has more than 128 taps");
+  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return hk_refuse(why, "input dilation is not 1");
+  if (t->epi.e.gate) return hk_refuse(why, "the epilogue is gated");
+  if (t->options.stateful) return hk_refuse(why, "the plan is stateful");
   if (g->k > HK_TABLE_BYTES / (int64_t)sizeof(float) / g->groups)
-    return refuse(why, "a row of zeros in place of the bias would take more than 16 MiB");
+    return hk_refuse(why, "a row of zeros in place of the bias would take more than 16 MiB");
   return true;
 }
 
@@ -174,7 +168,7 @@ bool hk_grouped_layout(const hk_task *t, const hk_decision *d, hk_grouped *p, ch
   const int64_t *knob = d->knob;
   shape(t, p);
   if (knob[HK_GROUPED_ROWS] > g->out[1] || knob[HK_GROUPED_COLS] > g->out[2])
-    return refuse(
+    return hk_refuse(
         why, "rows and cols are at most the rows and columns of the output, rows merged where they follow each other");
   p->source = knob[HK_GROUPED_SOURCE];
   p->band_p = knob[HK_GROUPED_ROWS];
@@ -185,10 +179,10 @@ bool hk_grouped_layout(const hk_task *t, const hk_decision *d, hk_grouped *p, ch
   p->bands_q = hk_ceil_div(g->out[2], p->band_q);
   p->bands = g->out[0] * p->bands_p * p->bands_q;
   p->uniform = g->k == 1 || g->y.group == g->k * g->y.channel || g->groups == 1;
-  if (choose_tiles(t, p) <= 0) return refuse(why, "no kernels for this many channels");
+  if (choose_tiles(t, p) <= 0) return hk_refuse(why, "no kernels for this many channels");
   if (p->source == HK_GROUPED_DIRECT)
-    return (direct(g) && p->fused) || refuse(why, "source=0 needs one dimension, stride 1, no padding, an epilogue that fuses");
-  return fits(g, p, HK_DW_BUFFER) || refuse(why, "a band does not fit the buffer");
+    return (direct(g) && p->fused) || hk_refuse(why, "source=0 needs one dimension, stride 1, no padding, an epilogue that fuses");
+  return fits(g, p, HK_DW_BUFFER) || hk_refuse(why, "a band does not fit the buffer");
 }
 
 /* cycles an element: rows are copied; adjacent channels are turned, by squares of 8 x 8 or, few that fill a pixel, by whole
@@ -236,7 +230,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &p.geom;
   shape(t, &p);
   const bool is_direct = direct(g) && p.fused && !choose_copy(t, g, &p);
-  if (!is_direct && !p.band_q && !choose_band(g, &p)) return refuse(why, "a band does not fit the buffer");
+  if (!is_direct && !p.band_q && !choose_band(g, &p)) return hk_refuse(why, "a band does not fit the buffer");
   const int64_t planes = g->n * g->groups;
   d->knob[HK_GROUPED_SHARDS] = hk_min64(t->threads, planes);
   d->knob[HK_GROUPED_PARTS] = 1;

@@ -1,15 +1,10 @@
-/* state: stateful 1D plans over the algorithms that know no state. The state and x are laid one behind the other in the
- * workspace, in the order in which x lies; the inner algorithm sees a longer x without padding; the new state is the end of
- * it. Costs a pass over x, which for blocks of a stream lies in the cache. One algorithm of this kind stands for
- * each inner one and takes its kernels and knobs. Refuses what its inner algorithm refuses. */
-#include <stdio.h>
+/* state: stateful 1D plans over algorithms that know no state. The state and x are copied one behind the other into the
+ * workspace, in the order in which x lies; the inner task sees a longer x without padding; the new state is the end of it.
+ * Costs a pass over x, which for blocks of a stream lies in the cache. */
 #include <string.h>
 
 #include "cost/cost.h"
 #include "plan/rewrite/state.h"
-
-extern const hk_algo hk_algo_dwp, hk_algo_dwc, hk_algo_grouped, hk_algo_igemm, hk_algo_planes, hk_algo_small, hk_algo_qgemm,
-    hk_algo_dgemm;
 
 static int64_t all_channels(const hk_geom *g) { return g->c * g->groups; }
 static int64_t length(const hk_geom *g) { return g->lo[2] + g->in[2]; }
@@ -28,13 +23,10 @@ hk_strides hk_state_strides(const hk_geom *g, int64_t granule) {
   return s;
 }
 
-hk_task hk_state_task(const hk_task *t, int64_t granule) {
-  hk_task i = *t;
-  i.options.stateful = 0;
-  i.geom.x = hk_state_strides(&t->geom, granule);
-  i.geom.in[2] = i.geom.in_span[2] = length(&t->geom);
-  i.geom.lo[2] = 0;
-  return i;
+void hk_state_inner(hk_task *t, int64_t granule) {
+  const hk_strides x = hk_state_strides(&t->geom, granule);
+  t->options.stateful = 0;
+  hk_geom_set_joined(&t->geom, &x);
 }
 
 size_t hk_state_bytes(const hk_task *t, int64_t granule) {
@@ -43,36 +35,23 @@ size_t hk_state_bytes(const hk_task *t, int64_t granule) {
 
 bool hk_state_takes(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  const char *no = NULL;
-  if (!t->options.stateful) no = "the plan has no state";
-  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
-  if (no) snprintf(why, HK_REASON, "%s", no);
-  return !no;
+  if (!t->options.stateful) return hk_refuse(why, "options.stateful is 0");
+  if (g->gk == 0 || g->gm == 0 || g->k == 0) return hk_refuse(why, "x, f or y is empty");
+  return true;
 }
 
-static hk_task inner_task(const hk_task *t) { return hk_state_task(t, 1); }
+static int inner(const hk_task *t, int part, hk_task *to) {
+  (void)t, (void)part;
+  hk_state_inner(to, 1);
+  return 1;
+}
+
 static size_t own_bytes(const hk_task *t) { return hk_state_bytes(t, 1); }
 
-static double pass_seconds(const hk_task *t) {
-  const double bytes = 2.0 * (double)own_bytes(t);
-  return 1e-7 + hk_cost_move(bytes, bytes) + 0.5e-9 * (double)t->geom.n * (double)all_channels(&t->geom) * (double)(t->geom.lo[2] + 4);
+static double seconds(const hk_task *t, double inner_s) {
+  const double bytes = 2.0 * (double)own_bytes(t), channels = (double)t->geom.n * (double)all_channels(&t->geom);
+  return inner_s + 1e-7 + hk_cost_move(bytes, bytes) + 0.5e-9 * channels * (double)(t->geom.lo[2] + 4);
 }
-
-static const hk_around around = {inner_task, own_bytes, pass_seconds};
-
-static bool offer(const hk_task *t, hk_decision *d, char *why) {
-  return hk_state_takes(t, why) && hk_around_offer(&around, t, d, why);
-}
-
-static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
-  return hk_around_vary(&around, t, base, index, d);
-}
-static bool check(const hk_task *t, hk_decision *d, char *why) {
-  if (t->options.stateful) return hk_around_check(&around, t, d, why);
-  snprintf(why, HK_REASON, "the plan has no state");
-  return false;
-}
-static hk_status build(hk_plan *plan) { return hk_around_build(&around, plan, plan->raw_f); }
 
 typedef struct job {
   const hk_plan *plan;
@@ -144,27 +123,20 @@ static void keep_past(const job *j, int64_t n) {
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_geom *g = &plan->task.geom;
-  const hk_plan *inner = plan->own;
-  job j = {plan, call, hk_around_workspace(plan, call), hk_state_strides(g, 1)};
+  job j = {plan, call, hk_rewrite_workspace(plan, call), hk_state_strides(g, 1)};
   hk_plan_parallel(plan, g->n, stage_image, &j);
   hk_call in = *call;
   in.x = j.stage;
-  in.state_in = NULL;
-  in.state_out = NULL;
-  const hk_status s = inner->decision.algo->run(inner, &in);
+  const hk_status s = hk_rewrite_run_inner(plan, 0, &in);
   for (int64_t n = 0; n < g->n && call->state_out && !s; n++) keep_past(&j, n);
   return s;
 }
 
-#define STATE(which, FAMILY)                                                                                             \
-  const hk_algo hk_algo_state_##which = {.name = "state_" #which, .inner = &hk_algo_##which, .family = HK_FAMILY_##FAMILY, \
-                                         .device = HK_CPU, .offer = offer, .vary = vary, .check = check,                 \
-                                         .build = build, .run = run, .destroy = hk_around_destroy}
-STATE(dwp, DWP);
-STATE(dwc, DWC);
-STATE(grouped, NONE);
-STATE(igemm, IGEMM);
-STATE(planes, PGEMM);
-STATE(small, SMALL);
-STATE(qgemm, QGEMM);
-STATE(dgemm, DGEMM);
+const hk_rewrite hk_rewrite_state = {.name = "state",
+                                     .device = HK_CPU,
+                                     .order = HK_ORDER_STATE,
+                                     .takes = hk_state_takes,
+                                     .inner = inner,
+                                     .bytes = own_bytes,
+                                     .seconds = seconds,
+                                     .run = run};

@@ -1,15 +1,11 @@
-/* relay: channels-first tensors through the channels-last algorithms. x is turned into channels-last in the workspace,
- * the inner algorithm writes y channels-last there too, with the whole epilogue done, and y is turned back (igemm and
- * dot turn their finished blocks themselves). Worth it where each element takes part in many products. One algorithm of this kind
- * stands for each inner one and takes its kernels and knobs. Refuses other types than f32, batch groups, residuals, gates, user functions and streaming state. */
-#include <stdio.h>
+/* transpose and transpose_x: channels-first tensors through channels-last algorithms. x is transposed in the workspace.
+ * With transpose y is written there too, channels-last, in f32 and with the whole epilogue done, and then transposed into
+ * its own layout and type; the residual goes the other way first, into the place of y. With transpose_x the algorithm
+ * writes y where it lies. Worth it where each element takes part in many products. */
 #include <string.h>
 
 #include "cost/cost.h"
-#include "plan/dense/igemm.h"
-#include "plan/transform/winograd.h"
-
-extern const hk_algo hk_algo_igemm, hk_algo_dot, hk_algo_strip, hk_algo_winograd2, hk_algo_winograd4;
+#include "plan/rewrite/rewrite.h"
 
 static bool adjacent(const hk_strides *s, const int64_t size[3]) {
   int64_t step = 1;
@@ -18,24 +14,44 @@ static bool adjacent(const hk_strides *s, const int64_t size[3]) {
   return true;
 }
 
-static bool applies(const hk_task *t, char *why) {
+static bool takes(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  const hk_epilogue *e = &t->epi.e;
-  const char *no = NULL;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->y_type != HK_F32) no = "x, f and y must be f32";
-  else if (g->batch_grouped) no = "batch groups are not relaid";
-  else if (g->c < 2 || g->x.channel == 1) no = "the channels of x are adjacent already";
-  else if (!adjacent(&g->x, g->in)) no = "the pixels of x are not adjacent";
-  else if (!adjacent(&g->y, g->out)) no = "the pixels of y are not adjacent";
-  else if (e->residual || e->gate || e->user || e->user2 || e->store) no = "residuals, gates and user functions stay where y lies";
-  else if (t->options.stateful) no = "streaming state lies channel by channel";
-  else if (g->gk == 0 || g->gm == 0 || g->k == 0 || g->in[0] * g->in[1] * g->in[2] == 0) no = "nothing to multiply";
-  if (no) snprintf(why, HK_REASON, "%s", no);
-  return !no;
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "x and f must be f32");
+  if (g->batch_grouped) return hk_refuse(why, "batch_groups must be 1");
+  if (g->c < 2 || g->x.channel == 1) return hk_refuse(why, "the channels of x are adjacent already");
+  if (!adjacent(&g->x, g->in)) return hk_refuse(why, "the pixels of x must be adjacent");
+  if (t->epi.e.gate || t->options.stateful) return hk_refuse(why, "gate and state go before transpose");
+  if (g->gk == 0 || g->gm == 0 || g->k == 0 || g->in[0] * g->in[1] * g->in[2] == 0)
+    return hk_refuse(why, "x, f or y is empty");
+  return true;
 }
 
-/* From pixel to pixel. Pixels that lie a multiple of 1 KiB apart would crowd a few sets of L1 while they are turned and while
- * a tile walks along several (Zen 4, 1024 to 256 channels of 14 x 14). */
+static bool takes_x(const hk_task *t, char *why) {
+  const hk_geom *g = &t->geom;
+  if (!takes(t, why)) return false;
+  if (g->k < 2 || g->y.channel == 1) return hk_refuse(why, "the channels of y are adjacent already");
+  if (g->y_type != HK_F32 || !t->epi.simple || t->epi.e.residual)
+    return hk_refuse(why, "y must be f32, the epilogue scale, bias and clamp at most");
+  if (g->y.at[2] != 1 && g->out[2] != 1) return hk_refuse(why, "the columns of y must be adjacent");
+  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return hk_refuse(why, "input dilation must be 1");
+  return true;
+}
+
+static bool is_float(hk_type t) { return t == HK_F32 || t == HK_F16 || t == HK_BF16 || t == HK_F8E4M3; }
+
+static bool takes_both(const hk_task *t, char *why) {
+  const hk_geom *g = &t->geom;
+  const hk_epilogue *e = &t->epi.e;
+  if (!takes(t, why)) return false;
+  if (!is_float(g->y_type)) return hk_refuse(why, "y must be f32, f16, bf16 or f8e4m3");
+  if (!adjacent(&g->y, g->out)) return hk_refuse(why, "the pixels of y must be adjacent");
+  if (e->store) return hk_refuse(why, "a store function leaves no y to transpose");
+  if (e->residual && !adjacent(&t->epi.c, g->out)) return hk_refuse(why, "the pixels of the residual must be adjacent");
+  return true;
+}
+
+/* From pixel to pixel. Pixels a multiple of 1 KiB apart would share a few sets of L1 while they are transposed and while a
+ * tile walks along several (Zen 4, 1024 to 256 channels of 14 x 14). */
 static int64_t step_of(int64_t channels) { return channels % 256 ? channels : channels + 16; }
 
 /* [n][at..][group][channel] */
@@ -48,141 +64,166 @@ static hk_strides last(int64_t channels, int64_t groups, const int64_t size[3]) 
   return s;
 }
 
-/* igemm and dot turn their blocks themselves while they are hot. */
-static bool inner_turns(const hk_task *t, const hk_algo *inner) { return (inner == &hk_algo_igemm || inner == &hk_algo_dot) && hk_igemm_turns(t); }
+static int inner_x(const hk_task *t, int part, hk_task *to) {
+  const hk_strides x = last(t->geom.c, t->geom.groups, t->geom.in);
+  (void)part;
+  hk_geom_set_layout(&to->geom, &x, NULL);
+  return 1;
+}
 
-static hk_task inner_task(const hk_task *t, const hk_algo *inner) {
-  hk_task i = *t;
-  i.geom.x = last(t->geom.c, t->geom.groups, t->geom.in);
-  if (!inner_turns(t, inner)) i.geom.y = last(t->geom.k, t->geom.groups, t->geom.out);
-  return i;
+static int inner_both(const hk_task *t, int part, hk_task *to) {
+  const hk_geom *g = &t->geom;
+  const hk_strides x = last(g->c, g->groups, g->in), y = last(g->k, g->groups, g->out);
+  (void)part;
+  hk_geom_set_types(&to->geom, g->x_type, g->f_type, HK_F32);
+  hk_geom_set_layout(&to->geom, &x, &y);
+  to->epi.c = y;
+  return 1;
 }
 
 static size_t rounded(int64_t floats) { return (size_t)hk_round_up(floats * (int64_t)sizeof(float), HK_ALIGN); }
-static size_t x_bytes(const hk_geom *g) { return rounded(g->n * step_of(g->groups * g->c) * g->in[0] * g->in[1] * g->in[2]); }
-static size_t y_bytes(const hk_task *t, const hk_algo *inner) {
-  return inner_turns(t, inner) ? 0 : rounded(step_of(t->geom.groups * t->geom.k) * t->geom.gm);
-}
-static size_t turned_bytes(const hk_task *t, const hk_algo *inner) { return x_bytes(&t->geom) + y_bytes(t, inner); }
-
-static void account(const hk_task *t, hk_decision *d) {
+static size_t x_bytes(const hk_task *t) {
   const hk_geom *g = &t->geom;
-  const double bytes = (double)(x_bytes(g) + rounded(g->groups * g->k * g->gm));
-  d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN) + turned_bytes(t, d->algo->inner);
-  /* about half a cycle an element turned (Zen 4, 128 channels of 28 x 28), and its bytes; both ways around strip 256 channels of
-   * 28 x 28 took 40 us, of 56 x 56, which no L2 holds, 150 to 200 */
-  const double each = d->algo->inner != &hk_algo_strip ? 0.5 : bytes > 3.0 * (double)hk_cost_l2() ? 0.6 : 0.3;
-  d->predicted_s += 2e-7 + (bytes / 4 * each / 3e9 + 0.2 * hk_cost_move(2 * bytes, 2 * bytes)) / (double)t->threads;
+  return rounded(g->n * step_of(g->groups * g->c) * g->in[0] * g->in[1] * g->in[2]);
+}
+static size_t both_bytes(const hk_task *t) {
+  return x_bytes(t) + rounded(step_of(t->geom.groups * t->geom.k) * t->geom.gm);
 }
 
-static bool offer(const hk_task *t, hk_decision *d, char *why) {
-  if (!applies(t, why)) return false;
-  const hk_task i = inner_task(t, d->algo->inner);
-  if (!d->algo->inner->offer(&i, d, why)) return false;
-  account(t, d);
-  return true;
+/* Some cycles per element, and the bytes. */
+static double pass(const hk_task *t, double bytes, double cycles) {
+  return 2e-7 + (bytes / 4 * cycles / 3e9 + 0.2 * hk_cost_move(2 * bytes, 2 * bytes)) / (double)t->threads;
 }
 
-static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
-  const hk_algo *inner = base->algo->inner;
-  const hk_task i = inner_task(t, inner);
-  if (!inner->vary || !inner->vary(&i, base, index, d)) return false;
-  account(t, d);
-  return true;
+static double y_size(const hk_geom *g) { return (double)rounded(g->groups * g->k * g->gm); }
+
+/* Half a cycle per element of x, and of y while its blocks are hot (igemm on Zen 4, 128 channels of 28 x 28). */
+static double seconds_x(const hk_task *t, double inner_s) {
+  return inner_s + pass(t, (double)x_bytes(t) + y_size(&t->geom), 0.5);
 }
 
-static bool check(const hk_task *t, hk_decision *d, char *why) {
-  if (!applies(t, why)) return false;
-  const hk_task i = inner_task(t, d->algo->inner);
-  const hk_algo *self = d->algo;
-  d->algo = self->inner;
-  const bool takes = hk_decision_check(&i, d, why);
-  d->algo = self;
-  if (takes) account(t, d);
-  return takes;
+/* Around strip both ways of 256 channels of 28 x 28 took 40 us, of 56 x 56, which no L2 holds, 150 to 200 (Zen 4).
+ * Other activations cost igemm 80 cycles per pixel beyond their values (16 channels of 4112, silu); 15 of them are counted,
+ * because planes and small do not predict theirs either. */
+static double seconds_both(const hk_task *t, double inner_s) {
+  const double bytes = (double)x_bytes(t) + y_size(&t->geom) * (t->epi.e.residual ? 2 : 1);
+  if (t->epi.simple) return inner_s + pass(t, bytes, bytes > 3.0 * (double)hk_cost_l2() ? 0.6 : 0.3);
+  return inner_s + pass(t, bytes, 0.5) + (double)t->geom.gm * 15 / 3e9 / (double)t->threads;
 }
 
-static hk_status build(hk_plan *plan) {
-  const hk_task i = inner_task(&plan->task, plan->decision.algo->inner);
-  hk_decision d = plan->decision;
-  d.algo = plan->decision.algo->inner;
-  d.workspace_bytes -= turned_bytes(&plan->task, d.algo);
-  hk_packed *mine = plan->packed;
-  hk_weights w = {.size = sizeof w, .scale = mine->scale, .bias = mine->bias, .slopes = mine->slopes};
-  const hk_plan like = {.packed = mine, .f_shift = plan->f_shift};
-  /* the build adds the offset of f again */
-  if (plan->task.f_now && !hk_plan_shares(plan)) w.f = (const float *)plan->raw_f - i.geom.f.offset;
-  hk_plan *inner = NULL;
-  const hk_status s = hk_plan_build(&inner, &i, &d, &w, hk_plan_shares(plan) ? &like : NULL);
-  plan->own = inner;
-  if (s) return s;
-  atomic_fetch_add(&inner->packed->refs, 1);
-  hk_packed_release(mine);
-  plan->packed = inner->packed; /* one set of weights, which plans made alike share */
-  plan->f_shift = inner->f_shift;
-  return HK_OK;
-}
+enum { CHUNK = 64, ROWS = 16 }; /* pixels of a piece of work; channels converted at a time */
 
-static void destroy(hk_plan *plan) { hk_plan_destroy(plan->own); }
-
-enum { CHUNK = 64 }; /* pixels a piece of work turns */
-
+/* Planes of any float type, at strides s, and f32 channels-last at `flat`. */
 typedef struct job {
-  const hk_geom *g;
-  const hk_kernel *turn;
-  const float *from;
-  float *to;
-  bool back;
-  int64_t chunks, pixels, channels, groups; /* groups a step of their channels apart are turned as one */
+  const hk_kernel *transpose, *convert;
+  hk_type type;
+  const hk_strides *s;
+  char *planes;
+  float *flat;
+  bool back; /* from flat to planes */
+  int64_t chunks, pixels, channels, groups; /* groups a step of their channels apart are transposed as one */
 } job;
 
-static void turn_piece(void *context, int64_t i) {
-  const job *j = context;
-  const hk_geom *g = j->g;
-  const int64_t chunk = i % j->chunks, group = i / j->chunks % j->groups, n = i / j->chunks / j->groups;
-  const int64_t m = chunk * CHUNK, count = hk_min64(CHUNK, j->pixels - m), all = step_of(j->channels * j->groups);
-  const int64_t flat = (n * j->pixels + m) * all + group * j->channels;
-  const hk_strides *s = j->back ? &g->y : &g->x;
-  const int64_t plane = n * s->outer + group * s->group + m;
-  hk_turn_args a = {.from = j->from + plane, .to = j->to + flat, .from_step = s->channel, .to_step = all, .rows = j->channels, .columns = count};
-  if (j->back) a = (hk_turn_args){.from = j->from + flat, .to = j->to + plane, .from_step = all, .to_step = s->channel, .rows = count, .columns = j->channels};
-  j->turn->fn(&a);
+/* Rows of planes that are not f32 go through f32 rows on the stack. */
+static void convert_rows(const job *j, char *plane, float rows[ROWS][CHUNK], int64_t channels, int64_t count) {
+  for (int64_t c = 0; c < channels; c++) {
+    char *at = plane + c * j->s->channel * (int64_t)hk_type_bytes(j->type);
+    const hk_convert_args a = {j->back ? (void *)rows[c] : at, j->back ? at : (void *)rows[c], count};
+    if (j->convert) j->convert->fn(&a);
+    else if (j->back)
+      for (int64_t i = 0; i < count; i++) hk_store_element(j->type, at, i, rows[c][i]);
+    else
+      for (int64_t i = 0; i < count; i++) rows[c][i] = (float)hk_load_element(j->type, at, i);
+  }
 }
 
-static void turn_all(const hk_plan *plan, bool back, const float *from, float *to) {
+static void transpose_converted(const job *j, char *plane, float *flat, int64_t all, int64_t count) {
+  float rows[ROWS][CHUNK];
+  for (int64_t c = 0; c < j->channels; c += ROWS) {
+    const int64_t few = hk_min64(ROWS, j->channels - c);
+    char *at = plane + c * j->s->channel * (int64_t)hk_type_bytes(j->type);
+    if (!j->back) convert_rows(j, at, rows, few, count);
+    if (j->back) j->transpose->fn(&(hk_turn_args){flat + c, rows[0], all, CHUNK, count, few});
+    else j->transpose->fn(&(hk_turn_args){rows[0], flat + c, CHUNK, all, few, count});
+    if (j->back) convert_rows(j, at, rows, few, count);
+  }
+}
+
+static void transpose_piece(void *context, int64_t i) {
+  const job *j = context;
+  const int64_t chunk = i % j->chunks, group = i / j->chunks % j->groups, n = i / j->chunks / j->groups;
+  const int64_t m = chunk * CHUNK, count = hk_min64(CHUNK, j->pixels - m), all = step_of(j->channels * j->groups);
+  float *flat = j->flat + (n * j->pixels + m) * all + group * j->channels;
+  char *plane = j->planes + (n * j->s->outer + group * j->s->group + m) * (int64_t)hk_type_bytes(j->type);
+  if (j->type != HK_F32) {
+    transpose_converted(j, plane, flat, all, count);
+    return;
+  }
+  float *p = (float *)(void *)plane;
+  if (j->back) j->transpose->fn(&(hk_turn_args){flat, p, all, j->s->channel, count, j->channels});
+  else j->transpose->fn(&(hk_turn_args){p, flat, j->s->channel, all, j->channels, count});
+}
+
+static void transpose_all(const hk_plan *plan, job j) {
   const hk_geom *g = &plan->task.geom;
-  job j = {.g = g, .turn = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa), .from = from, .to = to, .back = back, .channels = back ? g->k : g->c, .groups = g->groups};
-  const hk_strides *s = back ? &g->y : &g->x;
-  if (s->group == j.channels * s->channel) {
+  j.transpose = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa);
+  if (j.type != HK_F32) j.convert = j.back ? plan->narrow : plan->wide;
+  j.groups = g->groups;
+  if (j.s->group == j.channels * j.s->channel) {
     j.channels *= j.groups;
     j.groups = 1;
   }
-  j.pixels = back ? g->pixels : g->in[0] * g->in[1] * g->in[2];
   j.chunks = hk_ceil_div(j.pixels, CHUNK);
-  hk_plan_parallel(plan, j.chunks * j.groups * g->n, turn_piece, &j);
+  hk_plan_parallel(plan, j.chunks * j.groups * g->n, transpose_piece, &j);
 }
 
-static hk_status run(const hk_plan *plan, const hk_call *call) {
-  const hk_plan *inner = plan->own;
+static void transpose_input(const hk_plan *plan, const hk_call *call, char *to) {
   const hk_geom *g = &plan->task.geom;
-  char *x = call->workspace + hk_round_up((int64_t)inner->decision.workspace_bytes, HK_ALIGN), *y = x + x_bytes(g);
-  turn_all(plan, false, (const float *)call->x, (float *)(void *)x);
-  hk_call in = *call;
-  const bool back = !inner_turns(&plan->task, inner->decision.algo);
-  in.x = x;
-  if (back) in.y = y;
-  if (plan->task.f_now) in.f = NULL;
-  const hk_status s = inner->decision.algo->run(inner, &in);
-  if (!s && back) turn_all(plan, true, (const float *)(void *)y, (float *)call->y);
-  return s;
+  transpose_all(plan, (job){.type = HK_F32, .s = &g->x, .planes = (char *)(uintptr_t)call->x, .flat = (float *)(void *)to,
+                            .channels = g->c, .pixels = g->in[0] * g->in[1] * g->in[2]});
 }
 
-#define RELAY(which, rows, factor, over)                                                                                   \
-  const hk_algo hk_algo_relay_##which = {.name = "relay_" #which, .inner = &hk_algo_##which, .family = HK_FAMILY_##rows,   \
-                                         .device = HK_CPU, .error_factor = factor, .skips_padding = over, .offer = offer,     \
-                                         .vary = vary, .check = check, .build = build, .run = run, .destroy = destroy}
-RELAY(igemm, IGEMM, 0, true);
-RELAY(dot, DOT, 0, true);
-RELAY(strip, STRIP, 0, false);
-RELAY(winograd2, IGEMM, HK_WINOGRAD2_ERROR, false);
-RELAY(winograd4, IGEMM, HK_WINOGRAD4_ERROR, false);
+static hk_status run_x(const hk_plan *plan, const hk_call *call) {
+  hk_call in = *call;
+  char *x = hk_rewrite_workspace(plan, call);
+  transpose_input(plan, call, x);
+  in.x = x;
+  return hk_rewrite_run_inner(plan, 0, &in);
+}
+
+static hk_status run_both(const hk_plan *plan, const hk_call *call) {
+  const hk_geom *g = &plan->task.geom;
+  char *x = hk_rewrite_workspace(plan, call), *y = x + x_bytes(&plan->task);
+  job j = {.type = g->y_type, .s = &plan->task.epi.c, .planes = (char *)(uintptr_t)call->c, .flat = (float *)(void *)y,
+           .channels = g->k, .pixels = g->pixels};
+  hk_call in = *call;
+  transpose_input(plan, call, x);
+  if (plan->task.epi.e.residual) transpose_all(plan, j);
+  in.x = x;
+  in.y = y;
+  in.c = plan->task.epi.e.residual ? y : NULL;
+  const hk_status s = hk_rewrite_run_inner(plan, 0, &in);
+  if (s) return s;
+  j.back = true;
+  j.s = &g->y;
+  j.planes = call->y;
+  transpose_all(plan, j);
+  return HK_OK;
+}
+
+const hk_rewrite hk_rewrite_transpose_x = {.name = "transpose_x",
+                                           .device = HK_CPU,
+                                           .order = HK_ORDER_TRANSPOSE,
+                                           .takes = takes_x,
+                                           .inner = inner_x,
+                                           .bytes = x_bytes,
+                                           .seconds = seconds_x,
+                                           .run = run_x};
+const hk_rewrite hk_rewrite_transpose = {.name = "transpose",
+                                         .device = HK_CPU,
+                                         .order = HK_ORDER_TRANSPOSE,
+                                         .takes = takes_both,
+                                         .inner = inner_both,
+                                         .bytes = both_bytes,
+                                         .seconds = seconds_both,
+                                         .run = run_both};

@@ -23,8 +23,7 @@ static bool supported(const hk_task *t, char *why) {
   const char *no = hk_dw_line_refuses(t, LEAST_TAPS, MOST_POINTS / 2);
   if (!no && order_of(&g->x, g->groups) < 0) no = "neither channels nor columns of x are adjacent";
   if (!no && g->dil[2] != 1 && order_of(&g->x, g->groups) != 0) no = "dilation needs adjacent channels";
-  if (no) snprintf(why, HK_REASON, "%s", no);
-  return !no;
+  return !no || hk_refuse(why, no);
 }
 
 static int store_of(const hk_task *t, hk_dw_fuse *fuse) {

@@ -4,7 +4,6 @@
  * their neighbours first: exact on integers as long as the sums are, else under error_factor * gk * eps * sum |f| times the largest |x|
  * of the stretch (tests/c/fft_test.c): beside a very large value small ones lose digits, and a NaN spreads over four outputs and
  * a tap. A stretch of outputs at a time, its planes on the stack; no workspace. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cost/cost.h"
@@ -35,8 +34,7 @@ static bool supported(const hk_task *t, char *why) {
   if (!no && (!hk_dw_flat(&g->x, g->groups) || !hk_dw_flat(&g->y, g->groups))) no = "the channels of x or y are not adjacent";
   if (!no && !hk_dw_fuse_make(t, &fuse)) no = "the epilogue is not one that kernels fuse";
   if (!no && t->epi.e.residual && !hk_dw_flat(&t->epi.c, g->groups)) no = "the channels of the residual are not adjacent";
-  if (no) snprintf(why, HK_REASON, "%s", no);
-  return !no;
+  return !no || hk_refuse(why, no);
 }
 
 static bool layout(const hk_task *t, const hk_decision *d, own *p, char *why) {

@@ -2,7 +2,6 @@
  * stride 1, no dilation, over adjacent channels. 2.25 and 4 (a line: 1.5 and 2) times fewer multiplications than direct; allowed by HK_MATH_FAST_ALGORITHMS only. The error of a sum stays
  * (where the sums of a tile are alike in size, hence 16 channels or more) under error_factor * gk * eps * sum |x||f| (tests/c/winograd_test.c measures it). Needs workspace (a slot a thread),
  * and the weights at creation. The products of the transformed domain run on igemm's kernels. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cost/cost.h"
@@ -37,8 +36,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
   else if (t->options.stateful) no = "streaming state lies channel by channel";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
-  if (no) snprintf(why, HK_REASON, "%s", no);
-  return !no;
+  return !no || hk_refuse(why, no);
 }
 
 static hk_panels panels_make(const hk_geom *g, const hk_kernel *k, int64_t points) {

@@ -101,6 +101,11 @@ int trial_decisions(trial *t, const hk_options *options, decision_fn visit, void
   return all.count;
 }
 
+const char *decision_algorithm(const char *decision) {
+  for (const char *next; (next = strstr(decision, " / ")); decision = next + 3) continue;
+  return decision;
+}
+
 const trial_text trial_list[] = {
     {"2d_n2_c5_i9x7_k11_w3x3_p1_last", "bias+relu"},
     {"2d_n1_c16_i14x14_k24_w3x3_s2_p1_first", "scale+bias+sum:2"},

@@ -27,6 +27,9 @@ size_t trial_y_bytes(const trial *t);
 typedef void (*decision_fn)(trial *t, const char *decision, void *context);
 int trial_decisions(trial *t, const hk_options *options, decision_fn visit, void *context);
 
+/* What stands behind the last " / " of a decision: the algorithm and its knobs. */
+const char *decision_algorithm(const char *decision);
+
 /* A short list of problems with epilogues that between them reach every algorithm. Ends with NULL. */
 typedef struct trial_text {
   const char *problem, *epilogue;

@@ -1,0 +1,166 @@
+/* What all rewrites share: see rewrite.h. */
+#include "plan/rewrite/rewrite.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+bool hk_path_push(hk_path *p, const hk_rewrite *r, char *why) {
+  const hk_task *t = hk_path_task(p, p->depth);
+  const hk_rewrite *last = p->depth ? p->step[p->depth - 1] : NULL;
+  if (r->device != t->options.device) return hk_refuse(why, "is for another device");
+  if (last && last->order >= r->order) {
+    snprintf(why, HK_REASON, "%s cannot follow %s: paths go state, gate or finish, convert, transpose, phase", r->name,
+             last->name);
+    return false;
+  }
+  if (t->vast && r->device == HK_CPU) return hk_refuse(why, "sizes beyond those of docs/limits.md are for ref alone");
+  if (!r->takes(t, why)) return false;
+  hk_task *to = &p->inner[p->depth];
+  *to = *t;
+  p->step[p->depth] = r;
+  p->parts[p->depth++] = r->inner(t, 0, to);
+  hk_task_set_nonfinite(to, t->nonfinite);
+  return true;
+}
+
+bool hk_path_make(hk_path *p, const hk_task *task, const hk_decision *d, char *why) {
+  p->task = task;
+  p->depth = 0;
+  for (int i = 0; i < d->depth; i++)
+    if (!hk_path_push(p, d->path[i], why)) return false;
+  return true;
+}
+
+/* The algorithm's answer for the other parts of the last rewrite: time is added, workspace is shared. */
+static bool ask_parts(const hk_path *p, hk_decision *d, char *why) {
+  const hk_task *t = hk_path_task(p, p->depth - 1);
+  const hk_rewrite *r = p->step[p->depth - 1];
+  double seconds = d->predicted_s;
+  size_t bytes = d->workspace_bytes;
+  for (int i = 1; i < p->parts[p->depth - 1]; i++) {
+    hk_task part = *t;
+    r->inner(t, i, &part);
+    if (!hk_decision_check_algo(&part, d, why)) return false;
+    seconds += d->predicted_s;
+    if (d->workspace_bytes > bytes) bytes = d->workspace_bytes;
+  }
+  d->predicted_s = seconds;
+  d->workspace_bytes = bytes;
+  return true;
+}
+
+double hk_path_seconds(const hk_path *p, double inner) {
+  for (int i = p->depth - 1; i >= 0; i--) inner = p->step[i]->seconds(hk_path_task(p, i), inner);
+  return inner;
+}
+
+/* The algorithm's answer for the first part alone. */
+static bool ask_first(const hk_path *p, hk_decision *d, bool offer, char *why) {
+  const hk_task *t = hk_path_task(p, p->depth);
+  for (int i = 0; i < HK_DEPTH; i++) d->path[i] = i < p->depth ? p->step[i] : NULL;
+  d->depth = p->depth;
+  /* 0 * Inf is NaN: such weights need an algorithm that leaves taps outside x out */
+  if (t->wild && !d->algo->skips_padding && d->algo->device == HK_CPU)
+    return hk_refuse(why, "weights hold Inf or NaN, and padded taps would be multiplied by zero");
+  return offer ? d->algo->offer(t, d, why) : hk_decision_check_algo(t, d, why);
+}
+
+bool hk_path_suggest(const hk_path *p, hk_decision *d, char *why) { return ask_first(p, d, true, why); }
+
+bool hk_path_ask(const hk_path *p, hk_decision *d, bool offer, char *why) {
+  if (!ask_first(p, d, offer, why)) return false;
+  if (p->depth && p->parts[p->depth - 1] > 1 && !ask_parts(p, d, why)) return false;
+  for (int i = p->depth - 1; i >= 0; i--) {
+    const hk_rewrite *r = p->step[i];
+    d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN);
+    if (r->bytes) d->workspace_bytes += r->bytes(hk_path_task(p, i));
+  }
+  d->predicted_s = hk_path_seconds(p, d->predicted_s);
+  return true;
+}
+
+bool hk_path_vary(const hk_task *task, const hk_decision *base, int index, hk_decision *d) {
+  hk_path p;
+  char why[HK_REASON];
+  if (!base->algo->vary || !hk_path_make(&p, task, base, why)) return false;
+  return base->algo->vary(hk_path_task(&p, p.depth), base, index, d);
+}
+
+bool hk_decision_check(const hk_task *t, hk_decision *d, char *why) {
+  hk_path p;
+  return hk_path_make(&p, t, d, why) && hk_path_ask(&p, d, false, why);
+}
+
+/* The inner plan of the first part packs the weights, those of the others share them. */
+static hk_status build_inner(hk_plan *plan, const void *f) {
+  const hk_rewrite *r = plan->decision.path[0];
+  hk_packed *mine = plan->packed;
+  const hk_weights w = {.size = sizeof w, .f = f, .scale = mine->scale, .bias = mine->bias, .slopes = mine->slopes, .f_zero = mine->f_zero};
+  const hk_plan shared = {.packed = mine, .f_shift = plan->f_shift};
+  hk_decision d = plan->decision;
+  hk_status s = HK_OK;
+  d.depth--;
+  memmove(d.path, d.path + 1, (size_t)d.depth * sizeof *d.path);
+  d.path[d.depth] = NULL;
+  int parts = 1;
+  for (int i = 0; i < parts && !s; i++) {
+    char why[HK_REASON] = "";
+    hk_task t = plan->task;
+    parts = r->inner(&plan->task, i, &t);
+    hk_task_set_nonfinite(&t, plan->task.nonfinite);
+    const hk_plan *like = i ? plan->inner[0] : hk_plan_shares(plan) ? &shared : NULL;
+    if (hk_decision_check(&t, &d, why)) s = hk_plan_build_at(&plan->inner[i], &t, &d, &w, like ? NULL : f, like);
+    else s = hk_fail(HK_UNSUPPORTED, "%s: %s", r->name, why);
+  }
+  return s;
+}
+
+hk_status hk_rewrite_build(hk_plan *plan) {
+  const hk_rewrite *r = plan->decision.path[0];
+  const void *f = plan->raw_f;
+  void *made = NULL;
+  hk_status s = HK_OK;
+  if (r->filter && f) s = r->filter(plan, &f, &made);
+  if (!s) s = build_inner(plan, f);
+  hk_free(made);
+  if (s) return s;
+  const hk_plan *inner = plan->inner[0];
+  atomic_fetch_add(&inner->packed->refs, 1);
+  hk_packed_release(plan->packed);
+  plan->packed = inner->packed;
+  plan->f_shift = inner->f_shift;
+  plan->error_factor = inner->error_factor;
+  return r->build ? r->build(plan) : HK_OK;
+}
+
+hk_status hk_rewrite_alloc_pass(hk_plan *plan, size_t bytes) {
+  plan->pass = hk_alloc_zero(bytes);
+  return plan->pass ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for a plan");
+}
+
+void hk_rewrite_destroy(hk_plan *plan) {
+  const hk_rewrite *r = plan->decision.path[0];
+  if (r->destroy && plan->pass) r->destroy(plan);
+  for (int i = 0; i < HK_PARTS; i++) hk_plan_destroy(plan->inner[i]);
+  hk_free(plan->pass);
+}
+
+char *hk_rewrite_workspace(const hk_plan *plan, const hk_call *call) {
+  size_t most = 0;
+  for (int i = 0; i < HK_PARTS && plan->inner[i]; i++) {
+    const size_t bytes = plan->inner[i]->decision.workspace_bytes;
+    if (bytes > most) most = bytes;
+  }
+  return call->workspace + hk_round_up((int64_t)most, HK_ALIGN);
+}
+
+hk_status hk_rewrite_run_inner(const hk_plan *plan, int part, const hk_call *call) {
+  const hk_plan *inner = plan->inner[part];
+  hk_call c = *call;
+  c.state_in = NULL;
+  c.state_out = NULL;
+  if (plan->task.f_now && inner->packed->f)
+    c.f = (const char *)inner->packed->f + inner->f_shift * (int64_t)hk_type_bytes(inner->task.geom.f_type);
+  return hk_plan_run(inner, &c);
+}
