@@ -106,6 +106,8 @@ typedef struct hk_fuse {
 } hk_fuse;
 /* along_k: the kernel stores runs of channels (whose stride must be 1); else runs of pixels. */
 hk_fuse hk_fuse_make(const hk_task *task, bool along_k);
+/* For blocks finished with adjacent channels and then transposed into y; without a residual. */
+hk_fuse hk_fuse_make_transposed(const hk_task *task);
 /* True when the pixels of a block are neighbours in a tensor laid out as s. */
 bool hk_block_adjacent(const hk_block *b, const hk_strides *s);
 /* scale and bias of output channels first.. (over all groups): width values each, ones and zeros where there are none. */

@@ -4,13 +4,11 @@
 
 #include "plan/dense/dense.h"
 
-hk_fuse hk_fuse_make(const hk_task *task, bool along_k) {
-  const hk_geom *g = &task->geom;
+/* adjacent: what a kernel writes at once lies next to each other in y and in the residual. */
+static hk_fuse fuse_make(const hk_task *task, bool adjacent) {
   const hk_epilogue *e = &task->epi.e;
   hk_fuse f = {.lo = -INFINITY, .hi = INFINITY, .beta = e->beta};
-  const bool unit_y = !along_k || g->y.channel == 1 || g->k == 1;
-  const bool unit_c = !along_k || !e->residual || task->epi.c.channel == 1 || g->k == 1;
-  f.all = task->epi.simple && g->y_type == HK_F32 && unit_y && unit_c;
+  f.all = task->epi.simple && task->geom.y_type == HK_F32 && adjacent;
   if (!f.all) return f;
   if (e->scale || e->bias) f.flags |= HK_IGEMM_AFFINE;
   if (e->residual) f.flags |= e->residual == HK_RESIDUAL_AFTER ? HK_IGEMM_AFTER : HK_IGEMM_BEFORE;
@@ -22,6 +20,15 @@ hk_fuse hk_fuse_make(const hk_task *task, bool along_k) {
   }
   return f;
 }
+
+hk_fuse hk_fuse_make(const hk_task *task, bool along_k) {
+  const hk_geom *g = &task->geom;
+  const bool unit_y = g->y.channel == 1 || g->k == 1;
+  const bool unit_c = !task->epi.e.residual || task->epi.c.channel == 1 || g->k == 1;
+  return fuse_make(task, !along_k || (unit_y && unit_c));
+}
+
+hk_fuse hk_fuse_make_transposed(const hk_task *task) { return fuse_make(task, !task->epi.e.residual); }
 
 void hk_fuse_affine(const hk_plan *plan, const hk_call *call, int64_t first, int64_t columns, int64_t width, float *scale,
                     float *bias) {

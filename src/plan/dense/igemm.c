@@ -45,17 +45,11 @@ static int64_t choose_bk(const hk_geom *g, const hk_kernel *k) {
   return blocks <= 1 ? g->c : hk_round_up(hk_ceil_div(g->c, blocks), 8);
 }
 
-/* The epilogue as if y's channels were adjacent, as they are in a block that will be turned. */
-static hk_fuse turned_fuse(const hk_task *t) {
-  hk_task last = *t;
-  last.geom.y.channel = 1;
-  return hk_fuse_make(&last, true);
-}
-
-bool hk_igemm_turns(const hk_task *t) {
+/* True when y's planes are written by transposing finished blocks while they are hot. */
+static bool transposes(const hk_task *t) {
   const hk_geom *g = &t->geom;
   return g->y.channel != 1 && g->k > 1 && !t->epi.e.residual && hk_grid_count(g) == 1 && (g->y.at[2] == 1 || g->out[2] == 1) &&
-         turned_fuse(t).all;
+         hk_fuse_make_transposed(t).all;
 }
 
 /* A row of zeros stands for every pixel in the padding. */
@@ -183,7 +177,7 @@ static bool in_line(const hk_geom *g, const hk_strides *s, const int64_t size[3]
 
 static int64_t choose_even(const hk_task *t, const hk_igemm_own *o, int64_t pack) {
   const hk_geom *g = &t->geom;
-  const bool one_piece = o->bk == g->c && pack != HK_PACK_BLOCK && o->fuse.all && !o->turn && o->grids == 1 && !o->panels.dot;
+  const bool one_piece = o->bk == g->c && pack != HK_PACK_BLOCK && o->fuse.all && !o->transpose && o->grids == 1 && !o->panels.dot;
   if (!one_piece) return HK_EVEN_NOT;
   if (o->merged) {
     const bool fits = o->segments <= HK_EVEN_ROWS && g->out[2] - (o->q1 - o->q0) <= o->bm;
@@ -208,9 +202,9 @@ static hk_status build(hk_plan *plan) {
   o->panels = panels_of(g, plan->decision.kernel, k[HK_IGEMM_BK]);
   o->dot = hk_kernel_best(HK_FAMILY_DOT, plan->decision.kernel->isa);
   o->fuse = hk_fuse_make(&plan->task, true);
-  if (hk_igemm_turns(&plan->task)) {
-    o->turn = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa);
-    o->fuse = turned_fuse(&plan->task);
+  if (transposes(&plan->task)) {
+    o->transpose = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa);
+    o->fuse = hk_fuse_make_transposed(&plan->task);
   }
   o->merged = !plan->task.wild && k[HK_IGEMM_PACK] != HK_PACK_BLOCK && k[HK_IGEMM_BK] == g->c &&
               merge_pays(g, plan->decision.kernel);

@@ -24,7 +24,7 @@ enum { HK_EVEN_NOT, HK_EVEN_FLAT, HK_EVEN_LINES };
 typedef struct hk_igemm_own {
   hk_panels panels;
   hk_fuse fuse;
-  const hk_kernel *turn;      /* y lies in planes: blocks are finished in channels-last order and turned; else NULL */
+  const hk_kernel *transpose; /* y lies in planes: blocks are finished channels-last, then transposed; else NULL */
   const hk_kernel *dot;       /* for the panel of left-over channels */
   bool merged;
   int64_t even;               /* HK_EVEN_*: blocks whose rows lie evenly need no tables */
@@ -37,7 +37,5 @@ typedef struct hk_igemm_own {
   float *zeros;
 } hk_igemm_own;
 
-/* True when y's planes are written by turning finished blocks. */
-bool hk_igemm_turns(const hk_task *t);
 hk_status hk_igemm_run(const hk_plan *plan, const hk_call *call);
 #endif

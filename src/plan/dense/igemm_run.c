@@ -72,7 +72,7 @@ static void output_rows(work *w) {
 }
 
 /* A finished panel of the block, [pixel][channel] in `partial`, to the planes of y. */
-static void turn_panel(const work *w, const hk_panel *p, int64_t width) {
+static void transpose_panel(const work *w, const hk_panel *p, int64_t width) {
   const hk_geom *g = &w->j->plan->task.geom;
   float *y = (float *)w->j->call->y + w->group * g->y.group + p->first * g->y.channel;
   hk_turn_args a = {.from_step = width, .to_step = g->y.channel, .columns = p->columns};
@@ -82,7 +82,7 @@ static void turn_panel(const work *w, const hk_panel *p, int64_t width) {
     a.from = w->partial + r->m * width;
     a.to = y + hk_run_offset(&w->block, r, &g->y, 0);
     a.rows = whole ? w->block.count : r->count;
-    w->j->o->turn->fn(&a);
+    w->j->o->transpose->fn(&a);
   }
 }
 
@@ -145,7 +145,7 @@ static void run_panel(work *w, const hk_panel *p) {
                             .columns = p->columns, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
                             .bias = w->bias, .c = w->c_rows, .y = w->y_rows, .partial = w->partial};
   if (fuse->flags & HK_IGEMM_AFFINE) hk_fuse_affine(plan, w->j->call, k, p->columns, width, w->scale, w->bias);
-  if (o->turn) { /* a tile's results take the place of its own partial sums */
+  if (o->transpose) { /* a tile's results take the place of its own partial sums */
     w->args.y_at = 0;
     for (int32_t m = 0; m < w->block.count; m++) w->y_rows[m] = w->partial + m * width;
   }
@@ -161,7 +161,7 @@ static void run_panel(work *w, const hk_panel *p) {
       else run_packing(w, p, c0, cl, last);
     }
   }
-  if (o->turn) turn_panel(w, p, width);
+  if (o->transpose) transpose_panel(w, p, width);
   else if (!fuse->all) hk_block_store(plan, w->j->call, &w->block, k, p->columns, w->partial, width);
 }
 
@@ -278,7 +278,7 @@ static void body(void *context, int64_t i) {
   if (!o->cuts.columns) w.end[0] = w.block.count;
   w.rows.step = w.block.count;
   w.pass = hk_min64(HK_IGEMM_TAPS, HK_IGEMM_TABLE / w.block.count);
-  if (o->fuse.all && !o->turn) output_rows(&w);
+  if (o->fuse.all && !o->transpose) output_rows(&w);
   if (w.pass >= o->segments) make_rows(&w, 0);
   for (int64_t p = p0; p < p1; p++) {
     const hk_panel panel = hk_panels_get(&o->panels, p);

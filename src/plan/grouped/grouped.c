@@ -1,6 +1,6 @@
 /* Grouped convolution over planar rows (channels-first) on the kernels of the small family: any groups, channels,
  * stride, padding and filter dilation, at most 128 taps. f32 data, weights at creation, y of any type, fastest with a
- * contiguous last dimension; few adjacent channels (channels-last) are turned into rows on the way in and back on the way
+ * contiguous last dimension; few adjacent channels (channels-last) are transposed into rows on the way in and back on the way
  * out. No workspace. Refuses input dilation, gates, state, groups of the batch. See grouped.h. */
 #include <math.h>
 
@@ -185,7 +185,7 @@ bool hk_grouped_layout(const hk_task *t, const hk_decision *d, hk_grouped *p, ch
   return fits(g, p, HK_DW_BUFFER) || hk_refuse(why, "a band does not fit the buffer");
 }
 
-/* cycles an element: rows are copied; adjacent channels are turned, by squares of 8 x 8 or, few that fill a pixel, by whole
+/* cycles an element: rows are copied; adjacent channels are transposed, by squares of 8 x 8 or, few that fill a pixel, by whole
  * vectors; else one by one (Zen 4, 3 to 33 channels of 28 x 28) */
 static double bring(const hk_strides *s, int64_t channels, int64_t stride) {
   if (s->at[2] == 1) return stride == 1 ? 0.25 : 0.5;
@@ -290,7 +290,7 @@ static hk_status build(hk_plan *plan) {
   p->zeros = hk_alloc_zero((size_t)(g->k * g->groups) * sizeof(float));
   if (!p->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   p->stage = hk_kernel_best(HK_FAMILY_STAGE, p->tile[0].kernel->isa)->fn;
-  p->turn = hk_kernel_best(HK_FAMILY_TURN, p->tile[0].kernel->isa)->fn;
+  p->transpose = hk_kernel_best(HK_FAMILY_TURN, p->tile[0].kernel->isa)->fn;
   make_offsets(g, p);
   float *to;
   const int64_t layout[] = {p->tile_sizes, p->tile[0].kernel->mr, p->tile[0].tiles, p->tile[1].tiles};

@@ -23,7 +23,7 @@ typedef struct hk_grouped_tiles {
 
 typedef struct hk_grouped {
   hk_geom geom; /* the task's, or its pixels as one row */
-  hk_kernel_fn stage, turn;
+  hk_kernel_fn stage, transpose;
   int64_t source, shards, parts;
   hk_grouped_tiles tile[2];
   int64_t tile_sizes;
@@ -41,7 +41,7 @@ typedef struct hk_grouped {
   hk_small_seg seg[2][HK_GROUPED_AT_ONCE];
 } hk_grouped;
 
-/* Several channels that are adjacent: they are turned into rows and back. */
+/* Several channels that are adjacent: they are transposed into rows and back. */
 static inline bool hk_woven(const hk_strides *s, int64_t channels) { return channels > 1 && s->channel == 1 && s->at[2] != 1; }
 bool hk_grouped_layout(const hk_task *task, const hk_decision *d, hk_grouped *p, char *why);
 /* Sets args and seg where the plan runs at once. */

@@ -100,7 +100,7 @@ static void stage_phase(const job *j, const band *b, const float *x, int64_t r, 
 }
 
 /* The same for all channels, which are adjacent. */
-static void stage_turned(const job *j, const band *b, const float *x, int64_t r, float *buffer) {
+static void stage_transposed(const job *j, const band *b, const float *x, int64_t r, float *buffer) {
   const hk_geom *g = j->g;
   const hk_grouped *p = j->p;
   const int64_t stride = g->stride[1], phases = g->stride[2], top = b->p * stride - g->lo[1] + r, left = b->q * phases - g->lo[2];
@@ -114,20 +114,20 @@ static void stage_turned(const job *j, const band *b, const float *x, int64_t r,
       const hk_turn_args a = {.from = x + line * g->x.at[1] + col * g->x.at[2], .from_step = phases * g->x.at[2],
                               .to = buffer + phase * p->plane + i * p->pitch + skip, .to_step = p->channel,
                               .rows = hk_ceil_div(end - col, phases), .columns = g->c};
-      if (col < end) p->turn(&a);
+      if (col < end) p->transpose(&a);
     }
   }
 }
 
 static void stage(const job *j, const band *b, const float *x, float *buffer) {
   const hk_geom *g = j->g;
-  const bool turned = hk_woven(&g->x, g->c);
-  for (int64_t t = 0; turned && t < g->win[0]; t++) {
+  const bool transposed = hk_woven(&g->x, g->c);
+  for (int64_t t = 0; transposed && t < g->win[0]; t++) {
     const int64_t depth = hk_dw_inside(g, 0, hk_geom_source(g, 0, b->z, t));
     for (int64_t r = 0; depth >= 0 && r < g->stride[1]; r++)
-      stage_turned(j, b, x + depth * g->x.at[0], r, buffer + (t * g->stride[1] + r) * g->stride[2] * j->p->plane);
+      stage_transposed(j, b, x + depth * g->x.at[0], r, buffer + (t * g->stride[1] + r) * g->stride[2] * j->p->plane);
   }
-  if (turned) return;
+  if (transposed) return;
   for (int64_t c = 0; c < g->c; c++) {
     for (int64_t t = 0; t < g->win[0]; t++) {
       const int64_t depth = hk_dw_inside(g, 0, hk_geom_source(g, 0, b->z, t));
@@ -145,7 +145,7 @@ static void store(const job *j, const band *b, int64_t n, int64_t group, float *
   float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + b->z * g->y.at[0] + b->p * g->y.at[1] + b->q * g->y.at[2];
   if (j->p->fused && hk_woven(&g->y, g->k)) {
     for (int64_t r = 0; r < b->rows; r++)
-      j->p->turn(&(hk_turn_args){.from = sums + r * j->p->pitch, .from_step = b->flat, .to = y + r * g->y.at[1], .to_step = g->y.at[2],
+      j->p->transpose(&(hk_turn_args){.from = sums + r * j->p->pitch, .from_step = b->flat, .to = y + r * g->y.at[1], .to_step = g->y.at[2],
                                  .rows = g->k, .columns = b->cols});
     return;
   }

@@ -1,7 +1,7 @@
 /* fft: long depthwise windows along one dimension by overlap-save: stretches of x are transformed, multiplied by the
  * transform of the weights, and transformed back, all lanes over channels; two stretches go together as the real and the
  * imaginary part. Cost grows with the logarithm of the window. Stride 1, any padding and dilation, channels-last or
- * channels-first (turned on the way in and out), f32, weights at creation; allowed by HK_MATH_FAST_ALGORITHMS only, because
+ * channels-first (transposed on the way in and out), f32, weights at creation; allowed by HK_MATH_FAST_ALGORITHMS only, because
  * a sum's error is that of its whole stretch: under error_factor * gk * eps * sum |f| times the largest |x| of the two
  * stretches transformed together (tests/c/fft_test.c measures it). Needs workspace, one slot per thread. */
 #include <math.h>
@@ -194,7 +194,7 @@ static hk_status build(hk_plan *plan) {
   hk_fft *p = plan->own = hk_alloc_zero(sizeof *p);
   if (!p) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!hk_fft_layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "fft: %s", why);
-  p->turn = hk_kernel_best(HK_FAMILY_TURN, plan->decision.kernel->isa)->fn;
+  p->transpose = hk_kernel_best(HK_FAMILY_TURN, plan->decision.kernel->isa)->fn;
   p->twiddle = hk_alloc((size_t)(2 * p->points + 8) * sizeof(float));
   if (!p->twiddle) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   make_twiddles(p->twiddle, p->points);

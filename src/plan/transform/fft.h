@@ -8,12 +8,12 @@
 enum { HK_FFT_POINTS, HK_FFT_SLOTS };
 enum {
   HK_FFT_TO_CHANNELS, /* the kernel stores vectors of channels */
-  HK_FFT_TO_PLANES,   /* turned into y itself */
-  HK_FFT_TO_ROWS      /* turned into rows of a scratch, which go through hk_plan_store_row */
+  HK_FFT_TO_PLANES,   /* transposed into y itself */
+  HK_FFT_TO_ROWS      /* transposed into rows of a scratch, which go through hk_plan_store_row */
 };
 
 typedef struct hk_fft {
-  hk_kernel_fn turn;
+  hk_kernel_fn transpose;
   int64_t vw, points, slots;
   int64_t stretch;                        /* outputs of one transform's real or imaginary part */
   int64_t phases, pairs, blocks, items;   /* dilation's interleaved rows; pairs of stretches of one; of channels; all */

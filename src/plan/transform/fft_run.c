@@ -54,14 +54,14 @@ static void load(const job *j, const item *t, int half) {
     for (int64_t i = 0; i < p->points; i++) memset(z + i * 2 * p->vw, 0, (size_t)p->vw * sizeof *z);
   const hk_turn_args a = {.from = x + from, .to = z + from * 2 * p->vw, .from_step = g->x.group, .to_step = 2 * p->vw,
                           .rows = t->lanes, .columns = to - from};
-  if (to > from) p->turn(&a);
+  if (to > from) p->transpose(&a);
 }
 
 static void store_rows(const job *j, const item *t, int64_t q, int64_t count, const float *z) {
   const hk_geom *g = &j->plan->task.geom;
   const hk_fft *p = j->p;
   const hk_turn_args a = {.from = z, .to = j->rows, .from_step = 2 * p->vw, .to_step = p->stretch, .rows = count, .columns = t->lanes};
-  p->turn(&a);
+  p->transpose(&a);
   for (int64_t k = 0; k < t->lanes; k++) {
     hk_at at = {.n = t->n, .k = t->block * p->vw + k};
     at.p[g->rank - 1] = q;
@@ -86,7 +86,7 @@ static void store(const job *j, const item *t, int half) {
   float *y = (float *)(void *)j->call->y + t->n * g->y.outer + channel * g->y.group + q * g->y.at[2];
   if (p->store == HK_FFT_TO_PLANES) {
     const hk_turn_args a = {.from = z, .to = y, .from_step = 2 * p->vw, .to_step = g->y.group, .rows = count, .columns = t->lanes};
-    p->turn(&a);
+    p->transpose(&a);
     return;
   }
   hk_fft_args a = {.op = HK_FFT_SCATTER, .z = j->z + half * p->vw, .points = count, .y = y, .y_step = p->phases * g->y.at[2],
