@@ -1,7 +1,7 @@
 /* Many plans alive at once on the device, as a network has them: every algorithm with several settings, all created
  * before any runs, then executed in random order on one stream, on several, from several threads and from captured
- * graphs. Each gives the bits that it gave alone. Fails when an algorithm of the device is reached by no problem of the
- * list. usage: gpu_plans_test [once [PART PARTS]]; once executes each plan once and alone, for compute-sanitizer, of
+ * graphs. Each gives the bits that it gave alone. Fails when an algorithm or a path of the
+ * device is reached by no problem of the list. usage: gpu_plans_test [once [PART PARTS]]; once executes each plan once and alone, for compute-sanitizer, of
  * every PARTS-th problem if told. Exits with 77 without a device. */
 #include <pthread.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "support/check.h"
 #include "support/trial.h"
 
-enum { MOST = 700, STREAMS = 4, ROUNDS = 3, SETTINGS = 3 };
+enum { MOST = 1000, STREAMS = 4, ROUNDS = 3, SETTINGS = 3 };
 
 typedef struct row {
   const char *problem, *epilogue;
@@ -57,7 +57,7 @@ static const row rows[] = {
      "330",
      "scale1+bias", 0, 0, 0},
     {"2d_n2_c64_i12x10_k64_w3_p1_bf16_xs=4.0.7680.1.640.64_fs=0.0.576.1.192.64_ys=4.0.7680.1.640.64", "bias", 0, 0, 0},
-    /* a gate makes one thread need two channels: finish_* */
+    /* a gate makes one thread need two channels: finish / ... */
     {"2d_n2_c64_i12x10_k128_w3_p1_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
     {"2d_n2_c64_i12x10_k128_w3_p1_bf16_first", "gated:tanh:sigmoid", 0, 0, 0},
     {"2d_n2_c64_i14x14_k64_w3_p1_g64_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
@@ -72,7 +72,7 @@ static const row rows[] = {
     {"2d_n2_c32_i30x16_k32_w3_p1_g32_f32_first", "gated:tanh:sigmoid", 0, 0, 0},
     {"1d_n2_c16_i300_k16_w4_p3:0_g16_f32_first", "gated:tanh:sigmoid", 0, 0, 0},
     {"2d_n2_c64_i28x28_k64_w3_p1_g4_bf16_last", "none", 0, 0, 0},
-    /* streaming state: state_* */
+    /* streaming state: state / ..., with a gate state / finish / ... */
     {"1d_n2_c64_i96_k64_w4_p3:0_g64_bf16_last", "bias+silu", 0, 1, 0},
     {"1d_n2_c64_i96_k64_w4_p3:0_g64_bf16_first", "bias+silu", 0, 1, 0},
     {"1d_n2_c24_i96_k24_w31_p30:0_g24_f16_first", "none", 0, 1, 0},
@@ -80,7 +80,24 @@ static const row rows[] = {
     {"1d_n2_c64_i96_k72_w3_p4:0_d2_bf16_last", "bias", 0, 1, 0},
     {"1d_n2_c64_i96_k72_w3_p4:0_d2_bf16_first", "bias", 0, 1, 0},
     {"1d_n2_c3_i96_k64_w7_p6:0_bf16_last", "none", 0, 1, 0},
-    {"1d_n2_c5_i96_k7_w2_p40:0_d40_f32_first", "none", 0, 1, 0}};
+    {"1d_n2_c5_i96_k7_w2_p40:0_d40_f32_first", "none", 0, 1, 0},
+    {"1d_n2_c64_i96_k72_w3_p4:0_d2_bf16_last", "gated:tanh:sigmoid", 0, 1, 0},
+    {"1d_n2_c64_i96_k72_w3_p4:0_d2_bf16_first", "bias+blended:tanh:sigmoid", 0, 1, 0},
+    {"1d_n2_c64_i96_k64_w4_p3:0_g64_bf16_last", "gated:tanh:sigmoid", 0, 1, 0}};
+
+/* The rewrites of a decision and its algorithm, without knobs. */
+static const char *const paths[] = {
+    "finish / cuda_slide",    "finish / cuda_plane",       "finish / cuda_row",     "finish / cuda_roll",
+    "finish / cuda_toeplitz", "finish / cuda_dw_last",     "finish / cuda_dw_first", "finish / cuda_grouped",
+    "finish / cuda_stem",     "finish / wgmma",            "finish / wgmma_relaid", "state / cuda_row",
+    "state / cuda_toeplitz",  "state / cuda_dw_last",      "state / cuda_dw_first", "state / cuda_grouped",
+    "state / cuda_stem",      "state / wgmma",             "state / wgmma_relaid",  "state / cuda_direct",
+    "state / finish / wgmma", "state / finish / wgmma_relaid", "state / finish / cuda_dw_last"};
+
+static void name_of(const char *decision, char *name, size_t size) {
+  const char *algorithm = decision_algorithm(decision);
+  snprintf(name, size, "%.*s%.*s", (int)(algorithm - decision), decision, (int)strcspn(algorithm, " "), algorithm);
+}
 
 typedef struct live {
   hk_plan *plan;
@@ -155,15 +172,25 @@ static void add(const gather *g, const char *decision) {
   count++;
 }
 
-/* The first few settings of each algorithm. */
+/* The first few settings of each path and algorithm. */
 static void collect(void *context, const hk_candidate *c) {
   gather *g = context;
   if (c->refusal) return;
   char name[64] = "";
-  snprintf(name, sizeof name, "%.*s", (int)strcspn(c->decision, " "), c->decision);
+  name_of(c->decision, name, sizeof name);
   g->settings = strcmp(name, g->last) ? 0 : g->settings + 1;
   strcpy(g->last, name);
   if (g->settings < SETTINGS) add(g, c->decision);
+}
+
+/* Whether a plan has that name, or that algorithm behind any path. */
+static bool reached(const char *wanted, bool behind_any) {
+  char name[64];
+  for (int i = 0; i < count; i++) {
+    name_of(behind_any ? decision_algorithm(plans[i].decision) : plans[i].decision, name, sizeof name);
+    if (!strcmp(name, wanted)) return true;
+  }
+  return false;
 }
 
 static void make_plans(size_t part, size_t parts) {
@@ -181,13 +208,12 @@ static void make_plans(size_t part, size_t parts) {
           hk_last_error());
     trial_free(&t);
   }
-  for (int a = 0; hk_algos[a] && parts == 1; a++) {
-    bool seen = hk_algos[a]->device != HK_CUDA;
-    for (int i = 0; i < count && !seen; i++)
-      seen = !strncmp(plans[i].decision, hk_algos[a]->name, strlen(hk_algos[a]->name)) &&
-             (plans[i].decision[strlen(hk_algos[a]->name)] == ' ' || !plans[i].decision[strlen(hk_algos[a]->name)]);
-    CHECK(seen, "no problem of the list is offered %s", hk_algos[a]->name);
-  }
+  for (int a = 0; hk_algos[a] && parts == 1; a++)
+    CHECK(hk_algos[a]->device != HK_CUDA || reached(hk_algos[a]->name, true), "no problem of the list is offered %s",
+          hk_algos[a]->name);
+  for (size_t i = 0; i < sizeof paths / sizeof *paths && parts == 1; i++)
+    CHECK(reached(paths[i], false), "no problem of the list is offered %s", paths[i]);
+  CHECK(count < MOST, "more than %d plans: some were left out", MOST);
   printf("%d plans\n", count);
 }
 

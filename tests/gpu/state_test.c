@@ -91,7 +91,7 @@ static int run_signal(bench *b) {
   CHECK(hk_plan_create(&plan, &b->p, NULL, &cpu, &w) == HK_OK && hk_plan_execute(plan, &a) == HK_OK, "%s", hk_last_error());
   hk_plan_destroy(plan);
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; ++i) {
-    gpu_names n = {.once = "state_wgmma"}; /* one tile stands for all: the others see no state either */
+    gpu_names n = {.once = "state / wgmma"}; /* one tile stands for all: the others see no state either */
     const hk_options o = {.size = sizeof o, .device = HK_CUDA, .stateful = 1};
     CHECK(problem_make(&b->p, b->s, b->type, b->layout, blocks[i]) == HK_OK, "%s", hk_last_error());
     CHECK(hk_plan_candidates(&b->p, NULL, &o, gpu_names_collect, &n) == HK_OK && n.count > 0, "no decision: %s", hk_last_error());

@@ -40,7 +40,7 @@ static hk_status run(const hk_epilogue *e, const char *decision, void *x, const 
 static int check_problem(const char *text, const hk_epilogue *e, float add, void *x, const void *zeros, void *y, float *got) {
   hk_problem p = {.size = sizeof p};
   int64_t out[HK_MAX_RANK] = {0}, n;
-  gpu_names all = {.skip = "wgmma", .once = "finish_wgmma"}; /* wgmma was seen above */
+  gpu_names all = {.skip = "wgmma", .once = "finish / wgmma"}; /* wgmma was seen above */
   const hk_weights w = {.size = sizeof w, .f = zeros};
   hk_options o = {.size = sizeof o, .device = HK_CUDA};
   CHECK(!hk_problem_parse(&p, text) && !hk_problem_output(&p, out, &n), "%s", hk_last_error());
