@@ -29,7 +29,7 @@ OPERATIONS = [  # what it is called, problem, epilogue
     ("odd strides", "1d_n2_c8_i20_k8_w3_{t}_xs=0.0.800.40.2_fs=0.0.24.3.1_ys=0.0.1.36.2", "none"),
 ]
 TYPES = ["f32", "f64", "bf16", "f16", "u8:s8:s8"]
-OTHER_PURPOSE = ["ISA cap", "CPU lacks", "is a narrow float", "has no gate", "must be int8", "must be f64", "has no state",
+OTHER_PURPOSE = ["ISA cap", "CPU lacks", "neither x nor f is", "has no gate", "must be int8", "must be f64", "stateful is 0",
                  "math option does not allow"]  # say nothing of these problems
 HEAD = """# Limits: what is native, what is slower, what is refused
 
