@@ -25,7 +25,7 @@ typedef enum hk_family {
   HK_FAMILY_DGEMM = 15,  /* rows of f64 pixels x packed output channels */
   HK_FAMILY_DWM = 16,    /* depthwise 3 x 3, lanes are channels, sums slide down the rows */
   HK_FAMILY_WEAVE = 17,  /* pixels of few channels, several a vector */
-  HK_FAMILY_TURN = 18,   /* a matrix transposed */
+  HK_FAMILY_TRANSPOSE = 18,   /* a matrix transposed */
   HK_FAMILY_DWD = 19,    /* depthwise, few outputs, lanes are neighbouring taps */
   HK_FAMILY_FFT = 22,    /* long windows by transforms, lanes are channels */
   HK_FAMILY_POINT = 23,  /* windows of one tap, few channels a group */
@@ -78,7 +78,7 @@ typedef struct hk_igemm_args {
   int64_t row_step, count, segments, channels, x_at, y_at;
   const int64_t *seg;
   const float *f;
-  bool ahead; /* weights are asked for 8 steps before their use, by kernels that can */
+  bool prefetch; /* weights are asked for 8 steps before their use, by kernels that can */
   int64_t vectors, columns;
   uint32_t flags;
   float beta, lo, hi;
@@ -92,7 +92,7 @@ typedef struct hk_igemm_args {
  * channels m < count and pixels j < NR = vectors * lanes. a is packed by tiles of hk_tile_rows channels:
  * tile at m0, `depth` deep: a[m0*depth + (at + i)*rows + m - m0]. Epilogue as in igemm, with scale[m] and bias[m]; stores
  * to y[m*y_step + j], j < columns. With strips > 1 the same again for strips - 1 further strips, b, c and y each NR pixels
- * further on; then columns = NR, and nothing is suspended or resumed. ahead: strips lie next to each other in memory that no cache
+ * further on; then columns = NR, and nothing is suspended or resumed. prefetch: strips lie next to each other in memory that no cache
  * of the core's own holds. kept: room for depth*NR floats where the first tile of a strip may copy its pixels for the others, or NULL. */
 typedef struct hk_pgemm_segment {
   const float *b;
@@ -103,7 +103,7 @@ typedef struct hk_pgemm_args {
   int64_t depth, count, segments, b_step;
   const hk_pgemm_segment *seg;
   int64_t vectors, columns, strips;
-  bool ahead;
+  bool prefetch;
   uint32_t flags;
   float beta, lo, hi;
   const float *scale, *bias;
@@ -147,12 +147,12 @@ typedef struct hk_gather_args {
   float *to;
 } hk_gather_args;
 
-/* turn: to[c*to_step + r] = from[r*from_step + c] for r < rows and c < columns. */
-typedef struct hk_turn_args {
+/* transpose: to[c*to_step + r] = from[r*from_step + c] for r < rows and c < columns. */
+typedef struct hk_transpose_args {
   const float *from;
   float *to;
   int64_t from_step, to_step, rows, columns;
-} hk_turn_args;
+} hk_transpose_args;
 
 /* winoin: the pixels x[i][0..channels) of one tile to v[i*v_step + c], i < t*t; with `line` t pixels of one row, i < t. */
 typedef struct hk_winoin_args {
@@ -320,8 +320,8 @@ typedef struct hk_dwc_args {
   int32_t chain;                     /* depthwise: all taps of the window are one chain of this many, inside x; else 0 */
   int32_t resume;                    /* sums go on from what y holds */
   int32_t back;                      /* depthwise, neither residual nor resume */
-  int32_t past;                      /* y is larger than the caches: whole lines of aligned y go past them */
-  int32_t down;                      /* whole blocks go from the last to the first */
+  int32_t nontemporal;                    /* y is larger than the caches: whole lines of aligned y go past them */
+  int32_t backwards;                    /* whole blocks go from the last to the first */
   hk_dw_fuse fuse;
 } hk_dwc_args;
 
@@ -351,7 +351,7 @@ typedef struct hk_strip_args {
   int64_t x_step;    /* x_at[m] is m*x_step, y_at[m] likewise a multiple, and all masks are full; 0: not so */
   int32_t pixels, vectors, lanes;
   int32_t scale_one; /* scale is one value */
-  int32_t over;      /* a pixel of y, of NR/2 channels or more, ends where the next begins: whole vectors are stored in order */
+  int32_t overlap;    /* a pixel of y, of NR/2 channels or more, ends where the next begins: whole vectors are stored in order */
   hk_dw_fuse fuse;
 } hk_strip_args;
 
@@ -388,7 +388,7 @@ enum { HK_POINT_PHASES = 4, HK_POINT_WOVEN_INPUTS = 8 };
 #define HK_POINT_SQUARE(registers) ((registers) >= 32 ? 4 : 3)
 typedef struct hk_point_shape {
   int32_t way, fused, inputs, outputs, phases, block;
-  int32_t ahead;  /* groups whose inputs and outputs fill a vector each */
+  int32_t vector_groups; /* groups whose inputs and outputs fill a vector each */
   int64_t groups, x_step, y_step;
   const float *f;
   const int32_t *index;
@@ -413,7 +413,7 @@ typedef struct hk_dwd_args {
  *   TURN     z is transformed, multiplied by h and transformed back; points is a power of two, 16 or more
  *   GATHER   z[i*2*VW] = the lanes of x + i*x_step for first <= i < last, zeros for the other i < points
  *   SCATTER  the lanes of y + i*y_step = z[i*2*VW] with the epilogue, i < points */
-enum { HK_FFT_TURN, HK_FFT_GATHER, HK_FFT_SCATTER };
+enum { HK_FFT_CONVOLVE, HK_FFT_GATHER, HK_FFT_SCATTER };
 typedef struct hk_fft_args {
   int32_t op, lanes, scale_one;
   float *z, *y;

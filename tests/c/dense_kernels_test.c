@@ -66,7 +66,7 @@ static bool igemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes, bool do
   const hk_igemm_line line = {.x = x.at, .c = c.at, .y = y.at, .x_seg = x_seg, .x_step = -row, .y_step = s->columns, .c_step = s->columns};
   const bool even = (dot || !(s->flags & (HK_IGEMM_RESUME | HK_IGEMM_SUSPEND))) && draw(2);
   fn(&(hk_igemm_args){.line = even ? &line : NULL, .rows = even ? NULL : rows, .row_step = s->count, .count = s->count,
-                      .segments = s->segments, .channels = row, .seg = seg, .f = f.at, .ahead = draw(2), .vectors = s->vectors, .columns = s->columns,
+                      .segments = s->segments, .channels = row, .seg = seg, .f = f.at, .prefetch = draw(2), .vectors = s->vectors, .columns = s->columns,
                       .flags = s->flags, .beta = 2, .lo = -9, .hi = 11, .scale = affine.at, .bias = affine.at + nr,
                       .c = even ? NULL : c_rows, .y = even ? NULL : y_rows, .partial = part.at});
   bool ok = true;
@@ -112,7 +112,7 @@ static bool pgemm_agrees(hk_kernel_fn fn, const shape *s, int64_t lanes, int64_t
     m0 += rows;
   }
   fn(&(hk_pgemm_args){.a = a.at, .depth = depth, .count = s->count, .segments = s->segments, .b_step = width, .seg = seg,
-                      .vectors = s->vectors, .columns = s->columns, .strips = strips, .ahead = draw(2), .flags = s->flags, .beta = 2, .lo = -9,
+                      .vectors = s->vectors, .columns = s->columns, .strips = strips, .prefetch = draw(2), .flags = s->flags, .beta = 2, .lo = -9,
                       .hi = 11, .scale = affine.at, .bias = affine.at + s->count, .c = c.at, .y = y.at, .c_step = columns,
                       .y_step = columns, .partial = part.at, .kept = draw(2) ? kept.at : NULL});
   bool ok = true;
@@ -261,7 +261,7 @@ static int visit_gather(const hk_kernel *k) {
   return bad;
 }
 
-static int visit_turn(const hk_kernel *k) {
+static int visit_transpose(const hk_kernel *k) {
   int bad = 0;
   for (int round = 0; round < 1600; round++) {
     const int64_t rows = 1 + draw(round & 8 ? 9 : 40), columns = 1 + draw(round & 4 ? 9 : 40), from_step = columns + draw(2) * draw(5), to_step = rows + draw(2) * draw(5);
@@ -269,7 +269,7 @@ static int visit_turn(const hk_kernel *k) {
     guarded to = guarded_make((size_t)((columns - 1) * to_step + rows), round & 1);
     for (int64_t i = 0; i < (rows - 1) * from_step + columns; i++) from.at[i] = (float)i;
     for (int64_t i = 0; i < (columns - 1) * to_step + rows; i++) to.at[i] = poison;
-    k->fn(&(hk_turn_args){.from = from.at, .to = to.at, .from_step = from_step, .to_step = to_step, .rows = rows, .columns = columns});
+    k->fn(&(hk_transpose_args){.from = from.at, .to = to.at, .from_step = from_step, .to_step = to_step, .rows = rows, .columns = columns});
     bool ok = true;
     for (int64_t i = 0; i < (columns - 1) * to_step + rows; i++) {
       const int64_t c = i / to_step, r = i % to_step;
@@ -288,7 +288,7 @@ int main(void) {
     const hk_kernel *k = &hk_kernels[i];
     if (!hk_cpu_has(k->isa)) continue;
     if (k->family == HK_FAMILY_GATHER) bad += visit_gather(k);
-    else if (k->family == HK_FAMILY_TURN) bad += visit_turn(k);
+    else if (k->family == HK_FAMILY_TRANSPOSE) bad += visit_transpose(k);
     else if (k->family == HK_FAMILY_WEAVE) bad += visit_weave(k);
     else if (k->family == HK_FAMILY_IGEMM || k->family == HK_FAMILY_PGEMM || k->family == HK_FAMILY_DOT) bad += visit(k);
     else continue;

@@ -8,7 +8,7 @@
 #define HK_VW 4
 #define HK_VREGS 32
 #define HK_MASKS_FREE 0 /* masked loads cost no more than whole ones */
-#define HK_OPENS 0 /* sums begin with a product (tiles.tmpl.h) */
+#define HK_MUL_FIRST 0 /* sums begin with a product (tiles.tmpl.h) */
 
 typedef float32x4_t v_f32;
 typedef int32x4_t v_i32;
@@ -19,9 +19,9 @@ static inline v_f32 v_set1(float a) { return vdupq_n_f32(a); }
 static inline v_f32 v_bcast(const float *p) { return vld1q_dup_f32(p); }
 static inline v_f32 v_load(const float *p) { return vld1q_f32(p); }
 static inline void v_store(float *p, v_f32 v) { vst1q_f32(p, v); }
-#define HK_PAST_BLOCKS 0 /* vectors of a line, which go past the caches together; 0: none do */
-static inline void v_store_past(float *p, v_f32 v) { vst1q_f32(p, v); }
-static inline void v_settle(void) {}
+#define HK_NT_BLOCKS 0 /* vectors of a line, which go past the caches together; 0: none do */
+static inline void v_store_nt(float *p, v_f32 v) { vst1q_f32(p, v); }
+static inline void v_fence(void) {}
 static inline v_mask v_tail(int64_t n) {
   static const uint32_t lanes[8] = {~0u, ~0u, ~0u, ~0u, 0, 0, 0, 0};
   const int64_t keep = n < 0 ? 0 : n > 4 ? 4 : n;
@@ -89,7 +89,7 @@ static inline void v_transpose(v_f32 v[4]) {
   v[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
 /* v[c][r] = x[r*step + c], c < 8; of every r eight floats are read */
-static inline void v_deal(const float *x, int64_t step, v_f32 v[8]) {
+static inline void v_deinterleave(const float *x, int64_t step, v_f32 v[8]) {
   for (int r = 0; r < 4; r++) {
     v[r] = vld1q_f32(x + r * step);
     v[r + 4] = vld1q_f32(x + r * step + 4);
@@ -98,7 +98,7 @@ static inline void v_deal(const float *x, int64_t step, v_f32 v[8]) {
   v_transpose(v + 4);
 }
 /* v[c][r] = x[r*3 + c], c < 3; reads no more */
-static inline void v_deal3(const float *x, v_f32 v[3]) {
+static inline void v_deinterleave3(const float *x, v_f32 v[3]) {
   const float32x4x3_t d = vld3q_f32(x);
   for (int c = 0; c < 3; c++) v[c] = d.val[c];
 }

@@ -8,7 +8,7 @@
 #define HK_VW 1
 #define HK_VREGS 16
 #define HK_MASKS_FREE 0 /* masked loads cost no more than whole ones */
-#define HK_OPENS 0 /* sums begin with a product (tiles.tmpl.h) */
+#define HK_MUL_FIRST 0 /* sums begin with a product (tiles.tmpl.h) */
 
 typedef float v_f32;
 typedef int32_t v_i32;
@@ -19,19 +19,19 @@ static inline v_f32 v_set1(float a) { return a; }
 static inline v_f32 v_bcast(const float *p) { return *p; }
 static inline v_f32 v_load(const float *p) { return *p; }
 static inline void v_store(float *p, v_f32 v) { *p = v; }
-#define HK_PAST_BLOCKS 0 /* vectors of a line, which go past the caches together; 0: none do */
-static inline void v_store_past(float *p, v_f32 v) { *p = v; }
-static inline void v_settle(void) {}
+#define HK_NT_BLOCKS 0 /* vectors of a line, which go past the caches together; 0: none do */
+static inline void v_store_nt(float *p, v_f32 v) { *p = v; }
+static inline void v_fence(void) {}
 static inline v_mask v_tail(int64_t n) { return n > 0; }
 static inline v_f32 v_load_m(const float *p, v_mask m) { return m ? *p : 0.0f; }
 static inline void v_store_m(float *p, v_f32 v, v_mask m) { if (m) *p = v; }
 static inline v_f32 v_fma(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
 static inline v_f32 v_fnma(v_f32 a, v_f32 b, v_f32 c) { return c - a * b; }
 static inline void v_transpose(v_f32 v[1]) { (void)v; }
-static inline void v_deal3(const float *x, v_f32 v[3]) {
+static inline void v_deinterleave3(const float *x, v_f32 v[3]) {
   for (int c = 0; c < 3; c++) v[c] = x[c];
 }
-static inline void v_deal(const float *x, int64_t step, v_f32 v[8]) {
+static inline void v_deinterleave(const float *x, int64_t step, v_f32 v[8]) {
   (void)step;
   for (int c = 0; c < 8; c++) v[c] = x[c];
 }

@@ -11,7 +11,7 @@
 #define HK_VW 8
 #define HK_VREGS 16
 #define HK_MASKS_FREE 0 /* masked loads cost no more than whole ones */
-#define HK_OPENS 0 /* sums begin with a product (tiles.tmpl.h) */
+#define HK_MUL_FIRST 0 /* sums begin with a product (tiles.tmpl.h) */
 
 typedef __m256 v_f32;
 typedef __m256i v_i32;
@@ -22,9 +22,9 @@ static inline v_f32 v_set1(float a) { return _mm256_set1_ps(a); }
 static inline v_f32 v_bcast(const float *p) { return _mm256_broadcast_ss(p); }
 static inline v_f32 v_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void v_store(float *p, v_f32 v) { _mm256_storeu_ps(p, v); }
-#define HK_PAST_BLOCKS 2 /* vectors of a line, which go past the caches together; 0: none do */
-static inline void v_store_past(float *p, v_f32 v) { _mm256_stream_ps(p, v); } /* aligned; past the caches */
-static inline void v_settle(void) { _mm_sfence(); } /* after v_store_past */
+#define HK_NT_BLOCKS 2 /* vectors of a line, which go past the caches together; 0: none do */
+static inline void v_store_nt(float *p, v_f32 v) { _mm256_stream_ps(p, v); } /* aligned; past the caches */
+static inline void v_fence(void) { _mm_sfence(); } /* after v_store_nt */
 static inline v_mask v_tail(int64_t n) {
   static const int32_t lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
   const int64_t keep = n < 0 ? 0 : n > 8 ? 8 : n;
@@ -85,7 +85,7 @@ static inline void v_store_n(float *p, v_f32 v, int64_t n) {
 static inline v_i32 v_load_i32(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 /* lane i of the result is lane index[i] of a; indices lie within the vector */
 static inline v_f32 v_permute(v_f32 a, v_i32 index) { return _mm256_permutevar8x32_ps(a, index); }
-#include "vec_turn8.h"
+#include "vec_transpose8.h"
 /* p[0], p[1], p[0], p[1], ...; and p[0], 0, p[0], 0, ... */
 typedef double __attribute__((may_alias, aligned(4))) v_pair;
 static inline v_f32 v_bcast_pair(const float *p) { return _mm256_castpd_ps(_mm256_set1_pd(*(const v_pair *)(const void *)p)); }

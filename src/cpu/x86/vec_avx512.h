@@ -9,7 +9,7 @@
 #define HK_VW 16
 #define HK_VREGS 32
 #define HK_MASKS_FREE 1 /* masked loads cost no more than whole ones */
-#define HK_OPENS 1 /* sums begin with a product (tiles.tmpl.h) */
+#define HK_MUL_FIRST 1 /* sums begin with a product (tiles.tmpl.h) */
 
 typedef __m512 v_f32;
 typedef __m512i v_i32;
@@ -20,9 +20,9 @@ static inline v_f32 v_set1(float a) { return _mm512_set1_ps(a); }
 static inline v_f32 v_bcast(const float *p) { return _mm512_set1_ps(*p); }
 static inline v_f32 v_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void v_store(float *p, v_f32 v) { _mm512_storeu_ps(p, v); }
-#define HK_PAST_BLOCKS 1 /* vectors of a line, which go past the caches together; 0: none do */
-static inline void v_store_past(float *p, v_f32 v) { _mm512_stream_ps(p, v); } /* aligned; past the caches */
-static inline void v_settle(void) { _mm_sfence(); } /* after v_store_past */
+#define HK_NT_BLOCKS 1 /* vectors of a line, which go past the caches together; 0: none do */
+static inline void v_store_nt(float *p, v_f32 v) { _mm512_stream_ps(p, v); } /* aligned; past the caches */
+static inline void v_fence(void) { _mm_sfence(); } /* after v_store_nt */
 static inline v_mask v_tail(int64_t n) {
   return n >= 16 ? (v_mask)0xffff : n <= 0 ? (v_mask)0 : (v_mask)((1u << n) - 1u);
 }

@@ -10,7 +10,7 @@
 #define HK_VW 8
 #define HK_VREGS 32
 #define HK_MASKS_FREE 1 /* masked loads cost no more than whole ones */
-#define HK_OPENS 0 /* sums begin with a product (tiles.tmpl.h) */
+#define HK_MUL_FIRST 0 /* sums begin with a product (tiles.tmpl.h) */
 
 typedef __m256 v_f32;
 typedef __m256i v_i32;
@@ -21,9 +21,9 @@ static inline v_f32 v_set1(float a) { return _mm256_set1_ps(a); }
 static inline v_f32 v_bcast(const float *p) { return _mm256_broadcast_ss(p); }
 static inline v_f32 v_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void v_store(float *p, v_f32 v) { _mm256_storeu_ps(p, v); }
-#define HK_PAST_BLOCKS 0 /* vectors of a line, which go past the caches together; 0: none do */
-static inline void v_store_past(float *p, v_f32 v) { _mm256_storeu_ps(p, v); } /* half a line is no use past the caches */
-static inline void v_settle(void) {}
+#define HK_NT_BLOCKS 0 /* vectors of a line, which go past the caches together; 0: none do */
+static inline void v_store_nt(float *p, v_f32 v) { _mm256_storeu_ps(p, v); } /* half a line is no use past the caches */
+static inline void v_fence(void) {}
 static inline v_mask v_tail(int64_t n) {
   return n >= 8 ? (v_mask)0xff : n <= 0 ? (v_mask)0 : (v_mask)((1u << n) - 1u);
 }
@@ -83,5 +83,5 @@ static inline __attribute__((always_inline)) v_f32 v_shift(v_f32 lo, v_f32 hi, i
     default: return lo;
   }
 }
-#include "vec_turn8.h"
+#include "vec_transpose8.h"
 #endif

@@ -203,7 +203,7 @@ static hk_status build(hk_plan *plan) {
   o->dot = hk_kernel_best(HK_FAMILY_DOT, plan->decision.kernel->isa);
   o->fuse = hk_fuse_make(&plan->task, true);
   if (transposes(&plan->task)) {
-    o->transpose = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa);
+    o->transpose = hk_kernel_best(HK_FAMILY_TRANSPOSE, plan->task.isa);
     o->fuse = hk_fuse_make_transposed(&plan->task);
   }
   o->merged = !plan->task.wild && k[HK_IGEMM_PACK] != HK_PACK_BLOCK && k[HK_IGEMM_BK] == g->c &&

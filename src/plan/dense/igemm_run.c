@@ -75,7 +75,7 @@ static void output_rows(work *w) {
 static void transpose_panel(const work *w, const hk_panel *p, int64_t width) {
   const hk_geom *g = &w->j->plan->task.geom;
   float *y = (float *)w->j->call->y + w->group * g->y.group + p->first * g->y.channel;
-  hk_turn_args a = {.from_step = width, .to_step = g->y.channel, .columns = p->columns};
+  hk_transpose_args a = {.from_step = width, .to_step = g->y.channel, .columns = p->columns};
   const bool whole = hk_block_adjacent(&w->block, &g->y);
   for (int32_t i = 0; i < (whole ? 1 : w->block.runs); i++) {
     const hk_run *r = &w->block.run[i];
@@ -141,7 +141,7 @@ static void run_panel(work *w, const hk_panel *p) {
   const int64_t k = w->group * plan->task.geom.k + p->first, width = p->vectors * p->lanes;
   w->width = width;
   w->kernel = (p->dot && !o->panels.dot ? o->dot : plan->decision.kernel)->fn;
-  w->args = (hk_igemm_args){.zeros = o->zeros, .row_step = w->rows.step, .count = w->block.count, .y_at = p->first, .ahead = o->ahead, .vectors = p->vectors,
+  w->args = (hk_igemm_args){.zeros = o->zeros, .row_step = w->rows.step, .count = w->block.count, .y_at = p->first, .prefetch = o->ahead, .vectors = p->vectors,
                             .columns = p->columns, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
                             .bias = w->bias, .c = w->c_rows, .y = w->y_rows, .partial = w->partial};
   if (fuse->flags & HK_IGEMM_AFFINE) hk_fuse_affine(plan, w->j->call, k, p->columns, width, w->scale, w->bias);
@@ -170,7 +170,7 @@ static void run_even(work *w, const hk_panel *p, const hk_igemm_line *line, int6
   const hk_igemm_own *o = w->j->o;
   const hk_fuse *fuse = &o->fuse;
   w->args = (hk_igemm_args){.line = line, .count = count, .segments = segments, .channels = o->channels, .y_at = p->first, .seg = seg,
-                            .f = w->j->packed + hk_panels_at(&o->panels, w->group, p), .ahead = o->ahead, .vectors = p->vectors, .columns = p->columns,
+                            .f = w->j->packed + hk_panels_at(&o->panels, w->group, p), .prefetch = o->ahead, .vectors = p->vectors, .columns = p->columns,
                             .flags = fuse->flags, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
                             .bias = w->bias};
   (p->dot ? o->dot : w->j->plan->decision.kernel)->fn(&w->args);

@@ -105,7 +105,7 @@ static void body(void *context, int64_t i) {
   const int64_t first = one ? 0 : chunk * o->cuts / o->chunks, end = one ? o->cuts : (chunk + 1) * o->cuts / o->chunks;
   const hk_pgemm_segment x = {(const float *)j->call->x + n * g->x.outer + group * g->x.group, 0, g->c};
   _Alignas(HK_ALIGN) float scale[HK_PLANES_SET], bias[HK_PLANES_SET], kept[HK_PLANES_PANEL];
-  hk_pgemm_args a = {.depth = g->gk, .segments = 1, .b_step = g->x.channel, .seg = &x, .ahead = o->ahead, .flags = fuse->flags, .beta = fuse->beta,
+  hk_pgemm_args a = {.depth = g->gk, .segments = 1, .b_step = g->x.channel, .seg = &x, .prefetch = o->ahead, .flags = fuse->flags, .beta = fuse->beta,
                      .lo = fuse->lo, .hi = fuse->hi, .scale = scale, .bias = bias, .c_step = epi->c.channel,
                      .y_step = g->y.channel, .kept = o->keeps ? kept : NULL};
   for (int64_t s = split * o->bs; s < hk_min64(o->groups_m, (split + 1) * o->bs); s++) {

@@ -117,7 +117,7 @@ static bool lay_woven(const hk_geom *g, const hk_kernel *k, int64_t block, own *
     return dense && block > 0 && rounds_fit(g, k, block);
   }
   o->shape.phases = (int32_t)phases_of(g, block);
-  o->shape.ahead = (int32_t)hk_ceil_div(k->nr, hk_min64(g->c, g->k));
+  o->shape.vector_groups = (int32_t)hk_ceil_div(k->nr, hk_min64(g->c, g->k));
   o->count = g->gm * g->groups;
   o->unit = block * o->shape.phases;
   o->x_unit = o->unit * g->c;

@@ -16,7 +16,7 @@ static void share_args(job *j) {
   a->c = a->scale = a->bias = NULL;
   a->zeros = j->p->zeros;
   a->inputs = g->c;
-  a->over = j->p->way == HK_STRIP_BY_ROWS && g->groups == 1 && j->p->part_count == 1 && g->y.at[2] == g->k && j->p->vectors * j->p->vw <= 2 * g->k;
+  a->overlap = j->p->way == HK_STRIP_BY_ROWS && g->groups == 1 && j->p->part_count == 1 && g->y.at[2] == g->k && j->p->vectors * j->p->vw <= 2 * g->k;
   a->scale_one = j->plan->task.epi.e.scale == 1;
   a->fuse = j->p->fuse;
   a->f_next = a->channel_next = 0;

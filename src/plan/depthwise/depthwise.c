@@ -21,7 +21,7 @@ static tap *find(tap *taps, int64_t count, int64_t offset) {
 }
 
 /* Sorted by offset, chains start as low as they can, so that weights of one block of taps stay together. */
-static void link_taps(hk_chain *c, tap *sorted, int64_t step) {
+static void link_taps(hk_tap_runs *c, tap *sorted, int64_t step) {
   const int64_t gap = step ? step : 1;
   int64_t placed = 0;
   for (int64_t i = 0; i < c->taps; i++) {
@@ -37,8 +37,8 @@ static void link_taps(hk_chain *c, tap *sorted, int64_t step) {
   }
 }
 
-bool hk_chain_make(hk_chain *c, const int64_t *offset, int64_t taps, int64_t step) {
-  *c = (hk_chain){.taps = taps};
+bool hk_tap_runs_make(hk_tap_runs *c, const int64_t *offset, int64_t taps, int64_t step) {
+  *c = (hk_tap_runs){.taps = taps};
   tap *sorted = hk_alloc((size_t)taps * sizeof *sorted);
   c->runs = hk_alloc((size_t)taps * sizeof *c->runs);
   c->order = hk_alloc((size_t)taps * sizeof *c->order);
@@ -50,13 +50,13 @@ bool hk_chain_make(hk_chain *c, const int64_t *offset, int64_t taps, int64_t ste
     link_taps(c, sorted, step);
     for (int64_t i = 0; i < taps; i++) c->place[c->order[i]] = (int32_t)i;
   } else {
-    hk_chain_free(c);
+    hk_tap_runs_free(c);
   }
   hk_free(sorted);
   return ok;
 }
 
-void hk_chain_free(hk_chain *c) {
+void hk_tap_runs_free(hk_tap_runs *c) {
   hk_free(c->runs);
   hk_free(c->order);
   hk_free(c->place);
@@ -64,13 +64,13 @@ void hk_chain_free(hk_chain *c) {
   c->order = c->place = NULL;
 }
 
-static size_t order_bytes(const hk_chain *c) { return (size_t)hk_round_up(c->taps * 4, HK_ALIGN); }
+static size_t order_bytes(const hk_tap_runs *c) { return (size_t)hk_round_up(c->taps * 4, HK_ALIGN); }
 
-const float *hk_chain_weights(const hk_plan *plan, const hk_chain *c) {
+const float *hk_tap_runs_weights(const hk_plan *plan, const hk_tap_runs *c) {
   return (const float *)(const void *)((const char *)plan->packed->f + order_bytes(c));
 }
 
-hk_status hk_chain_pack(hk_plan *plan, const hk_chain *c) {
+hk_status hk_tap_runs_pack(hk_plan *plan, const hk_tap_runs *c) {
   const hk_geom *g = &plan->task.geom;
   const int64_t channels = g->groups * g->k;
   float *to;

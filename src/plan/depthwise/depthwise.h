@@ -9,20 +9,20 @@
 /* most taps whose weights are put in order on the stack when they are given at execute */
 #define HK_DW_TAPS_NOW 4096
 
-typedef struct hk_chain {
+typedef struct hk_tap_runs {
   hk_dw_run *runs;
   int32_t *order; /* order[i]: which tap is the i-th weight of the runs */
   int32_t *place; /* place[order[i]] = i */
   int64_t run_count, taps;
-} hk_chain;
+} hk_tap_runs;
 /* Joins taps whose offsets (32-bit) lie `step` apart (0: neighbours, as fans), at most HK_RUN_TAPS a run; false when
  * memory is out. */
-bool hk_chain_make(hk_chain *c, const int64_t *offset, int64_t taps, int64_t step);
-void hk_chain_free(hk_chain *c);
+bool hk_tap_runs_make(hk_tap_runs *c, const int64_t *offset, int64_t taps, int64_t step);
+void hk_tap_runs_free(hk_tap_runs *c);
 
 /* Packs [channel][taps * lanes] of weights behind the chain's order; a shared pack must have the same order. */
-hk_status hk_chain_pack(hk_plan *plan, const hk_chain *c);
-const float *hk_chain_weights(const hk_plan *plan, const hk_chain *c);
+hk_status hk_tap_runs_pack(hk_plan *plan, const hk_tap_runs *c);
+const float *hk_tap_runs_weights(const hk_plan *plan, const hk_tap_runs *c);
 /* Element offset of tap t from the first tap, in f. */
 static inline int64_t hk_dw_tap(const hk_geom *g, int64_t t) {
   const int64_t s = t % g->win[2], r = t / g->win[2] % g->win[1], a = t / g->win[2] / g->win[1];
@@ -42,7 +42,7 @@ static inline int64_t hk_dw_inside(const hk_geom *g, int d, int64_t i) {
 }
 /* Runs of a line of taps of which every `apart`-th chain, HK_RUN_TAPS a run: taps % apart chains have one tap more than
  * the others. */
-static inline int64_t hk_chain_runs(int64_t taps, int64_t apart) {
+static inline int64_t hk_tap_run_count(int64_t taps, int64_t apart) {
   if (apart >= taps) return taps;
   const int64_t each = taps / apart, more = taps % apart;
   return more * hk_ceil_div(each + 1, HK_RUN_TAPS) + (apart - more) * hk_ceil_div(each, HK_RUN_TAPS);

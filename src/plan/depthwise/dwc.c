@@ -19,7 +19,7 @@ static int64_t chain_step(const hk_geom *g, const hk_dwc *p) {
 
 static int64_t row_runs(const hk_geom *g, const hk_dwc *p) {
   const int64_t step = chain_step(g, p);
-  return step ? hk_chain_runs(g->win[2], step) : g->win[2];
+  return step ? hk_tap_run_count(g->win[2], step) : g->win[2];
 }
 
 static bool flat(const hk_strides *s, int64_t groups, int64_t channels) {

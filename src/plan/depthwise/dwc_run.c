@@ -50,7 +50,7 @@ static void emit_rows(const job *j, const hk_dwc_args *all, const spot *s, int64
   float scratch[HK_DWC_SUMS];
   hk_dwc_args a = *all;
   a.fuse.flags = 0;
-  a.past = 0;
+  a.nontemporal = 0;
   a.y = scratch;
   a.y_block = p->y_lanes;
   for (int64_t b = 0; b < all->blocks; b += most) {
@@ -179,14 +179,14 @@ static void run_row(job *j, const spot *s, int64_t tile, int64_t last) {
   const hk_dwc *p = j->p;
   hk_dwc_args *a = &j->a;
   const hk_dw_fuse fuse = a->fuse;
-  const int32_t past = a->past;
+  const int32_t past = a->nontemporal;
   const float *f = j->f;
   for (j->run = 0; j->run < p->run_count; j->run += p->chains) {
     const bool ends = j->run + p->chains >= p->run_count;
     a->run_count = ends ? p->run_count - j->run : p->chains;
     a->resume = j->run > 0;
     a->fuse.flags = ends ? fuse.flags : 0;
-    a->past = ends ? past : 0;
+    a->nontemporal = ends ? past : 0;
     if (p->chains < p->run_count) a->f_block = hk_dwc_weights(p, j->run, j->run + a->run_count);
     a->f = f + j->f_first * a->f_block;
     run_pass(j, s, tile, last);
@@ -279,7 +279,7 @@ static void run_items(job *j, int64_t item, int64_t last) {
   }
   while (item < last) {
     const int64_t end = hk_min64(p->tiles, tile + last - item);
-    const spot s = spot_at(j, n, z, p->rows > 1 && j->a.down ? p->rows - 1 : row);
+    const spot s = spot_at(j, n, z, p->rows > 1 && j->a.backwards ? p->rows - 1 : row);
     if (p->source == HK_DWC_STAGED) run_staged_row(j, &s, tile, end);
     else run_row(j, &s, tile, end);
     item += end - tile;
@@ -314,7 +314,7 @@ static void share_args(job *j) {
   hk_dwc_args *a = &j->a;
   a->scale = a->bias = a->c = NULL;
   a->resume = 0;
-  a->down = 0;
+  a->backwards = 0;
   a->index = p->index;
   a->run_count = p->run_count;
   a->x_step = p->source == HK_DWC_STAGED ? p->vw * p->wide * g->stride[2] : p->unit * g->stride[2] * g->x.at[2];
@@ -355,9 +355,9 @@ static void body(void *context, int64_t i) {
   j.from = from;
   j.to = to;
   share_args(&j);
-  j.a.past = p->past && (uintptr_t)h->call->y % HK_ALIGN == 0;
-  j.a.down = goes_down(p, h->call);
-  if (j.a.down && p->rows > 1) { /* and the rows from the last to the first */
+  j.a.nontemporal = p->past && (uintptr_t)h->call->y % HK_ALIGN == 0;
+  j.a.backwards = goes_down(p, h->call);
+  if (j.a.backwards && p->rows > 1) { /* and the rows from the last to the first */
     j.a.x_next = -j.a.x_next;
     j.a.y_next = -j.a.y_next;
     j.a.c_next = -j.a.c_next;
@@ -411,8 +411,8 @@ static void run_at_once(const hk_plan *plan, const hk_call *call) {
   hk_dwc_args a = p->args;
   a.x = (const float *)(const void *)call->x - plan->task.geom.lo[2] * plan->task.geom.x.at[2];
   a.y = (float *)(void *)call->y;
-  a.past = p->past && (uintptr_t)a.y % HK_ALIGN == 0;
-  a.down = goes_down(p, call);
+  a.nontemporal = p->past && (uintptr_t)a.y % HK_ALIGN == 0;
+  a.backwards = goes_down(p, call);
   if (plan->task.epi.e.scale) a.scale = call->scale;
   if (plan->task.epi.e.bias) a.bias = call->bias;
   if (a.tiles) kernel(&a);

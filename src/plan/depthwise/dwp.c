@@ -82,7 +82,7 @@ static bool fans(const hk_geom *g, const hk_dwp *p) {
 
 /* Loads a vector and tap, of tiles of so many vectors, where every `apart`-th of `taps` taps chain. */
 static double shared_loads(double vectors, int64_t taps, int64_t apart) {
-  const int64_t runs = hk_chain_runs(taps, apart);
+  const int64_t runs = hk_tap_run_count(taps, apart);
   return ((double)runs * (vectors - 1) + (double)taps) / (vectors * (double)taps);
 }
 
@@ -340,14 +340,14 @@ static hk_status make_chain(const hk_geom *g, hk_dwp *p) {
   if (fans(g, p)) step = 0;
   if (p->fold) step = p->fold;
   if (p->line && g->dil[2] > 1) step = g->taps * g->dil[2]; /* natural order, no chains */
-  const bool ok = hk_chain_make(&p->chain, offset, g->taps, step);
+  const bool ok = hk_tap_runs_make(&p->chain, offset, g->taps, step);
   hk_free(offset);
   return ok ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for %lld taps", (long long)g->taps);
 }
 
 static void destroy(hk_plan *plan) {
   hk_dwp *p = plan->own;
-  if (p) hk_chain_free(&p->chain);
+  if (p) hk_tap_runs_free(&p->chain);
   hk_free(p);
 }
 
@@ -359,7 +359,7 @@ static hk_status build(hk_plan *plan) {
   p->fused = hk_dw_fuse_make(&plan->task, &p->fuse) && plan->task.geom.y.at[2] == 1 &&
              (!plan->task.epi.e.residual || plan->task.epi.c.at[2] == 1);
   const hk_status s = make_chain(&plan->task.geom, p);
-  return s ? s : hk_chain_pack(plan, &p->chain);
+  return s ? s : hk_tap_runs_pack(plan, &p->chain);
 }
 
 const hk_algo hk_algo_dwp = {.name = "dwp",

@@ -30,7 +30,7 @@ typedef struct hk_dwp {
   bool fused;
   hk_dw_fuse fuse;
   int64_t tile_rows, row_tiles;                    /* MASKED: outputs of a tile's column, tiles down a band */
-  hk_chain chain;
+  hk_tap_runs chain;
 } hk_dwp;
 
 /* All sizes from the knobs; false: the buffer does not hold it. */

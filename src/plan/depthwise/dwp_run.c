@@ -35,7 +35,7 @@ static hk_dwp_site make_site(hk_dwp_job *j, const plane *at, int64_t kk, float *
   if (e->scale) s.scale = ((const float *)j->call->scale)[e->scale == 2 ? k : 0];
   if (e->bias) s.bias = ((const float *)j->call->bias)[k];
   if (j->plan->task.f_now) {
-    s.f = hk_chain_weights(j->plan, &j->p->chain) + k * g->taps;
+    s.f = hk_tap_runs_weights(j->plan, &j->p->chain) + k * g->taps;
   } else {
     const float *f = (const float *)(const void *)j->call->f + group * g->f.group + kk * g->f.outer;
     for (int64_t i = 0; i < g->taps; i++) ordered[i] = f[hk_dw_tap(g, j->p->chain.order[i])];
@@ -174,7 +174,7 @@ static void run_lines(hk_dwp_job *j, int64_t q, int64_t end, int64_t from, int64
     a->tiles = hk_min64(to - from, g->groups - group);
     a->x = (const float *)(const void *)j->call->x + n * g->x.outer + group * g->x.group + q - g->lo[2];
     a->y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + q;
-    a->f = hk_chain_weights(j->plan, &j->p->chain) + group * g->taps;
+    a->f = hk_tap_runs_weights(j->plan, &j->p->chain) + group * g->taps;
     j->plan->decision.kernel->fn(a);
   }
   a->line = 0; /* other bands have padded ends, which are tiles */
@@ -216,7 +216,7 @@ static int16_t clamp16(int64_t v) { return (int16_t)(v < 0 ? 0 : v > INT16_MAX ?
 /* The runs of the tile whose first output row is p: which vectors lie inside x, and in which column lanes begin. */
 static void masked_runs(const hk_dwp_job *j, int64_t z, int64_t p, hk_dw_run *to) {
   const hk_geom *g = j->g;
-  const hk_chain *c = &j->p->chain;
+  const hk_tap_runs *c = &j->p->chain;
   for (int64_t i = 0, tap = 0; i < c->run_count; tap += c->runs[i++].taps) {
     const int64_t t = c->order[tap], s = t % g->win[2], r = t / g->win[2] % g->win[1], a = t / g->win[2] / g->win[1];
     const int64_t depth = hk_geom_source(g, 0, z, a), row = hk_geom_source(g, 1, p, r);

@@ -290,7 +290,7 @@ static hk_status build(hk_plan *plan) {
   p->zeros = hk_alloc_zero((size_t)(g->k * g->groups) * sizeof(float));
   if (!p->zeros) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   p->stage = hk_kernel_best(HK_FAMILY_STAGE, p->tile[0].kernel->isa)->fn;
-  p->transpose = hk_kernel_best(HK_FAMILY_TURN, p->tile[0].kernel->isa)->fn;
+  p->transpose = hk_kernel_best(HK_FAMILY_TRANSPOSE, p->tile[0].kernel->isa)->fn;
   make_offsets(g, p);
   float *to;
   const int64_t layout[] = {p->tile_sizes, p->tile[0].kernel->mr, p->tile[0].tiles, p->tile[1].tiles};

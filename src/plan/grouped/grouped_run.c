@@ -111,7 +111,7 @@ static void stage_transposed(const job *j, const band *b, const float *x, int64_
     if (line < 0 || line >= g->in[1]) continue;
     for (int64_t phase = 0; phase < phases; phase++) {
       const int64_t skip = left + phase < 0 ? hk_ceil_div(-left - phase, phases) : 0, col = left + phase + skip * phases;
-      const hk_turn_args a = {.from = x + line * g->x.at[1] + col * g->x.at[2], .from_step = phases * g->x.at[2],
+      const hk_transpose_args a = {.from = x + line * g->x.at[1] + col * g->x.at[2], .from_step = phases * g->x.at[2],
                               .to = buffer + phase * p->plane + i * p->pitch + skip, .to_step = p->channel,
                               .rows = hk_ceil_div(end - col, phases), .columns = g->c};
       if (col < end) p->transpose(&a);
@@ -145,7 +145,7 @@ static void store(const job *j, const band *b, int64_t n, int64_t group, float *
   float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + b->z * g->y.at[0] + b->p * g->y.at[1] + b->q * g->y.at[2];
   if (j->p->fused && hk_woven(&g->y, g->k)) {
     for (int64_t r = 0; r < b->rows; r++)
-      j->p->transpose(&(hk_turn_args){.from = sums + r * j->p->pitch, .from_step = b->flat, .to = y + r * g->y.at[1], .to_step = g->y.at[2],
+      j->p->transpose(&(hk_transpose_args){.from = sums + r * j->p->pitch, .from_step = b->flat, .to = y + r * g->y.at[1], .to_step = g->y.at[2],
                                  .rows = g->k, .columns = b->cols});
     return;
   }

@@ -143,8 +143,8 @@ static void transpose_converted(const job *j, char *plane, float *flat, int64_t 
     const int64_t few = hk_min64(ROWS, j->channels - c);
     char *at = plane + c * j->s->channel * (int64_t)hk_type_bytes(j->type);
     if (!j->back) convert_rows(j, at, rows, few, count);
-    if (j->back) j->transpose->fn(&(hk_turn_args){flat + c, rows[0], all, CHUNK, count, few});
-    else j->transpose->fn(&(hk_turn_args){rows[0], flat + c, CHUNK, all, few, count});
+    if (j->back) j->transpose->fn(&(hk_transpose_args){flat + c, rows[0], all, CHUNK, count, few});
+    else j->transpose->fn(&(hk_transpose_args){rows[0], flat + c, CHUNK, all, few, count});
     if (j->back) convert_rows(j, at, rows, few, count);
   }
 }
@@ -160,13 +160,13 @@ static void transpose_piece(void *context, int64_t i) {
     return;
   }
   float *p = (float *)(void *)plane;
-  if (j->back) j->transpose->fn(&(hk_turn_args){flat, p, all, j->s->channel, count, j->channels});
-  else j->transpose->fn(&(hk_turn_args){p, flat, j->s->channel, all, j->channels, count});
+  if (j->back) j->transpose->fn(&(hk_transpose_args){flat, p, all, j->s->channel, count, j->channels});
+  else j->transpose->fn(&(hk_transpose_args){p, flat, j->s->channel, all, j->channels, count});
 }
 
 static void transpose_all(const hk_plan *plan, job j) {
   const hk_geom *g = &plan->task.geom;
-  j.transpose = hk_kernel_best(HK_FAMILY_TURN, plan->task.isa);
+  j.transpose = hk_kernel_best(HK_FAMILY_TRANSPOSE, plan->task.isa);
   if (j.type != HK_F32) j.convert = j.back ? plan->narrow : plan->wide;
   j.groups = g->groups;
   if (j.s->group == j.channels * j.s->channel) {

@@ -194,7 +194,7 @@ static hk_status build(hk_plan *plan) {
   hk_fft *p = plan->own = hk_alloc_zero(sizeof *p);
   if (!p) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!hk_fft_layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "fft: %s", why);
-  p->transpose = hk_kernel_best(HK_FAMILY_TURN, plan->decision.kernel->isa)->fn;
+  p->transpose = hk_kernel_best(HK_FAMILY_TRANSPOSE, plan->decision.kernel->isa)->fn;
   p->twiddle = hk_alloc((size_t)(2 * p->points + 8) * sizeof(float));
   if (!p->twiddle) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   make_twiddles(p->twiddle, p->points);

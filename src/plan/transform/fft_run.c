@@ -52,7 +52,7 @@ static void load(const job *j, const item *t, int half) {
   }
   if (from > 0 || to < p->points || t->lanes < p->vw)
     for (int64_t i = 0; i < p->points; i++) memset(z + i * 2 * p->vw, 0, (size_t)p->vw * sizeof *z);
-  const hk_turn_args a = {.from = x + from, .to = z + from * 2 * p->vw, .from_step = g->x.group, .to_step = 2 * p->vw,
+  const hk_transpose_args a = {.from = x + from, .to = z + from * 2 * p->vw, .from_step = g->x.group, .to_step = 2 * p->vw,
                           .rows = t->lanes, .columns = to - from};
   if (to > from) p->transpose(&a);
 }
@@ -60,7 +60,7 @@ static void load(const job *j, const item *t, int half) {
 static void store_rows(const job *j, const item *t, int64_t q, int64_t count, const float *z) {
   const hk_geom *g = &j->plan->task.geom;
   const hk_fft *p = j->p;
-  const hk_turn_args a = {.from = z, .to = j->rows, .from_step = 2 * p->vw, .to_step = p->stretch, .rows = count, .columns = t->lanes};
+  const hk_transpose_args a = {.from = z, .to = j->rows, .from_step = 2 * p->vw, .to_step = p->stretch, .rows = count, .columns = t->lanes};
   p->transpose(&a);
   for (int64_t k = 0; k < t->lanes; k++) {
     hk_at at = {.n = t->n, .k = t->block * p->vw + k};
@@ -85,7 +85,7 @@ static void store(const job *j, const item *t, int half) {
   }
   float *y = (float *)(void *)j->call->y + t->n * g->y.outer + channel * g->y.group + q * g->y.at[2];
   if (p->store == HK_FFT_TO_PLANES) {
-    const hk_turn_args a = {.from = z, .to = y, .from_step = 2 * p->vw, .to_step = g->y.group, .rows = count, .columns = t->lanes};
+    const hk_transpose_args a = {.from = z, .to = y, .from_step = 2 * p->vw, .to_step = g->y.group, .rows = count, .columns = t->lanes};
     p->transpose(&a);
     return;
   }
@@ -106,7 +106,7 @@ static void body(void *context, int64_t slot) {
   j.rows = j.z + p->points * 2 * p->vw;
   for (; i < last; i++) {
     const item t = item_at(&j, i);
-    const hk_fft_args a = {.op = HK_FFT_TURN, .z = j.z, .h = (const float *)h->plan->packed->f + t.block * p->points * 2 * p->vw,
+    const hk_fft_args a = {.op = HK_FFT_CONVOLVE, .z = j.z, .h = (const float *)h->plan->packed->f + t.block * p->points * 2 * p->vw,
                            .twiddle = p->twiddle, .points = p->points};
     load(&j, &t, 0);
     load(&j, &t, 1);

@@ -18,9 +18,9 @@
 #endif
 /* Keeps a pointer in a register of its own. */
 #if defined(__x86_64__) || defined(__aarch64__)
-#define HK_KEEP(p) __asm__("" : "+r"(p))
+#define HK_HOLD_POINTER(p) __asm__("" : "+r"(p))
 #else
-#define HK_KEEP(p) ((void)0)
+#define HK_HOLD_POINTER(p) ((void)0)
 #endif
 /* Products of a sum that are added up in registers before they join the rest: see chunk.tmpl.h. */
 #define HK_CHUNK 256

@@ -84,8 +84,8 @@ HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, con
       acc[j] = fuse_vector(&a->fuse, acc[j], scale, bias, r);
     }
   }
-  if (HK_PAST_BLOCKS == 1 && lanes == HK_VW && a->past) {
-    HK_UNROLL for (int j = 0; j < pixels; j++) v_store_past(y + j * a->y_step, acc[j]);
+  if (HK_NT_BLOCKS == 1 && lanes == HK_VW && a->nontemporal) {
+    HK_UNROLL for (int j = 0; j < pixels; j++) v_store_nt(y + j * a->y_step, acc[j]);
   } else if (lanes == HK_VW) {
     HK_UNROLL for (int j = 0; j < pixels; j++) v_store(y + j * a->y_step, acc[j]);
   } else {
@@ -95,7 +95,7 @@ HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, con
 
 HK_INLINE void dwc_tile(const int pixels, const int kind, const hk_dwc_args *a, const float *x, const dwc_to *to) {
   for (int64_t i = 0; i < a->blocks; i++) {
-    const int64_t block = a->down ? a->blocks - 1 - i : i;
+    const int64_t block = a->backwards ? a->blocks - 1 - i : i;
     const bool last = block == a->blocks - 1;
     const int x_lanes = last ? a->last_x_lanes : a->x_lanes;
     const int64_t back = last ? a->back : 0;
@@ -119,7 +119,7 @@ HK_INLINE void dwc_blocks(const int pixels, const int kind, const hk_dwc_args *a
     dwc_tile(pixels, kind, a, x, &to);
     if (to.c) to.c += a->c_next;
   }
-  if (a->past) v_settle();
+  if (a->nontemporal) v_fence();
 }
 
 #if HK_VW > 1

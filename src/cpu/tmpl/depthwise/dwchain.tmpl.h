@@ -11,7 +11,7 @@
 
 /* What is done to a sum: nothing; nothing, and y goes past the caches; scale, bias and clamp, each of which may be neutral;
  * anything, in part of a vector. */
-enum { CHAIN_PLAIN, CHAIN_PAST, CHAIN_AFFINE, CHAIN_ANY, CHAIN_TAIL };
+enum { CHAIN_PLAIN, CHAIN_NT, CHAIN_AFFINE, CHAIN_ANY, CHAIN_TAIL };
 
 /* what the sums of a block become */
 typedef struct chain_to {
@@ -40,7 +40,7 @@ HK_INLINE void chain_store(const int kind, const hk_dwc_args *a, const chain_to 
     v = fuse_vector(&a->fuse, v, to->scale[0], to->bias[0], r);
   }
   if (kind == CHAIN_TAIL) v_store_n(y, v, to->lanes);
-  else if (HK_PAST_BLOCKS == 1 && (kind == CHAIN_PAST || (kind == CHAIN_ANY && a->past))) v_store_past(y, v);
+  else if (HK_NT_BLOCKS == 1 && (kind == CHAIN_NT || (kind == CHAIN_ANY && a->nontemporal))) v_store_nt(y, v);
   else v_store(y, v);
 }
 
@@ -68,7 +68,7 @@ HK_INLINE void chain_block(const int pixels, const int taps, const int together,
   }
 }
 
-#if HK_PAST_BLOCKS == 2
+#if HK_NT_BLOCKS == 2
 /* Two blocks that are a line of y, written one after the other, so that whole lines go past the caches. Weights and inputs pass
  * through one register each: the memory is slower than the loads. Registers: eight sums. Pixels a page apart, where lines leave
  * L1 before their second half is written, gain by it too: 4 taps of 1024 channels x 1024 take 199 us for 235. */
@@ -88,7 +88,7 @@ HK_INLINE void chain_pair(const int pixels, const int taps, const int kind, cons
     }
     HK_UNROLL for (int j = 0; j < 4; j++, y += a->y_step) {
       HK_UNROLL for (int b = 0; b < 2; b++) {
-        if (kind == CHAIN_PAST) v_store_past(y + b * HK_VW, acc[2 * j + b]);
+        if (kind == CHAIN_NT) v_store_nt(y + b * HK_VW, acc[2 * j + b]);
         else v_store(y + b * HK_VW, acc[2 * j + b]);
       }
     }
@@ -112,9 +112,9 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
   chain_to to = {.mask = v_tail(HK_VW), .lanes = HK_VW, .lo = v_set1(a->fuse.lo), .hi = v_set1(a->fuse.hi)};
   int64_t left = whole, b, by; /* blocks to do, the next one and the step to the one after it */
   const float *f;
-#define CHAIN_FROM(count) (by = a->down ? -(count) : (count), b = a->down ? left - (count) : whole - left, f = a->f + b * a->f_block)
-#if HK_PAST_BLOCKS == 2
-  const bool pairs = kind == CHAIN_PAST ? pixels % 4 == 0 : kind == CHAIN_PLAIN && pixels == 4 && taps == 4;
+#define CHAIN_FROM(count) (by = a->backwards ? -(count) : (count), b = a->backwards ? left - (count) : whole - left, f = a->f + b * a->f_block)
+#if HK_NT_BLOCKS == 2
+  const bool pairs = kind == CHAIN_NT ? pixels % 4 == 0 : kind == CHAIN_PLAIN && pixels == 4 && taps == 4;
   CHAIN_FROM(2);
   for (; pairs && left >= 2; left -= 2, b += by, f += by * a->f_block)
     chain_pair(pixels, taps, kind, a, x + b * HK_VW, f, y + b * HK_VW);
@@ -122,13 +122,13 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
   CHAIN_FROM(together);
   for (; together > 1 && left >= together; left -= together, b += by, f += by * a->f_block) {
     to.y = y + b * HK_VW;
-    if (kind > CHAIN_PAST) chain_parameters(together, a, b * HK_VW, &to);
+    if (kind > CHAIN_NT) chain_parameters(together, a, b * HK_VW, &to);
     chain_block(pixels, taps, together, kind, a, x + b * HK_VW, f, &to);
   }
   CHAIN_FROM(1);
   for (; left; left--, b += by, f += by * a->f_block) {
     to.y = y + b * HK_VW;
-    if (kind > CHAIN_PAST) chain_parameters(1, a, b * HK_VW, &to);
+    if (kind > CHAIN_NT) chain_parameters(1, a, b * HK_VW, &to);
     if (kind == CHAIN_ANY) to.c = c ? c + b * HK_VW : c;
     chain_block(pixels, taps, 1, kind, a, x + b * HK_VW, f, &to);
   }
@@ -138,7 +138,7 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
   if (a->back) { /* whole, but not where it would begin */
     const int64_t at = whole * HK_VW - a->back;
     to.y = y + at;
-    if (kind > CHAIN_PAST) chain_parameters(1, a, at, &to);
+    if (kind > CHAIN_NT) chain_parameters(1, a, at, &to);
     chain_block(pixels, taps, 1, kind, a, x + at, f, &to);
     return;
   }
@@ -151,17 +151,17 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
 }
 
 HK_INLINE void chain_tiles(const int pixels, const int taps, const hk_dwc_args *a) {
-  const bool any = (a->past && a->fuse.flags) || (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER));
+  const bool any = (a->nontemporal && a->fuse.flags) || (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER));
   const float *x = a->x + a->runs->offset, *c = a->c;
   float *y = a->y;
   for (int64_t tile = 0; tile < a->tiles; tile++, x += a->x_next, y += a->y_next) {
     if (any) chain_blocks(pixels, taps, CHAIN_ANY, a, x, y, c);
-    else if (a->past) chain_blocks(pixels, taps, CHAIN_PAST, a, x, y, c);
+    else if (a->nontemporal) chain_blocks(pixels, taps, CHAIN_NT, a, x, y, c);
     else if (a->fuse.flags) chain_blocks(pixels, taps, CHAIN_AFFINE, a, x, y, c);
     else chain_blocks(pixels, taps, CHAIN_PLAIN, a, x, y, c);
     if (c) c += a->c_next;
   }
-  if (a->past) v_settle();
+  if (a->nontemporal) v_fence();
 }
 
 #define CHAIN_TILES(n)                                                           \

@@ -1,16 +1,16 @@
 /* dwd: a few outputs of one channel as dot products along the window; see hk_dwd_args.
  *
  * Define HK_NAME, include a vocabulary, then this. Lanes are neighbouring taps, so few outputs leave none idle; a vector
- * of weights serves all outputs, and as many turns run at once as hide the latency of a product. Registers: 8 sums or
+ * of weights serves all outputs, and as many unroll run at once as hide the latency of a product. Registers: 8 sums or
  * more, one weight, one input. */
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
 
-HK_INLINE void dwd_dots(const int outputs, const int turns, const hk_dwd_args *a) {
+HK_INLINE void dwd_dots(const int outputs, const int unroll, const hk_dwd_args *a) {
   v_f32 acc[8];
-  const float *f = a->f, *x = a->x, *end = f + a->count / (turns * HK_VW) * (turns * HK_VW);
-  HK_UNROLL for (int i = 0; i < outputs * turns; i++) acc[i] = v_zero();
-  for (; f < end; f += turns * HK_VW, x += turns * HK_VW) {
-    HK_UNROLL for (int u = 0; u < turns; u++) {
+  const float *f = a->f, *x = a->x, *end = f + a->count / (unroll * HK_VW) * (unroll * HK_VW);
+  HK_UNROLL for (int i = 0; i < outputs * unroll; i++) acc[i] = v_zero();
+  for (; f < end; f += unroll * HK_VW, x += unroll * HK_VW) {
+    HK_UNROLL for (int u = 0; u < unroll; u++) {
       v_f32 w = v_load(f + u * HK_VW);
       HK_HOLD(w);
       HK_UNROLL for (int j = 0; j < outputs; j++)
@@ -24,7 +24,7 @@ HK_INLINE void dwd_dots(const int outputs, const int turns, const hk_dwd_args *a
   }
   HK_UNROLL for (int j = 0; j < outputs; j++) {
     v_f32 sum = acc[j];
-    HK_UNROLL for (int u = 1; u < turns; u++) sum = v_add(sum, acc[u * outputs + j]);
+    HK_UNROLL for (int u = 1; u < unroll; u++) sum = v_add(sum, acc[u * outputs + j]);
     a->sum[j] = (a->add ? a->sum[j] : 0.0f) + v_sum(sum);
   }
 }

@@ -6,7 +6,7 @@
  * vector is moved back to end with the row, so its first outputs are computed twice, to the same bits; with a residual, which may
  * be y itself, they are not. Taps further apart are loaded one by one. Registers: the weights, two inputs, a sum, a shifted input. Included by dwp.tmpl.h. */
 #define LINE_MOST HK_LINE_TAPS(HK_VREGS)
-#define LINE_TURNS 2 /* vectors a turn of the loop */
+#define LINE_UNROLL 2 /* vectors a turn of the loop */
 
 HK_INLINE bool line_shifts(const int taps, const int t) { return HK_VW == 16 && t < HK_VW && (taps <= 4 || t % 2 == 0); }
 
@@ -43,10 +43,10 @@ HK_INLINE void line_row(const int taps, const bool near, const bool any, const h
     w[t] = v_bcast(f + t);
     HK_HOLD(w[t]);
   }
-  if (near && line_shifts(taps, 2) && left >= (LINE_TURNS + 1) * HK_VW) {
+  if (near && line_shifts(taps, 2) && left >= (LINE_UNROLL + 1) * HK_VW) {
     v_f32 lo = v_load(x);
-    HK_ROLLED for (; left >= (LINE_TURNS + 1) * HK_VW; left -= LINE_TURNS * HK_VW) {
-      HK_UNROLL for (int turn = 0; turn < LINE_TURNS; turn++, x += HK_VW, y += HK_VW) {
+    HK_ROLLED for (; left >= (LINE_UNROLL + 1) * HK_VW; left -= LINE_UNROLL * HK_VW) {
+      HK_UNROLL for (int u = 0; u < LINE_UNROLL; u++, x += HK_VW, y += HK_VW) {
         v_f32 hi = v_load(x + HK_VW);
         HK_HOLD(hi);
         line_store(any, a, c, y, line_sum_shifted(taps, w, x, lo, hi), HK_VW);

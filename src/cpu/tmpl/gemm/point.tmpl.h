@@ -8,7 +8,7 @@
 #include "cpu/tmpl/common/unroll.tmpl.h"
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
 
-#define POINT_TURNS 4 /* outputs a turn of the loop */
+#define POINT_UNROLL 4 /* outputs a turn of the loop */
 
 typedef struct point_to {
   v_f32 lo, hi, bias;
@@ -40,8 +40,8 @@ HK_INLINE void lines_group(const int inputs, const bool fused, const hk_point_ar
   /* where masked stores cost, whole vectors are stored whose last lanes the next pixels overwrite */
   int64_t left = a->count, parts = 0;
   if (!HK_MASKS_FREE && lanes < HK_VW) parts = h->groups == 1 && y_step == lanes ? hk_ceil_div(HK_VW - lanes, lanes) : left;
-  for (; left >= POINT_TURNS + parts; left -= POINT_TURNS) {
-    HK_UNROLL for (int turn = 0; turn < POINT_TURNS; turn++, x += x_step, y += y_step) {
+  for (; left >= POINT_UNROLL + parts; left -= POINT_UNROLL) {
+    HK_UNROLL for (int u = 0; u < POINT_UNROLL; u++, x += x_step, y += y_step) {
       HK_OPAQUE(x);
       const v_f32 v = point_dot(inputs, fused, w, x, &to);
       if (HK_MASKS_FREE) v_store_m(y, v, m);
@@ -74,7 +74,7 @@ HK_INLINE v_f32 woven_block(const int inputs, const bool own, const bool fused, 
 HK_INLINE void woven_all(const int inputs, const int phases, const bool own, const bool fused, const hk_point_args *a) {
   const hk_point_shape *h = a->shape;
   const int64_t block = h->block, outputs = h->outputs, x_block = block * inputs, y_block = block * outputs;
-  const int turns = phases == 1 ? POINT_TURNS : phases;
+  const int unroll = phases == 1 ? POINT_UNROLL : phases;
   const float *x = a->x;
   float *y = a->y;
   woven_set s;
@@ -83,10 +83,10 @@ HK_INLINE void woven_all(const int inputs, const int phases, const bool own, con
   HK_UNROLL for (int i = 0; i < phases; i++)
     s.to[i] = (point_to){v_set1(h->lo), v_set1(h->hi), fused && a->bias ? v_load(a->bias + i * HK_VW) : v_zero()};
   /* whole vectors are read and stored while they end inside x and y; the next block overwrites what is too much */
-  const int64_t need = (turns - 1) * block + h->ahead;
+  const int64_t need = (unroll - 1) * block + h->vector_groups;
   int64_t left = a->count;
-  for (; left >= need; left -= turns * block) {
-    HK_UNROLL for (int t = 0; t < turns; t++, x += x_block, y += y_block) {
+  for (; left >= need; left -= unroll * block) {
+    HK_UNROLL for (int t = 0; t < unroll; t++, x += x_block, y += y_block) {
       HK_OPAQUE(x);
       v_store(y, woven_block(inputs, own, fused, &s, t % phases, v_load(x)));
     }
@@ -130,8 +130,8 @@ HK_INLINE void rounds(const int inputs, const bool fused, const hk_point_args *a
     }
     s.to[0] = (point_to){v_set1(h.lo), v_set1(h.hi), fused && a->bias ? v_load(a->bias + at) : v_zero()};
     int64_t left = a->count;
-    for (; left >= POINT_TURNS; left -= POINT_TURNS) {
-      HK_UNROLL for (int t = 0; t < POINT_TURNS; t++, x += h.x_step, y += h.x_step) v_store(y, woven_block(inputs, false, fused, &s, 0, v_load(x)));
+    for (; left >= POINT_UNROLL; left -= POINT_UNROLL) {
+      HK_UNROLL for (int t = 0; t < POINT_UNROLL; t++, x += h.x_step, y += h.x_step) v_store(y, woven_block(inputs, false, fused, &s, 0, v_load(x)));
     }
     HK_ROLLED for (; left > 0; left--, x += h.x_step, y += h.x_step) v_store(y, woven_block(inputs, false, fused, &s, 0, v_load(x)));
   }
@@ -192,7 +192,7 @@ HK_INLINE void square_vector(const int size, const bool whole, const hk_point_sh
 HK_INLINE void squares(const int size, const hk_point_args *a) {
   if (size > HK_POINT_SQUARE(HK_VREGS)) return; /* no plan asks for it */
   const hk_point_shape h = *a->shape;
-  const int turns = size == 1 ? 4 : size == 2 ? 2 : 1;
+  const int unroll = size == 1 ? 4 : size == 2 ? 2 : 1;
   const float *x = a->x, *f = h.f;
   float *y = a->y;
   for (int64_t g = h.groups; g > 0; g--, x += size * h.x_step, y += size * h.y_step, f += size * size) {
@@ -202,9 +202,9 @@ HK_INLINE void squares(const int size, const hk_point_args *a) {
       HK_HOLD(w[i]);
     }
     int64_t t = 0;
-    HK_ROLLED for (; t + turns * HK_VW <= a->count; t += turns * HK_VW)
-      HK_UNROLL for (int u = 0; u < turns; u++) square_vector(size, true, &h, w, x + t + u * HK_VW, y + t + u * HK_VW, HK_VW);
-    for (; turns > 1 && t + HK_VW <= a->count; t += HK_VW) square_vector(size, true, &h, w, x + t, y + t, HK_VW);
+    HK_ROLLED for (; t + unroll * HK_VW <= a->count; t += unroll * HK_VW)
+      HK_UNROLL for (int u = 0; u < unroll; u++) square_vector(size, true, &h, w, x + t + u * HK_VW, y + t + u * HK_VW, HK_VW);
+    for (; unroll > 1 && t + HK_VW <= a->count; t += HK_VW) square_vector(size, true, &h, w, x + t, y + t, HK_VW);
     if (t < a->count) square_vector(size, false, &h, w, x + t, y + t, a->count - t);
   }
 }

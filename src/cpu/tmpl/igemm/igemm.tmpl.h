@@ -1,5 +1,5 @@
 /* igemm for one ISA: all tiles of 1..4 vectors (those whose HK_ROWS_<vectors> is above 0) and the loop over rows.
- * Define HK_NAME and HK_ROWS_1..4 (most rows a tile holds for that many vectors), HK_AHEAD where f is to be asked for ahead of
+ * Define HK_NAME and HK_ROWS_1..4 (most rows a tile holds for that many vectors), HK_PREFETCH where f is to be asked for prefetch of
  * its use, include a vocabulary, then this.
  * Rows are cut into tiles of nearly equal size, so a count just above a multiple costs no almost empty tile. */
 #include "cpu/ukernel.h"
@@ -19,7 +19,7 @@ typedef struct line_at {
   const int64_t *x_seg, *seg;
   int64_t first, segments, x_step, y_step, last; /* first: bytes from a row's end to its first channel; last: columns of the last vector */
   uint32_t flags;
-  bool ahead;
+  bool prefetch;
 } line_at;
 typedef void (*line_fn)(const line_at *at, const char *x, float *y, int64_t m0, int64_t tiles);
 
@@ -34,7 +34,7 @@ static void run_line(const hk_igemm_args *r, const line_fn *lines, const line_fn
   const hk_igemm_line *l = r->line;
   line_at at = {.r = r, .f = r->f, .x_seg = l->x_seg, .seg = r->seg, .first = -r->channels * (int64_t)sizeof(float), .segments = r->segments,
                 .x_step = l->x_step * (int64_t)sizeof(float), .y_step = l->y_step, .last = r->columns - (r->vectors - 1) * HK_VW,
-                .flags = r->flags, .ahead = r->ahead};
+                .flags = r->flags, .prefetch = r->prefetch};
   const float *x = l->x + r->x_at + r->channels;
   const bool one = r->segments == 1;
   if (one) at.f += r->seg[0] * r->vectors * HK_VW, x += l->x_seg[0];

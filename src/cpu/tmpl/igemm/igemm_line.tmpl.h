@@ -4,8 +4,8 @@
 static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const line_at *at, const char *x0, float *y, int64_t m0, int64_t tiles) {
   enum { NR = HK_NV * HK_VW };
   const int64_t x_step = at->x_step, y_step = at->y_step;
-#ifdef HK_AHEAD
-  const bool ahead = at->ahead;
+#ifdef HK_PREFETCH
+  const bool prefetch = at->prefetch;
 #endif
   for (; tiles > 0; tiles--, m0 += HK_MR) {
     v_f32 acc[HK_MR][HK_NV];
@@ -16,7 +16,7 @@ static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const line_at *at, const char *x
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
       HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_zero();
     }
-#if HK_OPENS
+#if HK_MUL_FIRST
     bool open = true;
 #endif
 #ifdef HK_ONE

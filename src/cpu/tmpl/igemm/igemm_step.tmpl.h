@@ -1,4 +1,4 @@
-      /* One step of an igemm tile: the channel c bytes from the rows' ends x, and its weights at f. HK_OPEN: the sums begin with it. HK_NEXT: weights that lie so
+      /* One step of an igemm tile: the channel c bytes from the rows' ends x, and its weights at f. HK_FIRST: the sums begin with it. HK_NEXT: weights that lie so
        * far behind those in use are asked for. */
       v_f32 b[HK_NV];
       HK_UNROLL for (int v = 0; v < HK_NV; v++) {
@@ -12,7 +12,7 @@
       }
       HK_UNROLL for (int m = 0; m < HK_MR; m++) {
         const v_f32 a = v_bcast((const float *)(const void *)(x[m] + c));
-#ifdef HK_OPEN
+#ifdef HK_FIRST
         HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = first_product(a, b[v]);
 #else
         HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(a, b[v], acc[m][v]);

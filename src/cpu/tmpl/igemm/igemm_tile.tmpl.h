@@ -4,15 +4,15 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
   enum { NR = HK_NV * HK_VW };
   const uint32_t flags = r->flags;
   const int64_t first = -r->channels * (int64_t)sizeof(float), end = (r->x_at + r->channels) * (int64_t)sizeof(float), row_step = r->row_step;
-#ifdef HK_AHEAD
-  const bool ahead = r->ahead;
+#ifdef HK_PREFETCH
+  const bool prefetch = r->prefetch;
 #endif
   for (; tiles > 0; tiles--, m0 += HK_MR) {
     v_f32 acc[HK_MR][HK_NV], whole[HK_MR][HK_NV];
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
       HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_zero();
     }
-#if HK_OPENS
+#if HK_MUL_FIRST
     bool open = true;
 #endif
     const float *const *rows = r->rows + m0;

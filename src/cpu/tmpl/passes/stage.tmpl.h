@@ -52,7 +52,7 @@ static void stage_columns(const hk_stage_args *a, const float *x, float *b, int6
 #define STAGE_PHASES 8
 
 /* Four or eight phases: even and odd columns parted again and again. */
-HK_INLINE void stage_halve(const int phases, const float *x, float *to, int64_t pitch) {
+HK_INLINE void stage_even_odd(const int phases, const float *x, float *to, int64_t pitch) {
   v_f32 v[STAGE_PHASES], w[STAGE_PHASES];
   HK_UNROLL for (int k = 0; k < phases; k++) v[k] = v_load(x + k * HK_VW);
   HK_UNROLL for (int part = phases; part > 1; part /= 2) {
@@ -71,14 +71,14 @@ HK_INLINE void stage_halve(const int phases, const float *x, float *to, int64_t 
 
 /* Other phases: lane l of phase c is column l*phases + c, a matrix transposed. Reads 8 - phases columns more than it deals, but
  * of three phases. */
-HK_INLINE void stage_turn(const int phases, const float *x, float *to, int64_t pitch) {
+HK_INLINE void stage_transpose(const int phases, const float *x, float *to, int64_t pitch) {
   v_f32 v[STAGE_PHASES];
-  if (phases == 3) v_deal3(x, v);
-  else v_deal(x, phases, v);
+  if (phases == 3) v_deinterleave3(x, v);
+  else v_deinterleave(x, phases, v);
   HK_UNROLL for (int c = 0; c < phases; c++) v_store(to + c * pitch, v[c]);
 }
 
-static void stage_deal_out(const hk_stage_args *a) {
+static void stage_phases(const hk_stage_args *a) {
   const int64_t phases = a->phases, block = phases * HK_VW, first = (phases - a->lead % phases) % phases;
   const int64_t reads = phases <= 4 ? block : block + STAGE_PHASES - phases;
   for (int64_t r = 0; r < a->rows; r++) {
@@ -88,12 +88,12 @@ static void stage_deal_out(const hk_stage_args *a) {
     stage_columns(a, x, b, 0, i);
     for (; i + reads <= a->cols; i += block, to += HK_VW) {
       switch (phases) {
-        case 3: stage_turn(3, x + i, to, a->pitch); break;
-        case 4: stage_halve(4, x + i, to, a->pitch); break;
-        case 5: stage_turn(5, x + i, to, a->pitch); break;
-        case 6: stage_turn(6, x + i, to, a->pitch); break;
-        case 7: stage_turn(7, x + i, to, a->pitch); break;
-        default: stage_halve(8, x + i, to, a->pitch); break;
+        case 3: stage_transpose(3, x + i, to, a->pitch); break;
+        case 4: stage_even_odd(4, x + i, to, a->pitch); break;
+        case 5: stage_transpose(5, x + i, to, a->pitch); break;
+        case 6: stage_transpose(6, x + i, to, a->pitch); break;
+        case 7: stage_transpose(7, x + i, to, a->pitch); break;
+        default: stage_even_odd(8, x + i, to, a->pitch); break;
       }
     }
     stage_columns(a, x, b, i, a->cols);
@@ -105,7 +105,7 @@ void HK_NAME(const void *args) {
   const bool plain = a->x_step == 1 && a->spread == 1;
   if (plain && a->phases == 1) stage_copy(a);
   else if (plain && a->phases == 2) stage_two(a);
-  else if (plain && HK_VW > 1 && a->phases <= STAGE_PHASES) stage_deal_out(a);
+  else if (plain && HK_VW > 1 && a->phases <= STAGE_PHASES) stage_phases(a);
   else
     for (int64_t r = 0; r < a->rows; r++) stage_columns(a, a->x + r * a->x_row, a->buffer + r * a->row, 0, a->cols);
 }

@@ -18,7 +18,7 @@ typedef struct strip_at {
   float *kept;
   int64_t from_step, b_step, start, count, depth, y_step, last, pixel; /* start, count: rows of the segment; last: columns of the last vector */
   uint32_t flags;
-  bool ahead;
+  bool prefetch;
 } strip_at;
 typedef void (*strip_fn)(const strip_at *at, const float *tile, float *y, int64_t m0, int64_t tiles);
 
@@ -33,7 +33,7 @@ typedef struct cut {
 static void run_strip(const hk_pgemm_args *r, const tile_fn *tiles, const strip_fn *strips, const strip_fn *keeps, cut c, const strip_at *at) {
   float *y = r->y + at->pixel;
   int64_t m = 0;
-  if (r->kept || r->ahead) {
+  if (r->kept || r->prefetch) {
     m = c.more ? c.each + 1 : c.each;
     if (r->kept) keeps[m - 1](at, r->a, y, 0, 1);
     else tiles[m - 1](r, 0, at->pixel);
@@ -56,7 +56,7 @@ static void run(const hk_pgemm_args *r, const tile_fn *tiles, const strip_fn *st
       const float *b = r->seg->b + pixel;
       const strip_at at = {.r = r, .from = b, .b = r->kept ? r->kept : b, .kept = r->kept, .from_step = r->b_step, .b_step = r->kept ? width : r->b_step,
                            .start = r->seg->at, .count = r->seg->count, .depth = r->depth, .y_step = r->y_step, .last = r->columns - (r->vectors - 1) * HK_VW, .pixel = pixel,
-                           .flags = r->flags, .ahead = r->ahead};
+                           .flags = r->flags, .prefetch = r->prefetch};
       run_strip(r, tiles, strips, keeps, c, &at);
       continue;
     }

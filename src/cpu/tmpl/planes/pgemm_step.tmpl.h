@@ -1,4 +1,4 @@
-        /* One step of a pgemm tile: pixels at b, weights at a. HK_OPEN: the sums begin with it. HK_COPY: where the pixels are copied to. HK_NEXT: the pixels that lie so far behind
+        /* One step of a pgemm tile: pixels at b, weights at a. HK_FIRST: the sums begin with it. HK_COPY: where the pixels are copied to. HK_NEXT: the pixels that lie so far behind
          * those in use are asked for. */
         v_f32 p[HK_NV];
         HK_UNROLL for (int v = 0; v < HK_NV; v++) {
@@ -15,7 +15,7 @@
         }
         HK_UNROLL for (int m = 0; m < HK_MR; m++) {
           const v_f32 w = v_bcast(a + m);
-#ifdef HK_OPEN
+#ifdef HK_FIRST
           HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = first_product(w, p[v]);
 #else
           HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_fma(w, p[v], acc[m][v]);

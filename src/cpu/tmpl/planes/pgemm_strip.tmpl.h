@@ -1,10 +1,10 @@
 /* Register tiles of pgemm one after the other over one strip of pixels and one segment: `tiles` of them in one call, weights of the first at `tile`, results from y on.
- * Between two tiles nothing waits for memory (igemm_line.tmpl.h). HK_KEEPS: pixels are copied to at->kept as they are read, where the
+ * Between two tiles nothing waits for memory (igemm_line.tmpl.h). HK_COPIES: pixels are copied to at->kept as they are read, where the
  * tiles that follow find them next to each other, on one page instead of a page a channel. Whole sums only. */
 static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const strip_at *at, const float *tile, float *y, int64_t m0, int64_t tiles) {
   enum { NR = HK_NV * HK_VW };
   const int64_t y_step = at->y_step, depth = at->depth * HK_MR;
-#ifdef HK_KEEPS
+#ifdef HK_COPIES
   const int64_t b_step = at->from_step;
 #else
   const int64_t b_step = at->b_step;
@@ -16,10 +16,10 @@ static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const strip_at *at, const float 
     }
     const float *a = tile + at->start * HK_MR;
     int64_t i = at->count;
-#ifdef HK_KEEPS
+#ifdef HK_COPIES
     const float *b = at->from;
     float *kept = at->kept;
-    if (__builtin_expect(at->ahead, 0)) {
+    if (__builtin_expect(at->prefetch, 0)) {
       HK_ROLLED for (; i > 0; i--, a += HK_MR, b += b_step, kept += NR) {
 #define HK_COPY kept
 #define HK_NEXT NR
@@ -34,11 +34,11 @@ static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const strip_at *at, const float 
     }
 #else
     const float *b = at->b;
-#if HK_OPENS
+#if HK_MUL_FIRST
     {
-#define HK_OPEN
+#define HK_FIRST
 #include "cpu/tmpl/planes/pgemm_step.tmpl.h"
-#undef HK_OPEN
+#undef HK_FIRST
       i--, a += HK_MR, b += b_step;
     }
 #endif

@@ -15,7 +15,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0
     }
   }
   const int64_t b_step = r->b_step;
-  const bool ahead = m0 == 0 && r->ahead;
+  const bool prefetch = m0 == 0 && r->prefetch;
   const float *tile = r->a + m0 * r->depth;
   bool open = !(flags & HK_IGEMM_RESUME);
   for (int64_t t = 0; t < r->segments; t++) {
@@ -23,14 +23,14 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0
     const float *b = r->seg[t].b + pixel;
     int64_t i = r->seg[t].count;
     if (open && i > 0) {
-#define HK_OPEN
+#define HK_FIRST
 #define HK_NEXT NR
 #include "cpu/tmpl/planes/pgemm_step.tmpl.h"
 #undef HK_NEXT
-#undef HK_OPEN
+#undef HK_FIRST
       open = false, i--, a += HK_MR, b += b_step;
     }
-    if (__builtin_expect(ahead, 0)) { /* the first tile of a strip asks for the strip that follows */
+    if (__builtin_expect(prefetch, 0)) { /* the first tile of a strip asks for the strip that follows */
       HK_ROLLED for (; i > 0; i--, a += HK_MR, b += b_step) {
 #define HK_NEXT NR
 #include "cpu/tmpl/planes/pgemm_step.tmpl.h"
@@ -68,7 +68,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0
 #include "cpu/tmpl/planes/pgemm_strip.tmpl.h"
 #undef HK_KIND
 #define HK_KIND keep_
-#define HK_KEEPS
+#define HK_COPIES
 #include "cpu/tmpl/planes/pgemm_strip.tmpl.h"
-#undef HK_KEEPS
+#undef HK_COPIES
 #undef HK_KIND

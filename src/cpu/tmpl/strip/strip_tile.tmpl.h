@@ -97,7 +97,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_strip_args *a) {
         HK_UNROLL for (int v = 0; v < HK_NV; v++) v_store(y + y_at[m] + v * HK_VW, acc[m][v]);
       }
     } else {
-      const bool over = a->over;
+      const bool over = a->overlap;
       HK_UNROLL for (int m = 0; m < HK_MR; m++) {
         HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) v_store(y + y_at[m] + v * HK_VW, acc[m][v]);
         float *to = y + y_at[m] + (HK_NV - 1) * HK_VW;

@@ -14,13 +14,13 @@ static inline __attribute__((always_inline)) void square(const float *from, int6
   HK_UNROLL for (int i = 0; i < HK_VW; i++) v_store(to + i * to_step, v[i]);
 }
 
-static void edge(const hk_turn_args *a, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
+static void edge(const hk_transpose_args *a, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
   for (int64_t c = c0; c < c1; c++)
     for (int64_t r = r0; r < r1; r++) a->to[c * a->to_step + r] = a->from[r * a->from_step + c];
 }
 
 /* Fewer columns than lanes, rows one after another: VW rows at a time, each read beyond its end. */
-static void turn_few_columns(const hk_turn_args *a) {
+static void few_columns(const hk_transpose_args *a) {
   const int64_t columns = a->columns, end = a->rows * columns;
   int64_t r = 0;
 #ifdef HK_HALVES
@@ -43,7 +43,7 @@ static void turn_few_columns(const hk_turn_args *a) {
 }
 
 /* Fewer rows than lanes, rows of the result one after another: VW of them at a time, each written beyond its end, in order. */
-static void turn_few_rows(const hk_turn_args *a) {
+static void few_rows(const hk_transpose_args *a) {
   const int64_t rows = a->rows, end = a->columns * rows;
   int64_t c = 0;
 #ifdef HK_HALVES
@@ -66,7 +66,7 @@ static void turn_few_rows(const hk_turn_args *a) {
   edge(a, 0, rows, c, a->columns);
 }
 
-static void turn_squares(const hk_turn_args *a) {
+static void squares(const hk_transpose_args *a) {
   const int64_t rows = a->rows - a->rows % HK_VW, columns = a->columns - a->columns % HK_VW;
   const int64_t last_r = a->rows - HK_VW, last_c = a->columns - HK_VW;
   for (int64_t r = 0; r < rows; r += 2 * HK_VW) {
@@ -91,9 +91,9 @@ static void turn_squares(const hk_turn_args *a) {
 }
 
 void HK_NAME(const void *args) {
-  const hk_turn_args *a = args;
-  if (a->rows >= HK_VW && a->columns >= HK_VW) turn_squares(a);
-  else if (a->rows >= HK_VW && a->from_step == a->columns) turn_few_columns(a);
-  else if (a->columns >= HK_VW && a->to_step == a->rows) turn_few_rows(a);
+  const hk_transpose_args *a = args;
+  if (a->rows >= HK_VW && a->columns >= HK_VW) squares(a);
+  else if (a->rows >= HK_VW && a->from_step == a->columns) few_columns(a);
+  else if (a->columns >= HK_VW && a->to_step == a->rows) few_rows(a);
   else edge(a, 0, a->rows, 0, a->columns);
 }
