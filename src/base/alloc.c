@@ -1,5 +1,5 @@
-/* Memory for plans: 64-byte aligned, never used by execute. Large pieces, which are packed weights, lie in huge pages where the system gives
- * them on request: a panel of weights spans dozens of small pages, scattered over the sets of L2. */
+/* Memory for plans: 64-byte aligned, never used by execute. Large blocks (packed weights) ask for huge pages: with 4
+ * KiB pages a panel of weights spans dozens of pages whose physical addresses collide in L2 sets. */
 #include <stdlib.h>
 #include <string.h>
 #ifdef __linux__
@@ -14,7 +14,7 @@ static void *alloc_huge(size_t bytes) {
   const size_t rounded = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
   void *p = aligned_alloc(HUGE_PAGE, rounded);
 #ifdef MADV_HUGEPAGE
-  if (p) (void)madvise(p, rounded, MADV_HUGEPAGE); /* refused: small pages */
+  if (p) (void)madvise(p, rounded, MADV_HUGEPAGE); /* if refused, 4 KiB pages serve */
 #endif
   return p;
 }

@@ -1,4 +1,4 @@
-/* What the CPU can do and how much of it this process may use. */
+/* CPU features, caches, and how many cores this process may use. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -53,7 +53,7 @@ static hk_isa detect(void) {
   const bool avx512 = (b >> 16 & 1) && (b >> 17 & 1) && (b >> 30 & 1) && (b >> 31 & 1) && (state & 0xe6) == 0xe6;
   if (!avx512) return HK_ISA_AVX2;
   const bool tile = (d >> 24 & 1) && (d >> 22 & 1) && (state & 0x60000) == 0x60000;
-  /* Linux hands out AMX tile data on request only (arch_prctl ARCH_REQ_XCOMP_PERM, feature 18). */
+  /* Linux grants AMX tile data only on request (arch_prctl ARCH_REQ_XCOMP_PERM, feature 18). */
   if (!tile || syscall(SYS_arch_prctl, 0x1023, 18) != 0) return HK_ISA_AVX512;
   return HK_ISA_AMX;
 }
@@ -80,13 +80,13 @@ bool hk_cpu_has(hk_isa isa) {
   return isa <= best;
 }
 
-/* Says once per variable that its value is ignored. */
+/* Reports once per variable that its value is ignored. */
 static void ignored(atomic_flag *told, const char *name, const char *value, const char *accepted) {
   if (atomic_flag_test_and_set(told)) return;
   hk_log(HK_LOG_ERROR, "hankel,error,environment,%s is '%.40s' and is ignored; accepted: %s", name, value, accepted);
 }
 
-/* A cap above what the CPU has changes nothing; one of another architecture is ignored like a word that is no ISA. */
+/* A cap above what the CPU has is ignored silently; a cap of another architecture is reported like an unknown word. */
 hk_isa hk_cpu_best_isa(void) {
   static atomic_flag told = ATOMIC_FLAG_INIT;
   const hk_isa best = machine_isa();
@@ -101,7 +101,8 @@ hk_isa hk_cpu_best_isa(void) {
   return wanted != HK_ISA_BEST && hk_cpu_has(wanted) ? wanted : best;
 }
 
-/* cgroup v2 "max 100000" or "150000 100000"; v1 quota and period in two files; 0 when unlimited */
+/* Returns the cgroup CPU quota in cores, rounded up; 0 if unlimited. v2: "max 100000" or "150000 100000"; v1: quota and
+ * period in two files. */
 static int32_t cgroup_limit(void) {
   long long quota = -1, period = 0;
   char text[64];
@@ -131,7 +132,8 @@ int32_t hk_cpu_count(void) {
   return n < 1 ? 1 : n;
 }
 
-/* The number at the start of text, 1 to 4096, when one of `ends` or the text's end follows it; else 0. */
+/* Returns the number at the start of text if it is 1 to 4096 and one of `ends` or the end of the text follows; else
+ * 0. */
 static int32_t threads_read(const char *text, const char *ends) {
   char *end;
   const long n = strtol(text, &end, 10);
@@ -139,7 +141,7 @@ static int32_t threads_read(const char *text, const char *ends) {
   return n >= 1 && n <= 4096 && (!*end || strchr(ends, *end)) ? (int32_t)n : 0;
 }
 
-/* OpenMP's variable is not ours to judge; it may be a list, one number per level of nesting. */
+/* OMP_NUM_THREADS is not validated: it belongs to OpenMP and may be a list, one number per nesting level. */
 int32_t hk_threads_default(void) {
   static atomic_flag told = ATOMIC_FLAG_INIT;
   const char *own = getenv("HANKEL_NUM_THREADS"), *openmp = getenv("OMP_NUM_THREADS");

@@ -1,11 +1,11 @@
-/* The floating-point mode of a call: flush-to-zero and denormals-are-zero on or off, restored on return. Inline: small calls
- * ask every time. */
+/* The floating-point mode of a call: sets flush-to-zero and denormals-are-zero, and restores them on return. Inline,
+ * because every call reads the mode. */
 #ifndef HK_FPMODE_H
 #define HK_FPMODE_H
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The mode was the wanted one: nothing to restore, and a small call is spared the time to ask again. */
+/* The mode was already the wanted one: nothing to restore, and a small call saves reading the register again. */
 #define HK_FP_SAME UINT64_MAX
 
 #if defined(__x86_64__)
@@ -21,13 +21,13 @@ static inline uint64_t hk_fp_get(void) {
   return mode;
 }
 static inline void hk_fp_put(uint64_t mode) { __asm__ volatile("msr fpcr, %0" ::"r"(mode)); }
-#else /* denormals are as the machine has them */
+#else /* no control over denormals */
 #define HK_FP_FLUSH 0u
 static inline uint64_t hk_fp_get(void) { return 0; }
 static inline void hk_fp_put(uint64_t mode) { (void)mode; }
 #endif
 
-/* Whether the mode is this one already. */
+/* Returns whether the mode is already the wanted one. */
 static inline bool hk_fp_is(bool flush) { return (hk_fp_get() & HK_FP_FLUSH) == (flush ? HK_FP_FLUSH : 0); }
 
 /* Returns the mode to restore; flush selects flush-to-zero and denormals-are-zero. */

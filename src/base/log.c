@@ -21,7 +21,7 @@ static hk_log_fn sink;
 static void *sink_context;
 static FILE *file;
 
-/* Adds the bits of the word s[0..n); false: it is none. */
+/* Adds the bits of the word s[0..n); returns false if it is unknown. */
 static bool word_add(const char *s, size_t n, uint32_t *bits) {
   for (int i = 0; i < HK_COUNT(words); i++)
     if (strlen(words[i].word) == n && !strncmp(words[i].word, s, n)) {
@@ -31,7 +31,7 @@ static bool word_add(const char *s, size_t n, uint32_t *bits) {
   return n == 0;
 }
 
-/* The first unknown word is named in one line, whatever the others ask for. */
+/* Reports the first unknown word in one line, whatever the other words select. */
 uint32_t hk_log_words(void) {
   static atomic_flag told = ATOMIC_FLAG_INIT;
   const char *text = getenv("HANKEL_VERBOSE"), *s = text, *unknown = NULL;

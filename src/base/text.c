@@ -1,4 +1,4 @@
-/* Text building into a caller's buffer: what does not fit is counted, not written. */
+/* Text building in a caller's buffer: what does not fit is counted, not written. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>

@@ -1,7 +1,7 @@
-/* One process-wide pool. A run takes the pool or, when another run holds it, works alone on the caller's thread.
- * Helpers spin a short while for work, then sleep on a condition variable. A forked child has no helper threads and
- * works alone until it makes its own. Which thread computes which index never changes a result: each index is
- * computed whole by one thread. */
+/* One process-wide thread pool. A run takes the pool or, when another run holds it, works alone on the caller's thread.
+ * Helpers spin briefly for work, then sleep on a condition variable. A forked child has no helper threads and works
+ * alone until it starts its own. Each index is computed entirely by one thread, so results do not depend on which
+ * thread computes it. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ static void work(void) {
   }
 }
 
-/* True when this helper joined the run now open. active is raised before wanted is tested, so that the owner, who
+/* Returns whether this helper joined the open run. active is raised before wanted is tested, so that the owner, which
  * first closes wanted and then waits for active to reach 0, cannot miss a joiner. */
 static bool join_run(void) {
   atomic_fetch_add(&pool.active, 1);
@@ -85,8 +85,8 @@ static void after_fork_child(void) {
   atomic_flag_clear(&pool.taken);
 }
 
-/* Starts helpers up to n; signals stay with the program's own threads, but a helper's own faults reach the program's
- * handlers (and the sanitizers') as those of any thread do. Returns how many there are. */
+/* Starts helpers up to n and returns how many there are. Asynchronous signals are blocked in helpers and stay with the
+ * program's own threads; synchronous faults still reach the program's (and the sanitizers') handlers. */
 static int grow(int n) {
   if (!pool.hooked) {
     pthread_atfork(NULL, NULL, after_fork_child);

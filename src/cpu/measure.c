@@ -1,9 +1,10 @@
-/* Measured limits of this thread: FMA rate by a chain-free loop of the ISA, and copy bandwidth. */
+/* Measured limits of this thread: FMA throughput of an ISA by independent chains, and copy bandwidth. */
 #include <string.h>
 
 #include "base/base.h"
 
-/* peak_<isa>.c: runs n rounds of independent FMAs and returns the flops done; the result is kept observable */
+/* passes/peak.tmpl.h: runs n rounds of independent FMAs and returns the flops done; sink keeps the result
+ * observable. */
 double hk_peak_scalar(int64_t rounds, volatile float *sink);
 #if HK_HAVE_AVX2
 double hk_peak_avx2(int64_t rounds, volatile float *sink);

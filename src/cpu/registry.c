@@ -1,4 +1,4 @@
-/* The table of kernels this build holds, from kernels.inc. */
+/* The table of the kernels of this build, from kernels.inc. */
 #include "cpu/ukernel.h"
 
 const hk_kernel hk_kernels[] = {

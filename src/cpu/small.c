@@ -12,7 +12,8 @@ static const hk_kernel *row(hk_isa isa, int64_t mr, int64_t mg) {
   return best;
 }
 
-/* Fewest tiles, or one more where that makes all of them even and still wide enough to hide latency. */
+/* Takes the fewest tiles, or one more where that makes all of them equal and still wide enough to hide the FMA
+ * latency. */
 static int64_t tile_count(int64_t channels, int64_t largest) {
   const int64_t count = hk_ceil_div(channels, largest);
   if (channels % count && channels % (count + 1) == 0 && channels / (count + 1) >= 4) return count + 1;
@@ -27,7 +28,7 @@ int hk_small_split(hk_isa isa, int64_t kg, int64_t groups, hk_small_part part[HK
     if (k && k->isa == top) largest = mr;
   }
   const int64_t tiles = tile_count(kg, largest), small = kg / tiles,
-                wide = kg % tiles; /* so many have one channel more */
+                wide = kg % tiles; /* so many tiles have one channel more */
   int parts = 0;
   if (wide) part[parts++] = (hk_small_part){row(isa, small + 1, 1), small + 1, 1, wide, 0};
   part[parts] = (hk_small_part){row(isa, small, 1), small, 1, tiles - wide, wide * (small + 1)};

@@ -1,36 +1,41 @@
-/* The wall between loops and kernels: one signature a family, arguments in a struct. Kernels see only this, base and
- * their vocabulary. Rows are listed in kernels.inc. */
+/* The interface between loops and kernels: every kernel is a function of one pointer to its family's argument struct.
+ * Each struct's comment defines what the family computes. Kernels include only this, base, and their vocabulary
+ * (vec_<isa>.h); the kernels of a build are the rows of kernels.inc.
+ *
+ * Words: VW is the number of floats in a vector of the ISA; MR x NR is the register tile of a row; a segment is a piece
+ * of the reduction whose operands are contiguous (one tap, say); a tail is a last, partial vector, read and written
+ * under a mask. A field named *_step, *_next or *_stride counts elements. */
 #ifndef HK_UKERNEL_H
 #define HK_UKERNEL_H
 #include "base/base.h"
 
 typedef enum hk_family {
   HK_FAMILY_NONE = 0,
-  HK_FAMILY_IGEMM = 1,  /* rows of pixels x packed output channels */
-  HK_FAMILY_ACT = 2,    /* an activation over a row of floats */
-  HK_FAMILY_SMALL = 3,  /* few channels over planar rows, time contiguous */
-  HK_FAMILY_MAP = 4,    /* element by element over planar rows */
-  HK_FAMILY_SMALL2 = 20, /* small, tiles over two groups */
-  HK_FAMILY_SMALL4 = 21, /* small, tiles over four groups */
-  HK_FAMILY_PGEMM = 5,  /* packed output channels x vectors of pixels */
-  HK_FAMILY_GATHER = 6, /* pixels of planes copied into a panel */
-  HK_FAMILY_WINOIN = 7, /* Winograd: pixels of a tile to the transformed domain; MR is the tile's side */
-  HK_FAMILY_WINOOUT = 8, /* and back; MR is the side of the output tile */
-  HK_FAMILY_DOT = 9,    /* rows of pixels x few output channels, vectors along input channels; igemm's arguments */
-  HK_FAMILY_DWP = 10,   /* depthwise, lanes are neighbours along the last dimension */
-  HK_FAMILY_DWC = 11,   /* depthwise and grouped, lanes are channels */
-  HK_FAMILY_STAGE = 12, /* rows of a plane into a padded buffer */
-  HK_FAMILY_CONVERT = 13,  /* rows of one element type into another: x_type to f_type */
-  HK_FAMILY_QGEMM = 14,  /* rows of s16 pixels x packed output channels, sums in s32 */
-  HK_FAMILY_DGEMM = 15,  /* rows of f64 pixels x packed output channels */
-  HK_FAMILY_DWM = 16,    /* depthwise 3 x 3, lanes are channels, sums slide down the rows */
-  HK_FAMILY_WEAVE = 17,  /* pixels of few channels, several a vector */
-  HK_FAMILY_TRANSPOSE = 18,   /* a matrix transposed */
-  HK_FAMILY_DWD = 19,    /* depthwise, few outputs, lanes are neighbouring taps */
-  HK_FAMILY_FFT = 22,    /* long windows by transforms, lanes are channels */
-  HK_FAMILY_POINT = 23,  /* windows of one tap, few channels a group */
-  HK_FAMILY_STRIP = 24,  /* neighbouring pixels x output channels of a group, lanes are channels */
-  HK_FAMILY_KARATSUBA = 25, /* windows of dozens of taps along a row by nine products of sixteen, lanes are channels */
+  HK_FAMILY_IGEMM = 1,      /* implicit GEMM: rows of pixels x packed output channels; lanes are output channels */
+  HK_FAMILY_ACT = 2,        /* an activation over a row of floats */
+  HK_FAMILY_SMALL = 3,      /* few channels over planar rows; lanes are points in time */
+  HK_FAMILY_MAP = 4,        /* element-wise over planar rows: activations, gates, scale and shift */
+  HK_FAMILY_SMALL2 = 20,    /* small, a tile spans two groups */
+  HK_FAMILY_SMALL4 = 21,    /* small, a tile spans four groups */
+  HK_FAMILY_PGEMM = 5,      /* packed output channels x pixels of planes; lanes are pixels */
+  HK_FAMILY_GATHER = 6,     /* copies pixels of planes into a panel */
+  HK_FAMILY_WINOIN = 7,     /* Winograd input transform; MR is the side of the input tile */
+  HK_FAMILY_WINOOUT = 8,    /* Winograd output transform; MR is the side of the output tile */
+  HK_FAMILY_DOT = 9,        /* rows of pixels x few output channels; lanes are input channels; igemm's arguments */
+  HK_FAMILY_DWP = 10,       /* depthwise; lanes are neighbours along the last dimension */
+  HK_FAMILY_DWC = 11,       /* depthwise and grouped; lanes are channels */
+  HK_FAMILY_STAGE = 12,     /* copies rows of a plane into a padded buffer, split by stride phase */
+  HK_FAMILY_CONVERT = 13,   /* converts a row from x_type to f_type */
+  HK_FAMILY_QGEMM = 14,     /* rows of s16 pixels x packed output channels, accumulated in s32 */
+  HK_FAMILY_DGEMM = 15,     /* rows of f64 pixels x packed output channels */
+  HK_FAMILY_DWM = 16,       /* depthwise 3x3, 5x5, 7x7, accumulators of several rows at once; lanes are channels */
+  HK_FAMILY_WEAVE = 17,     /* pixels of few channels, several pixels per vector */
+  HK_FAMILY_TRANSPOSE = 18, /* transposes a matrix */
+  HK_FAMILY_DWD = 19,       /* depthwise with few outputs as dot products; lanes are neighbouring taps */
+  HK_FAMILY_FFT = 22,       /* long windows by FFT; lanes are channels */
+  HK_FAMILY_POINT = 23,     /* windows of one tap, few channels per group */
+  HK_FAMILY_STRIP = 24,     /* neighbouring pixels x output channels of a group; lanes are channels */
+  HK_FAMILY_KARATSUBA = 25, /* long windows along a row by Karatsuba, 9 products in place of 16; lanes are channels */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -45,26 +50,30 @@ typedef struct hk_kernel {
   hk_kernel_fn fn;
 } hk_kernel;
 
-/* registry.c: rows of all families that this build holds */
+/* registry.c: the kernels of this build, in the order of kernels.inc */
 extern const hk_kernel hk_kernels[];
 extern const int32_t hk_kernel_count;
-/* The first row of a family with the highest ISA this machine has, not above isa; NULL when there is none. */
+/* Returns the first row of the family with the highest ISA that this machine has and that is at most isa, or NULL. */
 const hk_kernel *hk_kernel_best(hk_family family, hk_isa isa);
-/* The convert row for a pair of types with the highest ISA not above isa; NULL when there is none. */
+/* Returns the convert row for a pair of types with the highest ISA that is at most isa, or NULL. */
 const hk_kernel *hk_kernel_convert(hk_type from, hk_type to, hk_isa isa);
 
-/* A row equal to `zeros` is all zeros: a tile whose rows of a segment are all that skips the segment.
- * igemm: sum[m][j] = over segments t and channels c of rows[t*row_step + m][x_at + c] * f[(seg[t] + c)*NR + j], m < count
- * and j < NR = vectors * lanes of the ISA. count is any; the kernel cuts it into register tiles. Then, on the sums
- * still in registers: SUSPEND stores them to partial[m*NR + j] and ends; RESUME begins from there; else
- *   AFFINE v*scale[j] + bias[j]; BEFORE + beta*c[m][y_at + j]; CLAMP min(max(v, lo), hi); AFTER + beta*c[m][y_at + j];
- * and stores to y[m][y_at + j], j < columns, (vectors-1)*lanes < columns <= NR. scale and bias hold NR values. */
+/* igemm: for m < count and j < NR = vectors * VW,
+ *   sum[m][j] = sum over segments t and c < channels of rows[t*row_step + m][x_at + c] * f[(seg[t] + c)*NR + j]
+ * count is arbitrary: the kernel splits it into register tiles. A row pointer equal to `zeros` stands for a row of
+ * zeros; a tile skips a segment whose rows are all `zeros`. Then, with the accumulators still in registers:
+ *   SUSPEND  stores them to partial[m*NR + j] and returns; RESUME starts from partial instead of 0
+ *   AFFINE   v = v*scale[j] + bias[j] (scale and bias hold NR values)
+ *   BEFORE   v = v + beta*c[m][y_at + j]
+ *   CLAMP    v = min(max(v, lo), hi)
+ *   AFTER    v = v + beta*c[m][y_at + j]
+ * in this order, and stores y[m][y_at + j] for j < columns, (vectors - 1)*VW < columns <= NR. */
 enum {
   HK_IGEMM_RESUME = 1, HK_IGEMM_SUSPEND = 2, HK_IGEMM_AFFINE = 4, HK_IGEMM_BEFORE = 8, HK_IGEMM_CLAMP = 16,
   HK_IGEMM_AFTER = 32
 };
-/* Rows that lie evenly, in place of tables: row m of segment t at x + x_seg[t] + m*x_step, results at y + m*y_step, the
- * residual at c + m*c_step. igemm takes them for whole sums only, neither resumed nor suspended. */
+/* Rows at a constant stride; replaces the pointer tables: row m of segment t is at x + x_seg[t] + m*x_step, y at
+ * y + m*y_step, the residual at c + m*c_step. igemm does not combine it with RESUME or SUSPEND; dot does. */
 typedef struct hk_igemm_line {
   const float *x, *c;
   float *y;
@@ -72,13 +81,13 @@ typedef struct hk_igemm_line {
   int64_t x_step, y_step, c_step;
 } hk_igemm_line;
 typedef struct hk_igemm_args {
-  const hk_igemm_line *line; /* NULL: rows, c and y are tables */
+  const hk_igemm_line *line; /* NULL: rows, c and y are pointer tables */
   const float *const *rows;
   const float *zeros;
   int64_t row_step, count, segments, channels, x_at, y_at;
   const int64_t *seg;
   const float *f;
-  bool prefetch; /* weights are asked for 8 steps before their use, by kernels that can */
+  bool prefetch; /* prefetch weights 8 steps before their use (AVX-512 only; pays where they stream from L2) */
   int64_t vectors, columns;
   uint32_t flags;
   float beta, lo, hi;
@@ -88,12 +97,15 @@ typedef struct hk_igemm_args {
   float *partial;
 } hk_igemm_args;
 
-/* pgemm: sum[m][j] = over segments t and i < seg[t].count of a(m)[seg[t].at + i] * seg[t].b[i*b_step + j], for output
- * channels m < count and pixels j < NR = vectors * lanes. a is packed by tiles of hk_tile_rows channels:
- * tile at m0, `depth` deep: a[m0*depth + (at + i)*rows + m - m0]. Epilogue as in igemm, with scale[m] and bias[m]; stores
- * to y[m*y_step + j], j < columns. With strips > 1 the same again for strips - 1 further strips, b, c and y each NR pixels
- * further on; then columns = NR, and nothing is suspended or resumed. prefetch: strips lie next to each other in memory that no cache
- * of the core's own holds. kept: room for depth*NR floats where the first tile of a strip may copy its pixels for the others, or NULL. */
+/* pgemm: for output channels m < count and pixels j < NR = vectors * VW,
+ *   sum[m][j] = sum over segments t and i < seg[t].count of a(m)[seg[t].at + i] * seg[t].b[i*b_step + j]
+ * a is packed in tiles of hk_tile_rows channels: the tile that starts at channel m0 and holds `rows` channels has
+ * a[m0*depth + (at + i)*rows + m - m0]. The epilogue is igemm's with scale[m] and bias[m]; stores y[m*y_step + j] for
+ * j < columns. With strips > 1 the kernel repeats this for strips - 1 more strips, b, c and y each NR pixels further
+ * on; columns is then NR, and neither RESUME nor SUSPEND is set.
+ *   prefetch  the first tile of a strip prefetches the next strip (pays where x streams from beyond the core's L2)
+ *   kept      a buffer of depth*NR floats into which the first tile of a strip packs its pixels for the others; or NULL
+ */
 typedef struct hk_pgemm_segment {
   const float *b;
   int64_t at, count;
@@ -112,20 +124,20 @@ typedef struct hk_pgemm_args {
   int64_t c_step, y_step;
   float *partial, *kept;
 } hk_pgemm_args;
-/* Channels of the next tile when `left` remain and a tile holds `most`: nearly equal tiles. */
+/* Returns the channels of the next tile when `left` remain and a tile holds at most `most`: nearly equal tiles. */
 static inline int64_t hk_tile_rows(int64_t left, int64_t most) { return hk_ceil_div(left, hk_ceil_div(left, most)); }
 
 /* weave: vectors first..end-1 of one output line whose pixels have few channels. Vector j holds y_lanes outputs from
- * j*y_lanes on: whole pixels, [pixel][channel]. For tap s of window row t it takes the floats from start + s*tap_step + j*x_step
- * on of line x[t] (those outside 0..width-1 are zeros and not read); lane l of the vector then adds float index[c][l] of
- * these times f[s][f_row[t]][c][l], c < channels. Epilogue as in igemm with scale[l] and bias[l]; stores no more than
- * `outputs` floats of the line y. */
+ * j*y_lanes on, as whole pixels [pixel][channel]. For tap s of window row t it reads the VW floats of line x[t] from
+ * start + s*tap_step + j*x_step on (floats outside 0..width-1 count as zeros and are not read); lane l then adds float
+ * index[c][l] of these times f[s][f_row[t]][c][l] for c < channels. The epilogue is igemm's with scale[l] and bias[l];
+ * stores at most `outputs` floats of the line y. */
 typedef struct hk_weave_args {
   const float *const *x;
   const int64_t *f_row;
   const float *f;
   const int32_t *index;
-  int64_t rows, taps, channels, f_rows; /* f_rows: window rows, outside x or not */
+  int64_t rows, taps, channels, f_rows; /* rows: window rows inside x; f_rows: all of them */
   int64_t start, tap_step, x_step, width, y_lanes, outputs, first, end;
   uint32_t flags;
   float beta, lo, hi;
@@ -133,8 +145,8 @@ typedef struct hk_weave_args {
   float *y;
 } hk_weave_args;
 
-/* gather: for each of `channels` planes, c_step apart, to[c*width + j] for all pieces: pixels at x[from + i*step] go to
- * column at + i; a piece with zero set gives zeros. Pieces cover columns 0..width-1. */
+/* gather: packs `channels` planes, c_step apart, into a panel to[c*width + j]. Piece by piece, pixel x[from + i*step]
+ * goes to column at + i for i < count; a piece with `zero` set writes zeros. The pieces cover columns 0..width-1. */
 typedef struct hk_gather_piece {
   int64_t from;
   int32_t at, count;
@@ -154,16 +166,17 @@ typedef struct hk_transpose_args {
   int64_t from_step, to_step, rows, columns;
 } hk_transpose_args;
 
-/* winoin: the pixels x[i][0..channels) of one tile to v[i*v_step + c], i < t*t; with `line` t pixels of one row, i < t. */
+/* winoin: transforms the t*t pixels x[i][0..channels) of one tile to v[i*v_step + c] = (B^T d B)[i]; with `line` the t
+ * pixels of one row, v = B^T d. t = MR is 4 for F(2,3) and 6 for F(4,3). */
 typedef struct hk_winoin_args {
   const float *const *x;
   bool line;
   int64_t channels, v_step;
   float *v;
 } hk_winoin_args;
-/* winoout: m[i*m_step + j] of one tile to its outputs y[p][j], j < columns, p < (t-2)*(t-2), with `line` p < t-2; a NULL y[p]
- * lies outside.
- * m, scale and bias are readable up to a whole vector. Epilogue as in igemm. */
+/* winoout: transforms the sums m[i*m_step + j] of one tile to its outputs y[p][j] = (A^T m A)[p] for j < columns and
+ * p < (t-2)*(t-2); with `line`, y = A^T m and p < t-2. A NULL y[p] lies outside the output and is skipped. m, scale and
+ * bias are readable up to a whole vector. The epilogue is igemm's. */
 typedef struct hk_winoout_args {
   const float *m;
   bool line;
@@ -175,39 +188,40 @@ typedef struct hk_winoout_args {
   float *const *y;
 } hk_winoout_args;
 
-/* Floats in a vector of an ISA. */
+/* Returns the floats per vector of an ISA. */
 static inline int32_t hk_isa_lanes(hk_isa isa) {
   return isa >= HK_ISA_AVX512 ? 16 : isa == HK_ISA_AVX2 ? 8 : isa == HK_ISA_NEON ? 4 : 1;
 }
 
-/* qgemm: out[m][j] (+)= sum over segments t and pairs c of row[t*MR + m][2c..2c+1] . f[t][c][j][0..1], in s32.
+/* qgemm: out[m][j] = (accumulate ? out[m][j] : 0) + sum over segments t and pairs c of
+ * row[t*MR + m][2c] * f[t][c][j][0] + row[t*MR + m][2c+1] * f[t][c][j][1], in s32 (wraps in two's complement).
  * f is packed [segment][pair][NR][2]; out is [MR][NR]. */
 typedef struct hk_qgemm_args {
   const int16_t *const *row;
   const int16_t *f;
   int32_t *out;
   int64_t segments, pairs;
-  int32_t accumulate; /* add to out instead of starting from zero */
+  int32_t accumulate;
 } hk_qgemm_args;
 
-/* dgemm: out[m][j] (+)= sum over segments t and channels c of row[t*MR + m][c * step] * f[t][c][j], in f64; a NULL row
- * reads as zeros. f is packed [segment][c][NR]; out is [MR][NR]. */
+/* dgemm: out[m][j] = (accumulate ? out[m][j] : 0) + sum over segments t and channels c of row[t*MR + m][c*step] *
+ * f[t][c][j], in f64; a NULL row reads as zeros. f is packed [segment][c][NR]; out is [MR][NR]. */
 typedef struct hk_dgemm_args {
   const double *const *row;
   const double *f;
   double *out;
   int64_t segments, channels, step;
-  int32_t accumulate; /* add to out instead of starting from zero */
+  int32_t accumulate;
 } hk_dgemm_args;
 
-/* convert: dst[i] = src[i] in the other type. */
+/* convert: dst[i] = src[i], x_type to f_type of the row, rounded to nearest even. */
 typedef struct hk_convert_args {
   const void *src;
   void *dst;
   int64_t count;
 } hk_convert_args;
 
-/* act: v[i] = act(v[i]) in place. PRELU's slope is slope[i * slope_step], slope_step 0 or 1; USER does nothing. */
+/* act: v[i] = act(v[i]) in place. PRELU's slope is slope[i*slope_step], slope_step 0 or 1. USER leaves v unchanged. */
 typedef struct hk_act_args {
   float *v;
   int64_t count;
@@ -217,10 +231,10 @@ typedef struct hk_act_args {
   int64_t slope_step;
 } hk_act_args;
 
-/* small: y[o][t] = act(bias[o] + add[o][t] + sum over segments s, channels c of f_s[o][c] * x_s[c][t]) for output
+/* small: y[o][t] = act(bias[o] + add[o][t] + sum over segments s and channels c of f_s[o][c] * x_s[c][t]) for output
  * channels o = g*y_group + j*MR + i of group g < groups, tile j < tiles, row i < MR, and 0 <= t < n.
- * x_s[c][t] = x[g*group + c*stride + t], so a tap is a segment whose x is shifted in time. f is packed, see
- * tmpl/small.tmpl.h. add and sum may be NULL; sum[o][t] += y[o][t]. y may equal add. */
+ * x_s[c][t] = x[g*group + c*stride + t], so a tap is a segment whose x is shifted in time. f is packed as
+ * tmpl/small/small.tmpl.h says. add and sum may be NULL; sum[o][t] += y[o][t]. y may equal add. */
 enum { HK_SMALL_NONE = 0, HK_SMALL_CLIP = 1 /* to lo..hi */, HK_SMALL_LEAKY = 2 /* slope lo below 0 */ };
 typedef struct hk_small_seg {
   const float *x, *f;
@@ -231,7 +245,7 @@ typedef struct hk_small_args {
   const float *bias, *add;
   float *y, *sum;
   int64_t n, groups, tiles, y_group;
-  int64_t y_stride, add_stride, sum_stride; /* from channel to channel */
+  int64_t y_stride, add_stride, sum_stride; /* between channels */
   int32_t segs, act;
   float lo, hi;
 } hk_small_args;
@@ -246,96 +260,108 @@ enum { HK_MAP_ACT = 0, HK_MAP_GATED = 1, HK_MAP_BLENDED = 2, HK_MAP_SCALE = 3 };
 typedef struct hk_map_act {
   hk_act act;
   float a, b, slope_lo, slope_hi; /* HARDTANH: slopes below a and above b */
-  const float *slopes;            /* PRELU: one a row */
-  int32_t rational;               /* TANH: the short rational form, within 3e-3 */
+  const float *slopes;            /* PRELU: one per row */
+  int32_t rational;               /* TANH: use the rational approximation, error at most 3e-3 */
 } hk_map_act;
 typedef struct hk_map_args {
   const float *x, *x2, *x3, *add;
   float *y, *sum;
-  int64_t x_stride, x2_stride, x3_stride, add_stride, y_stride, sum_stride; /* from row to row */
+  int64_t x_stride, x2_stride, x3_stride, add_stride, y_stride, sum_stride; /* between rows */
   int64_t rows, n;
   int32_t op;
   float beta;
   hk_map_act act, act2;
 } hk_map_args;
-/* The epilogue that kernels fuse in registers: v = acc*scale + bias, then + beta*c before or after the clamp to
- * lo..hi. A NaN passes the clamp. */
+
+/* The epilogue that the depthwise kernels fuse in registers: v = acc*scale + bias, then + beta*c before or after the
+ * clamp to lo..hi. The clamp keeps NaN. */
 enum { HK_DW_AFFINE = 1, HK_DW_CLAMP = 2, HK_DW_BEFORE = 4, HK_DW_AFTER = 8 };
 typedef struct hk_dw_fuse {
   int32_t flags;
   float beta, lo, hi;
 } hk_dw_fuse;
 
-/* A run of up to HK_RUN_TAPS taps whose loads are shared; f is packed in the order of the runs.
- *   chain  the taps lie one vector step apart, so vectors loaded for one output serve the next: with X[m] = vector at
- *          x + offset + m*x_step and t < taps, acc[j] += f[t] * X[j + t]. X[m] counts only where first <= m < last
- *          (dwc, and dwp with a width; dwp without one reads all).
- *   fan    (dwp, x_step = VW) the taps are neighbours: acc[j] += f[t] * vector at x + offset + j*VW + t. */
+/* A run is up to HK_RUN_TAPS taps that share their loads; f is packed in the order of the runs.
+ *   chain  the taps lie one vector step apart, so a vector loaded for one output also serves the next: with
+ *          X[m] = the vector at x + offset + m*x_step, acc[j] += f[t] * X[j + t] for t < taps. X[m] counts only where
+ *          first <= m < last (dwc, and dwp with a width; dwp without a width reads all).
+ *   fan    (dwp, x_step = VW) the taps are neighbours: acc[j] += f[t] * the vector at x + offset + j*VW + t. */
 #define HK_RUN_TAPS 4
 typedef struct hk_dw_run {
   int32_t offset;
   int16_t taps, first, last, fan;
-  int32_t column; /* dwp with a width: where lane 0 of the first tile lies in its row of x */
+  int32_t column; /* dwp with a width: the column of x that lane 0 of the first tile reads */
 } hk_dw_run;
 
-/* dwp: one channel; acc[j][lane] for `vectors` vectors of each of `tiles` tiles, f a scalar a tap. Tile i starts i times
- * x_next, y_next, c_next further on. All vectors are whole but those of the last tile: `lanes` of each are stored,
- * `last_lanes` of its last. With a width (only kernels whose ISA has free masks) x is read where it lies: lanes whose
- * column is not in 0..width-1 and vectors outside first..last read as zeros. start (may be NULL): [vectors][VW] sums to go on from, for a single tile.
- * With a line all that counts is x, f, c, y and the epilogue: y[r*y_next + i] = the sum over t < line of f[r*line + t] *
- * x[r*x_next + i + t*x_step], for i < count and r < tiles; c lies as y. */
-#define HK_LINE_TAPS(registers) ((registers) >= 32 ? 24 : 10) /* most of a line; kernels of more than one lane */
-#define HK_LINE_APART 8 /* most where x_step is not 1 */
+/* dwp: one channel. Computes acc[j][lane] for `vectors` vectors of each of `tiles` tiles, with one scalar weight per
+ * tap. Tile i is i times x_next, y_next, c_next further on. Every vector is whole except in the last tile, which stores
+ * `lanes` lanes of each vector and `last_lanes` of its last.
+ *   width  (ISAs whose masks are free) x is read in place: a lane whose column is outside 0..width-1 and a vector
+ *          outside first..last-1 read as zeros
+ *   start  NULL, or [vectors][VW] accumulators to start from, for a single tile
+ *   line   (if nonzero) only x, f, c, y, x_step, x_next, y_next, count, tiles and the epilogue apply, and
+ *          y[r*y_next + i] = sum over t < line of f[r*line + t] * x[r*x_next + i + t*x_step] for i < count, r < tiles;
+ *          c has y's strides */
+/* Most taps of a line, whose weights stay in registers; kernels of more than one lane. */
+#define HK_LINE_TAPS(registers) ((registers) >= 32 ? 24 : 10)
+/* Most taps of a line whose x_step is not 1. */
+#define HK_LINE_APART 8
 typedef struct hk_dwp_args {
   const float *x, *f, *c, *start;
   float *y;
   const hk_dw_run *runs;
   int64_t run_count, tiles;
-  int64_t x_step, y_step, c_step; /* from vector to vector */
-  int64_t x_next, y_next, c_next; /* from tile to tile */
+  int64_t x_step, y_step, c_step; /* between vectors */
+  int64_t x_next, y_next, c_next; /* between tiles */
   int64_t width, count;
   int32_t vectors, lanes, last_lanes, line;
   hk_dw_fuse fuse;
   float scale, bias;
 } hk_dwp_args;
 
-#define HK_CHAIN_TAPS 7 /* most that dwc takes as one chain */
-/* dwc: `pixels` pixels of each of `blocks` blocks of lanes, for `tiles` tiles; f [block][run][input][tap][VW]. With
- * inputs > 0 (grouped) lane l reads lane index[i*VW + l] of the block's x_lanes inputs, for i < inputs; with inputs = 0
- * (depthwise) its own. All blocks are whole but the last, which has last_lanes of y and last_x_lanes of x; or the last is whole too
- * and begins `back` lanes earlier than it would: what it shares with the one before is computed twice, to the same bits. */
+/* Most taps of a window that dwc runs as one chain. */
+#define HK_CHAIN_TAPS 7
+/* dwc: `pixels` pixels of each of `blocks` blocks of VW channels, for `tiles` tiles; f is [block][run][input][tap][VW].
+ * Depthwise (inputs = 0): lane l reads its own channel. Grouped (inputs > 0): for i < inputs, lane l reads lane
+ * index[i*VW + l] of the block's x_lanes inputs. Every block is whole except the last, which has last_lanes lanes of y
+ * and last_x_lanes of x; or, with `back` > 0, the last is whole too and starts `back` lanes early: the lanes it shares
+ * with the block before are computed twice, with the same bits. */
 typedef struct hk_dwc_args {
   const float *x, *f, *c, *scale, *bias;
   float *y;
   const hk_dw_run *runs;
   const int32_t *index;
   int64_t run_count, blocks, tiles;
-  int64_t x_step, y_step, c_step;    /* from pixel to pixel */
-  int64_t x_next, y_next, c_next;    /* from tile to tile */
-  int64_t x_block, y_block, f_block; /* from block to block; c lies as y within a pixel */
-  int32_t x_shift;                   /* 1 << x_shift blocks follow each other that read the same x */
+  int64_t x_step, y_step, c_step;    /* between pixels */
+  int64_t x_next, y_next, c_next;    /* between tiles */
+  int64_t x_block, y_block, f_block; /* between blocks; c has y's layout within a pixel */
+  int32_t x_shift;                   /* 1 << x_shift consecutive blocks read the same x */
   int32_t pixels, inputs, x_lanes, y_lanes, last_x_lanes, last_lanes;
   int32_t scale_one;                 /* scale is one value */
-  int32_t broadcast;                 /* grouped: a block is one group, so all its lanes read input i alike */
-  int32_t chain;                     /* depthwise: all taps of the window are one chain of this many, inside x; else 0 */
-  int32_t resume;                    /* sums go on from what y holds */
-  int32_t back;                      /* depthwise, neither residual nor resume */
-  int32_t nontemporal;                    /* y is larger than the caches: whole lines of aligned y go past them */
-  int32_t backwards;                    /* whole blocks go from the last to the first */
+  int32_t broadcast;                 /* grouped: a block is one group, so input i is the same for all lanes */
+  int32_t chain;                     /* depthwise: the window is one chain of so many taps, all inside x; else 0 */
+  int32_t resume;                    /* accumulate onto y */
+  int32_t back;                      /* depthwise, without residual and resume */
+  int32_t nontemporal;               /* y exceeds the caches: write whole aligned cache lines by non-temporal stores */
+  int32_t backwards;                 /* iterate whole blocks from last to first: x and y alias modulo 4 KiB */
   hk_dw_fuse fuse;
 } hk_dwc_args;
 
-/* strip: sum[m][j] = over taps t and i < inputs of x[tap[t].x + x_at[m] + i] * f[tap[t].f + i*NR + j] for `pixels` pixels m and
- * j < NR = vectors * VW, a tap only where bit m of its mask is set: elsewhere `zeros`, of which there are `inputs`, are read in
- * its place. Then the epilogue, with scale[j] and bias[j]; stores the first `lanes` channels of pixel m at y + y_at[m],
- * (vectors-1)*VW < lanes <= NR; the residual lies at c + c_at[m]. The same for `tiles` tiles, each x_next, y_next, c_next, f_next
- * and, for scale and bias, channel_next further on: pixels (the last two are 0) or groups.
- * A kernel of one vector (NR of its row is VW) goes by pairs of inputs: outputs 2*h and 2*h + 1 of each four have vector h of
- * each two, and lane 2*l + e of it weighs input i + e for output 4*(l/2) + 2*h + l%2: f[tap[t].f + (i/2*2 + h)*VW + 2*l + e]; the
- * partner of a last odd input weighs 0. */
+/* strip: for `pixels` pixels m and j < NR = vectors * VW,
+ *   sum[m][j] = sum over taps t and i < inputs of x[tap[t].x + x_at[m] + i] * f[tap[t].f + i*NR + j]
+ * where a tap counts only if bit m of its mask is set; otherwise `zeros` (`inputs` floats) is read in its place. Then
+ * the epilogue with scale[j] and bias[j]; stores the first `lanes` channels of pixel m at y + y_at[m],
+ * (vectors - 1)*VW < lanes <= NR; the residual is at c + c_at[m]. The kernel repeats this for `tiles` tiles, each
+ * x_next, y_next, c_next, f_next and (scale and bias) channel_next further on: pixels (the last two are 0) or groups.
+ * A kernel of one vector (NR of its row is VW) takes inputs in pairs. Outputs 2*h and 2*h + 1 of every four are in
+ * vector h of 2, and its lane 2*l + e weighs input i + e for output 4*(l/2) + 2*h + l%2:
+ * f[tap[t].f + (i/2*2 + h)*VW + 2*l + e]; an odd last input has a partner of weight 0. */
 #define HK_STRIP_PAIR_ROWS 6
-/* most pixels of a tile; AVX2 runs best two vectors wide, and three serve an odd number of vectors without a lone one */
-#define HK_STRIP_ROWS(registers, vectors) ((registers) >= 32 ? ((vectors) <= 2 ? 12 : (vectors) == 3 ? 8 : 6) : (vectors) == 1 ? 10 : (vectors) == 2 ? 6 : (vectors) == 3 ? 4 : 0)
+/* Most pixels per tile. With 16 registers (AVX2) two vectors are fastest; tiles of three cover an odd number of vectors
+ * without a single one left over. */
+#define HK_STRIP_ROWS(registers, vectors)                                                                            \
+  ((registers) >= 32 ? ((vectors) <= 2 ? 12 : (vectors) == 3 ? 8 : 6)                                                \
+                     : (vectors) == 1 ? 10 : (vectors) == 2 ? 6 : (vectors) == 3 ? 4 : 0)
 #define HK_STRIP_MOST 12
 typedef struct hk_strip_tap {
   int32_t x, f;
@@ -348,17 +374,17 @@ typedef struct hk_strip_args {
   const int64_t *x_at, *y_at, *c_at;
   int64_t tap_count, inputs, tiles;
   int64_t x_next, y_next, c_next, f_next, channel_next;
-  int64_t x_step;    /* x_at[m] is m*x_step, y_at[m] likewise a multiple, and all masks are full; 0: not so */
+  int64_t x_step;    /* nonzero: x_at[m] = m*x_step, y_at[m] is a multiple of m too, and all masks are full */
   int32_t pixels, vectors, lanes;
   int32_t scale_one; /* scale is one value */
-  int32_t overlap;    /* a pixel of y, of NR/2 channels or more, ends where the next begins: whole vectors are stored in order */
+  int32_t overlap;   /* pixels of y (at least NR/2 channels) are adjacent: store whole vectors, the next overwrites */
   hk_dw_fuse fuse;
 } hk_strip_args;
 
-/* dwm: `rows` output rows of `columns` columns of each of `blocks` blocks of lanes, by windows of 3 x 3, or
- * where MR is over 12 (16 registers) 5 x 5 and 7 x 7; f [block][tap][VW].
- * Rows of x count from the first that the first output row sees; only row_first..row_last-1 of them, and columns
- * col_first..col_last-1 of the strip's window, lie inside x and are read. All blocks are whole but the last. At most MR columns. */
+/* dwm: `rows` output rows of `columns` <= MR columns of each of `blocks` blocks of VW channels, windows of 3x3 (and 5x5
+ * and 7x7 where MR > 12, the kernels with 16 registers), stride 1 or 2; f is [block][tap][VW]. Rows of x count from the
+ * first that the first output row reads. Only rows row_first..row_last-1 and columns col_first..col_last-1 of the
+ * strip's window lie inside x and are read. Every block is whole except the last, which has last_lanes lanes. */
 typedef struct hk_dwm_args {
   const float *x, *f, *c, *scale, *bias;
   float *y;
@@ -369,26 +395,28 @@ typedef struct hk_dwm_args {
   hk_dw_fuse fuse;
 } hk_dwm_args;
 
-/* point: windows of one tap, `inputs` <= MR and `outputs` channels a group; v = bias + the sum of inputs, clamped to lo..hi when
- * `fused`, else without bias. Sizes and weights are a shape, which all calls of a plan share.
- *   LINES   y[p*y_step + g*outputs + l] of pixels p < count, x[p*x_step + g*inputs + i]; outputs <= VW; f [g][i][VW]; bias
- *           [g*outputs + l]
- *   WOVEN   pixels and groups follow each other without gaps in x and y, so count is of groups of pixels; a block is `block`
- *           of them, their channels within VW; lane l of block b takes float index[i*VW + l] of its inputs times
- *           f[b % phases][i][l]; bias [b % phases][l]
- *   PLANES  y[(g*outputs + k)*y_step + t] of positions t < count, x[(g*inputs + i)*x_step + t]; f [g][k][i]; bias
+/* point: windows of one tap, `inputs` <= MR input and `outputs` output channels per group. v is the sum over inputs,
+ * with `fused` plus bias and clamped to lo..hi. Sizes and weights are in a shape that all calls of a plan share.
+ *   LINES   y[p*y_step + g*outputs + l], x[p*x_step + g*inputs + i] for pixels p < count; outputs <= VW; f is
+ *           [g][i][VW], bias [g*outputs + l]
+ *   WOVEN   pixels and groups are contiguous in x and y, and count is the number of groups of all pixels. A block is
+ *           `block` groups whose channels fit in VW; lane l of block b reads float index[i*VW + l] of the block's
+ *           inputs and multiplies by f[b % phases][i][l]; bias is [b % phases][l]
+ *   PLANES  y[(g*outputs + k)*y_step + t], x[(g*inputs + i)*x_step + t] for positions t < count; f is [g][k][i], bias
  *           [g*outputs + k]
- *   SQUARES as PLANES, outputs = inputs <= HK_POINT_SQUARE, not fused
- *   ROUNDS  as WOVEN, where the outputs = inputs <= HK_POINT_ROUND of `block` groups fill a vector and a pixel, x_step floats in x and
- *           in y, is whole vectors: pixels p < count, a vector of all of them after the other; f [vector][i][VW]; bias as it is */
+ *   SQUARES PLANES with outputs = inputs <= HK_POINT_SQUARE, not fused
+ *   ROUNDS  WOVEN where the outputs = inputs <= HK_POINT_ROUND of `block` groups fill a vector and a pixel (x_step
+ *           floats of x and of y) is whole vectors. Pixels p < count, for one vector of the pixel after the other; f is
+ *           [vector][i][VW], bias [channel] */
 enum { HK_POINT_LINES, HK_POINT_WOVEN, HK_POINT_PLANES, HK_POINT_SQUARES, HK_POINT_ROUNDS };
 enum { HK_POINT_PHASES = 4, HK_POINT_WOVEN_INPUTS = 8 };
-#define HK_POINT_WEIGHTS(registers) ((registers) >= 32 ? 12 : 6) /* WOVEN: most phases * inputs */
+/* Most weight vectors that stay in registers: WOVEN: phases * inputs. */
+#define HK_POINT_WEIGHTS(registers) ((registers) >= 32 ? 12 : 6)
 #define HK_POINT_ROUND(registers) ((registers) >= 32 ? 8 : 4)
 #define HK_POINT_SQUARE(registers) ((registers) >= 32 ? 4 : 3)
 typedef struct hk_point_shape {
   int32_t way, fused, inputs, outputs, phases, block;
-  int32_t vector_groups; /* groups whose inputs and outputs fill a vector each */
+  int32_t vector_groups; /* WOVEN: fewest groups whose inputs, and whose outputs, fill a vector */
   int64_t groups, x_step, y_step;
   const float *f;
   const int32_t *index;
@@ -401,7 +429,7 @@ typedef struct hk_point_args {
   int64_t count;
 } hk_point_args;
 
-/* dwd: sum[j] = (add: sum[j] +) the sum over i < count of f[i] * x[j*x_step + i], for j < outputs <= 8. */
+/* dwd: sum[j] = (add ? sum[j] : 0) + sum over i < count of f[i] * x[j*x_step + i], for j < outputs <= 8. */
 typedef struct hk_dwd_args {
   const float *x, *f;
   float *sum;
@@ -409,10 +437,10 @@ typedef struct hk_dwd_args {
   int32_t outputs, add;
 } hk_dwd_args;
 
-/* fft: value i of z has its real parts at z[i*2*VW], its imaginary ones VW behind.
- *   TURN     z is transformed, multiplied by h and transformed back; points is a power of two, 16 or more
- *   GATHER   z[i*2*VW] = the lanes of x + i*x_step for first <= i < last, zeros for the other i < points
- *   SCATTER  the lanes of y + i*y_step = z[i*2*VW] with the epilogue, i < points */
+/* fft: complex value i of z is a vector of real parts at z[i*2*VW] and one of imaginary parts VW floats later.
+ *   CONVOLVE  transforms z forward, multiplies by h and transforms back; points is a power of two, at least 16
+ *   GATHER    z[i*2*VW] = `lanes` lanes of x + i*x_step for first <= i < last, and zeros for the other i < points
+ *   SCATTER   stores z[i*2*VW] with the epilogue to `lanes` lanes of y + i*y_step, i < points */
 enum { HK_FFT_CONVOLVE, HK_FFT_GATHER, HK_FFT_SCATTER };
 typedef struct hk_fft_args {
   int32_t op, lanes, scale_one;
@@ -422,10 +450,10 @@ typedef struct hk_fft_args {
   hk_dw_fuse fuse;
 } hk_fft_args;
 
-/* karatsuba: y[q] = the sum over taps s of x[q + s] * w[s] for q < outputs, one block of lanes, columns of x and y x_step and y_step
- * apart; only columns first..last-1 of x exist, the others count as zero. f [plane][four][VW]: for taps 4*i + 0..3 = a b c d the
- * planes are a, a+b, b, a+c, a+b+c+d, b+d, c, c+d, d. planes: room for 9 * entries vectors, entries = fours - 1 + the quads of
- * outputs, in whole tiles of MR. */
+/* karatsuba: y[q] = sum over taps s of x[q + s] * w[s] for q < outputs and one block of `lanes` channels, columns of x
+ * and y x_step and y_step apart. Only columns first..last-1 of x exist; the others count as zero. f is
+ * [plane][four][VW]: for taps 4*i + 0..3 = a b c d the planes hold a, a+b, b, a+c, a+b+c+d, b+d, c, c+d, d. planes is a
+ * buffer of 9 * entries vectors, where entries is fours - 1 plus the quads of outputs, in whole tiles of MR. */
 typedef struct hk_karatsuba_args {
   const float *x, *f, *c, *scale, *bias;
   float *y, *planes;
@@ -435,9 +463,9 @@ typedef struct hk_karatsuba_args {
   hk_dw_fuse fuse;
 } hk_karatsuba_args;
 
-/* stage: x[row*x_row + i*x_step], i < cols, goes to column lead + i*spread of a buffer row whose columns are dealt to
- * `phases` runs of `pitch` floats: column j lies at (j % phases)*pitch + j / phases. Rows lie `row` floats apart. The
- * floats up to a vector beyond a row's last column, within its phase, may be set to zero. */
+/* stage: copies x[r*x_row + i*x_step], i < cols, to column lead + i*spread of row r of a buffer whose columns are split
+ * into `phases` phases of `pitch` floats: column j is at (j % phases)*pitch + j / phases. Rows are `row` floats apart.
+ * Up to a vector of floats beyond a row's last column, within its phase, may be set to zero. */
 typedef struct hk_stage_args {
   const float *x;
   float *buffer;

@@ -1,5 +1,5 @@
-/* Vocabulary of NEON (aarch64) for f32 kernels: one vector is 4 floats. Rules as in ../x86/vec_avx2.h; a mask is
- * a lane count for loads and stores (v_tail) and a bit mask for v_select (v_lt, v_isnan). */
+/* Vocabulary of NEON (aarch64) for f32 kernels: a vector is 4 floats. Rules as in ../x86/vec_avx2.h; every mask is a
+ * vector of lane masks (v_tail for loads and stores; v_lt, v_isnan for v_select). */
 #ifndef HK_VEC_NEON_H
 #define HK_VEC_NEON_H
 #include <arm_neon.h>
@@ -7,8 +7,8 @@
 #define HK_VEC neon
 #define HK_VW 4
 #define HK_VREGS 32
-#define HK_MASKS_FREE 0 /* masked loads cost no more than whole ones */
-#define HK_MUL_FIRST 0 /* sums begin with a product (tiles.tmpl.h) */
+#define HK_MASKS_FREE 0 /* masked loads and stores are as fast as whole ones */
+#define HK_MUL_FIRST 0 /* the first product of a sum is mul + add, not FMA (tiles.tmpl.h) */
 
 typedef float32x4_t v_f32;
 typedef int32x4_t v_i32;
@@ -19,7 +19,7 @@ static inline v_f32 v_set1(float a) { return vdupq_n_f32(a); }
 static inline v_f32 v_bcast(const float *p) { return vld1q_dup_f32(p); }
 static inline v_f32 v_load(const float *p) { return vld1q_f32(p); }
 static inline void v_store(float *p, v_f32 v) { vst1q_f32(p, v); }
-#define HK_NT_BLOCKS 0 /* vectors of a line, which go past the caches together; 0: none do */
+#define HK_NT_BLOCKS 0 /* vectors per cache line that non-temporal stores fill; 0: plain stores */
 static inline void v_store_nt(float *p, v_f32 v) { vst1q_f32(p, v); }
 static inline void v_fence(void) {}
 static inline v_mask v_tail(int64_t n) {
@@ -80,7 +80,7 @@ static inline v_f32 v_permute(v_f32 a, v_i32 index) {
   const uint8x16_t bytes = vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(0x03020100u)));
   return vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(a), bytes));
 }
-/* v[i][j] and v[j][i] change places */
+/* Swaps v[i][j] and v[j][i]. */
 static inline void v_transpose(v_f32 v[4]) {
   const float32x4x2_t a = vtrnq_f32(v[0], v[1]), b = vtrnq_f32(v[2], v[3]);
   v[0] = vcombine_f32(vget_low_f32(a.val[0]), vget_low_f32(b.val[0]));
@@ -88,7 +88,7 @@ static inline void v_transpose(v_f32 v[4]) {
   v[2] = vcombine_f32(vget_high_f32(a.val[0]), vget_high_f32(b.val[0]));
   v[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
-/* v[c][r] = x[r*step + c], c < 8; of every r eight floats are read */
+/* v[c][r] = x[r*step + c] for c < 8; reads eight floats per r. */
 static inline void v_deinterleave(const float *x, int64_t step, v_f32 v[8]) {
   for (int r = 0; r < 4; r++) {
     v[r] = vld1q_f32(x + r * step);
@@ -97,7 +97,7 @@ static inline void v_deinterleave(const float *x, int64_t step, v_f32 v[8]) {
   v_transpose(v);
   v_transpose(v + 4);
 }
-/* v[c][r] = x[r*3 + c], c < 3; reads no more */
+/* v[c][r] = x[r*3 + c] for c < 3; reads nothing else. */
 static inline void v_deinterleave3(const float *x, v_f32 v[3]) {
   const float32x4x3_t d = vld3q_f32(x);
   for (int c = 0; c < 3; c++) v[c] = d.val[c];
@@ -105,7 +105,7 @@ static inline void v_deinterleave3(const float *x, v_f32 v[3]) {
 static inline v_f32 v_even(v_f32 a, v_f32 b) { return vuzp1q_f32(a, b); }
 static inline v_f32 v_odd(v_f32 a, v_f32 b) { return vuzp2q_f32(a, b); }
 static inline v_f32 v_load_n(const float *p, int64_t n) { return n >= 4 ? vld1q_f32(p) : v_load_m(p, v_tail(n)); }
-/* lanes t..t+3 of lo followed by hi, 0 <= t < 4, t known at compile time */
+/* Lanes t..t+3 of lo followed by hi; t is a compile-time constant, 0 <= t < 4. */
 static inline __attribute__((always_inline)) v_f32 v_shift(v_f32 lo, v_f32 hi, int t) {
   switch (t) {
     case 1: return vextq_f32(lo, hi, 1);

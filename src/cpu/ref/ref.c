@@ -1,12 +1,14 @@
-/* The scalar reference. Computes any problem and epilogue straight from the definition: floats summed in f64, int8 in
- * s32 (two's complement), taps outside the input or between dilated inputs skipped. Not made from the templates. */
+/* The scalar reference: computes any problem and epilogue directly from the definition. Floats are accumulated in f64,
+ * int8 in s32 (two's complement); taps outside the input or between dilated inputs are skipped. Independent of the
+ * templates. */
 #include "cpu/ref/ref.h"
 
 #include <string.h>
 
 typedef struct position { int64_t n, p[3]; } position;
 
-/* Index into x along d of tap s at output position p, or -1 outside; with a state, positions before x count from -2 down. */
+/* Returns the index into x along d of tap s at output position p, or -1 outside; with a state, positions before x count
+ * down from -2. */
 static int64_t source(const hk_ref_args *a, int d, int64_t p, int64_t s) {
   const hk_geom *g = a->g;
   const int64_t i = hk_geom_source(g, d, p, s);
@@ -40,8 +42,10 @@ static void add_tap(const hk_ref_args *a, int64_t group, int64_t k, const positi
   const int32_t f_zero = a->f_zero ? a->f_zero[group * g->k + k] : g->f_zero;
   const int64_t f0 = group * g->f.group + k * g->f.outer + s[0] * g->f.at[0] + s[1] * g->f.at[1] + s[2] * g->f.at[2];
   if (g->x_type == HK_F32 && g->f_type == HK_F32 && i[2] >= 0) {
-    const int64_t x0 = group * g->x.group + at->n * g->x.outer + i[0] * g->x.at[0] + i[1] * g->x.at[1] + i[2] * g->x.at[2];
-    acc->real = dot_f32((const float *)a->x + x0, g->x.channel, (const float *)a->f + f0, g->f.channel, g->c, acc->real);
+    const int64_t x0 =
+        group * g->x.group + at->n * g->x.outer + i[0] * g->x.at[0] + i[1] * g->x.at[1] + i[2] * g->x.at[2];
+    acc->real =
+        dot_f32((const float *)a->x + x0, g->x.channel, (const float *)a->f + f0, g->f.channel, g->c, acc->real);
     return;
   }
   for (int64_t c = 0; c < g->c; c++) {
@@ -52,8 +56,8 @@ static void add_tap(const hk_ref_args *a, int64_t group, int64_t k, const positi
   }
 }
 
-/* Taps [*from, *to) of dimension d that may find position p inside x, so that a window may be far larger than x; with
- * a state, those before x too. */
+/* Finds the taps [*from, *to) of dimension d that may read position p inside x (with a state, before x too), so that a
+ * window much larger than x costs nothing. */
 static void taps_of(const hk_ref_args *a, int d, int64_t p, int64_t *from, int64_t *to) {
   const hk_geom *g = a->g;
   const int64_t first = hk_geom_source(g, d, p, 0);
@@ -101,7 +105,7 @@ static double activate(const hk_ref_args *a, hk_act act, double p0, double p1, i
   return hk_act_eval(act, p0, p1, act == HK_ACT_PRELU ? parameter(a->g, a->slopes, k) : 0, v);
 }
 
-/* acc*scale + bias of channel k over all groups */
+/* acc*scale + bias of channel k, counted over all groups. */
 static double linear(const hk_ref_args *a, int64_t k, const position *at) {
   const hk_geom *g = a->g;
   const hk_epilogue *e = &a->epi->e;
@@ -112,7 +116,8 @@ static double linear(const hk_ref_args *a, int64_t k, const position *at) {
 }
 
 static int64_t place(const hk_geom *g, const hk_strides *s, int64_t k, const position *at) {
-  return hk_geom_y_channel(g, s, k) + at->n * s->outer + at->p[0] * s->at[0] + at->p[1] * s->at[1] + at->p[2] * s->at[2];
+  return hk_geom_y_channel(g, s, k) + at->n * s->outer + at->p[0] * s->at[0] + at->p[1] * s->at[1] +
+         at->p[2] * s->at[2];
 }
 
 static void store(const hk_ref_args *a, int64_t k, const position *at, const hk_at *where, double v) {

@@ -1,4 +1,4 @@
-/* The scalar reference: the meaning of every family. */
+/* The scalar reference: the definition of a convolution with its epilogue. */
 #ifndef HK_REF_H
 #define HK_REF_H
 #include "core/core.h"
@@ -6,7 +6,7 @@
 typedef struct hk_ref_args {
   const hk_geom *g;
   const hk_epi *epi;
-  const char *x, *f, *c;       /* offsets added */
+  const char *x, *f, *c;       /* offsets already added */
   char *y;
   const void *scale, *bias, *slopes;
   const int32_t *f_zero;       /* per k over all groups, or NULL */

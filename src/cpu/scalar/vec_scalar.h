@@ -1,4 +1,4 @@
-/* Vocabulary of plain C for f32 kernels: one vector is one float. Rules as in ../x86/vec_avx2.h. */
+/* Vocabulary of plain C for f32 kernels: a vector is one float. Rules as in ../x86/vec_avx2.h. */
 #ifndef HK_VEC_SCALAR_H
 #define HK_VEC_SCALAR_H
 #include <math.h>
@@ -7,8 +7,8 @@
 #define HK_VEC scalar
 #define HK_VW 1
 #define HK_VREGS 16
-#define HK_MASKS_FREE 0 /* masked loads cost no more than whole ones */
-#define HK_MUL_FIRST 0 /* sums begin with a product (tiles.tmpl.h) */
+#define HK_MASKS_FREE 0 /* masked loads and stores are as fast as whole ones */
+#define HK_MUL_FIRST 0 /* the first product of a sum is mul + add, not FMA (tiles.tmpl.h) */
 
 typedef float v_f32;
 typedef int32_t v_i32;
@@ -19,7 +19,7 @@ static inline v_f32 v_set1(float a) { return a; }
 static inline v_f32 v_bcast(const float *p) { return *p; }
 static inline v_f32 v_load(const float *p) { return *p; }
 static inline void v_store(float *p, v_f32 v) { *p = v; }
-#define HK_NT_BLOCKS 0 /* vectors of a line, which go past the caches together; 0: none do */
+#define HK_NT_BLOCKS 0 /* vectors per cache line that non-temporal stores fill; 0: plain stores */
 static inline void v_store_nt(float *p, v_f32 v) { *p = v; }
 static inline void v_fence(void) {}
 static inline v_mask v_tail(int64_t n) { return n > 0; }

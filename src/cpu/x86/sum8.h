@@ -1,5 +1,5 @@
-/* The sums across eight vectors of 8 lanes at once, and across one: ((0+4) + (2+6)) + ((1+5) + (3+7)) in both, so that a
- * sum has the same bits whichever way it went. */
+/* Horizontal sums of eight vectors of 8 lanes at once, and of one. Both add ((0+4) + (2+6)) + ((1+5) + (3+7)), so a sum
+ * has the same bits either way. */
 #ifndef HK_SUM8_H
 #define HK_SUM8_H
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-/* Vocabulary of AVX-512 (F, BW, DQ, VL) for f32 kernels: one vector is 16 floats. Rules as in vec_avx2.h. */
+/* Vocabulary of AVX-512 (F, BW, DQ, VL) for f32 kernels: a vector is 16 floats. Rules as in vec_avx2.h. */
 #ifndef HK_VEC_AVX512_H
 #define HK_VEC_AVX512_H
 #include <immintrin.h>
@@ -8,8 +8,8 @@
 #define HK_VEC avx512
 #define HK_VW 16
 #define HK_VREGS 32
-#define HK_MASKS_FREE 1 /* masked loads cost no more than whole ones */
-#define HK_MUL_FIRST 1 /* sums begin with a product (tiles.tmpl.h) */
+#define HK_MASKS_FREE 1 /* masked loads and stores are as fast as whole ones */
+#define HK_MUL_FIRST 1 /* the first product of a sum is mul + add, not FMA (tiles.tmpl.h) */
 
 typedef __m512 v_f32;
 typedef __m512i v_i32;
@@ -20,8 +20,8 @@ static inline v_f32 v_set1(float a) { return _mm512_set1_ps(a); }
 static inline v_f32 v_bcast(const float *p) { return _mm512_set1_ps(*p); }
 static inline v_f32 v_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void v_store(float *p, v_f32 v) { _mm512_storeu_ps(p, v); }
-#define HK_NT_BLOCKS 1 /* vectors of a line, which go past the caches together; 0: none do */
-static inline void v_store_nt(float *p, v_f32 v) { _mm512_stream_ps(p, v); } /* aligned; past the caches */
+#define HK_NT_BLOCKS 1 /* vectors per cache line that non-temporal stores fill; 0: plain stores */
+static inline void v_store_nt(float *p, v_f32 v) { _mm512_stream_ps(p, v); } /* non-temporal; p is aligned */
 static inline void v_fence(void) { _mm_sfence(); } /* after v_store_nt */
 static inline v_mask v_tail(int64_t n) {
   return n >= 16 ? (v_mask)0xffff : n <= 0 ? (v_mask)0 : (v_mask)((1u << n) - 1u);
@@ -58,7 +58,7 @@ static inline v_f32 v_copysign(v_f32 a, v_f32 b) {
 static inline __m256 fold(v_f32 a) { return _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1)); }
 static inline float v_sum(v_f32 a) { return sum1(fold(a)); }
 #define HK_SUMS 1
-/* to[i] = v_sum(v[i]), i < 8 */
+/* to[i] = v_sum(v[i]) for i < 8. */
 static inline __attribute__((always_inline)) void v_sum8(const v_f32 *v, float *to) {
   __m256 h[8];
   for (int i = 0; i < 8; i++) h[i] = fold(v[i]);
@@ -77,7 +77,7 @@ static inline v_f32 v_odd(v_f32 a, v_f32 b) {
   return _mm512_permutex2var_ps(a, i, b);
 }
 static inline v_f32 v_load_n(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(v_tail(n), p); }
-/* lanes t..t+15 of lo followed by hi, t known at compile time, 0 <= t < 16 */
+/* Lanes t..t+15 of lo followed by hi; t is a compile-time constant, 0 <= t < 16. */
 #define SHIFTED(t) case t: return _mm512_castsi512_ps(_mm512_alignr_epi32(b, a, t));
 static inline __attribute__((always_inline)) v_f32 v_shift(v_f32 lo, v_f32 hi, int t) {
   const __m512i a = _mm512_castps_si512(lo), b = _mm512_castps_si512(hi);

@@ -1,21 +1,21 @@
-/* Activation functions on one vector, over whatever vocabulary was included before. Inline, for any kernel to use.
+/* Activation functions of one vector, for any kernel to inline. Include a vocabulary first.
  *
  * Error against the exact value, tested over the whole range of f32 (tests/c/act_test.c):
- *   exp, sigmoid, silu, tanh              relative 1e-6, and 1e-42
- *   gelu_tanh                             relative 1e-6, and 3e-7 * min(1, |v|)
+ *   exp, sigmoid, silu, tanh              relative 1e-6, plus 1e-42
+ *   gelu_tanh                             relative 1e-6, plus 3e-7 * min(1, |v|)
  *   erf                                   absolute 3e-7
  *   gelu                                  absolute 3e-7 * max(1, |v|)
- *   the others                            one rounding a step
- * NaN stays NaN, infinities give the limit. */
+ *   the others                            one rounding per operation
+ * NaN stays NaN; infinities give the limit. */
 #ifndef HK_ACTMATH_TMPL_H
 #define HK_ACTMATH_TMPL_H
 #include "base/base.h"
 
-/* silu and gelu are 0 from here to the left; bounding v there keeps -inf * 0 away */
+/* silu and gelu round to 0 below this bound; clamping v to it avoids -inf * 0. */
 #define FAR_LEFT -1000.0f
 
-/* 2^n e^r with n = round(x log2 e), ln 2 in two parts so that n*hi is exact even without a fused multiply-add. 2^n is
- * applied in two halves: the result overflows to inf and underflows through the denormals as it should. */
+/* exp(x) = 2^n e^r with n = round(x log2 e). ln 2 is split in two so that n*hi is exact even without FMA. 2^n is
+ * applied as two factors, so that the result overflows to inf and underflows gradually through the denormals. */
 static inline v_f32 v_exp(v_f32 x) {
   const v_f32 clipped = v_max(v_set1(-105.0f), v_min(v_set1(89.0f), x));
   const v_f32 n = v_round(v_mul(clipped, v_set1(1.44269504088896341f)));
@@ -30,7 +30,7 @@ static inline v_f32 v_exp(v_f32 x) {
   return v_mul(v_mul(p, v_exp2i(v_to_i32(half))), v_exp2i(v_to_i32(v_sub(n, half))));
 }
 
-/* e = exp(-|x|) never overflows: 1/(1+e) on the right, e/(1+e) on the left. */
+/* e = exp(-|x|) never overflows: 1/(1+e) for x >= 0, e/(1+e) for x < 0. */
 static inline v_f32 v_sigmoid(v_f32 x) {
   const v_f32 one = v_set1(1.0f);
   const v_f32 e = v_exp(v_sub(v_zero(), v_abs(x)));
@@ -88,7 +88,7 @@ static inline v_f32 v_erf(v_f32 x) {
   return v_select(v_lt(m, v_set1(0.9f)), v_erf_near(x), far);
 }
 
-/* v Phi(v): on the left the tail comes from erfc itself, not from 1 + erf, which would cancel. */
+/* v Phi(v). For negative v the tail comes from erfc itself: 1 + erf would cancel. */
 static inline v_f32 v_gelu(v_f32 v) {
   v = v_max(v_set1(FAR_LEFT), v);
   const v_f32 x = v_mul(v, v_set1(0.70710678118654752f));
@@ -117,15 +117,15 @@ static inline v_f32 v_softsign(v_f32 v) {
   v = v_clip(v, v_set1(-3.4028234e38f), v_set1(3.4028234e38f));
   return v_div(v, v_add(v_set1(1.0f), v_abs(v)));
 }
-/* v * (clip(v + 3, 0, 6) / 6): the division first, so that a large v does not overflow */
+/* v * (clip(v + 3, 0, 6) / 6). The division comes first so that a large v does not overflow. */
 static inline v_f32 v_hardswish(v_f32 v) {
   v = v_max(v_set1(-4.0f), v);
   const v_f32 gate = v_clip(v_add(v, v_set1(3.0f)), v_zero(), v_set1(6.0f));
   return v_mul(v, v_div(gate, v_set1(6.0f)));
 }
 
-/* act(v) of one vector; slope is PRELU's. USER is not for here and passes v through. With a constant act the switch
- * vanishes. */
+/* act(v) of one vector; slope is for PRELU. USER passes v through. With a constant act the compiler removes the
+ * switch. */
 static inline v_f32 v_act(hk_act act, v_f32 v, float a, float b, v_f32 slope) {
   switch (act) {
     case HK_ACT_RELU: return v_max(v_zero(), v);

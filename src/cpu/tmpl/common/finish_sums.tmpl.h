@@ -1,4 +1,5 @@
-  /* The end of a tile of igemm or pgemm after scale and bias: residual and clamp of its sums acc. Before it: flags, r, and HK_C(m), where row m of the residual lies. */
+  /* Residual and clamp of a tile of igemm or pgemm, after scale and bias. Expects acc, flags, r, and HK_C(m), the
+   * address of row m of the residual. */
   const int64_t last = r->columns - (HK_NV - 1) * HK_VW;
   if (flags & HK_IGEMM_BEFORE) {
     const v_f32 beta = v_set1(r->beta);

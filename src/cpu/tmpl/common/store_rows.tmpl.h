@@ -1,4 +1,5 @@
-    /* The rows of sums acc go out from y on, y_step apart, and y follows; at->last: columns of the last vector. */
+    /* Stores the rows of acc to y, y_step apart, and advances y past them; at->last is the number of lanes of the last
+     * vector. */
     if (__builtin_expect(at->last != HK_VW, 0)) {
       HK_UNROLL for (int m = 0; m < HK_MR; m++, y += y_step) {
         HK_UNROLL for (int v = 0; v < HK_NV - 1; v++) v_store(y + v * HK_VW, acc[m][v]);

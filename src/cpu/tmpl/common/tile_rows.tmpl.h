@@ -1,5 +1,6 @@
-/* Tiles of HK_NV vectors and 1..HK_ROWS rows, and their table; HK_TILE is the template of one. HK_KIND_2, HK_KIND_3: prefixes of the
- * template's further functions, of type HK_ROW_FN, and HK_TABLE_2, HK_TABLE_3 of their tables. */
+/* Instantiates HK_TILE for HK_NV vectors and 1..HK_ROWS rows, and the table of these functions. HK_KIND_2 and HK_KIND_3
+ * are the prefixes of further functions of type HK_ROW_FN that the template defines, HK_TABLE_2 and HK_TABLE_3 those of
+ * their tables. */
 #if HK_ROWS >= 1
 #define HK_MR 1
 #include HK_TILE

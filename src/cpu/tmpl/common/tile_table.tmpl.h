@@ -1,4 +1,4 @@
-/* The table HK_TABLE<vectors>_rows of the tiles HK_KIND<rows>x<vectors>, functions of type HK_FN. */
+/* The table HK_TABLE<vectors>_rows of the functions HK_KIND<rows>x<vectors>, of type HK_FN. */
 static const HK_FN HK_PASTE4(HK_TABLE, HK_NV, _, rows)[] = {
 #if HK_ROWS >= 1
   HK_PASTE4(HK_KIND, 1, x, HK_NV),

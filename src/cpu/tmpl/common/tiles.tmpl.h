@@ -1,8 +1,8 @@
-/* All tiles of 1..4 vectors (those whose HK_ROWS_<vectors> is above 0): tables tiles_<vectors>_rows of tile functions.
- * Define HK_TILE and HK_ROWS_1..4, and tile_fn, before. */
+/* Instantiates all tiles of 1..4 vectors (those whose HK_ROWS_<vectors> is above 0): tables tiles_<vectors>_rows.
+ * Define HK_TILE, HK_ROWS_1..4 and tile_fn before. */
 
-/* How a tile's sums begin: what a * b onto +0 gives, by two operations of two operands each. While a core of Zen 4 stores vectors of 64
- * bytes (those of the tile before) it starts no multiply-adds, since the store reads by their third port; products it does start. */
+/* The first product of a sum, with the bits of an FMA onto +0, as mul and add. Zen 4: a 512-bit store uses the FMA's
+ * third read port, so mul and add overlap the stores of the tile before and FMA does not. */
 static inline v_f32 first_product(v_f32 a, v_f32 b) { return v_add(v_mul(a, b), v_zero()); }
 
 #if HK_ROWS_1 > 0

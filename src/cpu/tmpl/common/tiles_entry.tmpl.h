@@ -1,5 +1,5 @@
-/* The kernel HK_NAME: picks the table of tiles by args->vectors and hands it to run(), which the family defines.
- * Define HK_ARGS (the family's arguments) before, and HK_TILES(vectors) where run() takes more than one table. */
+/* The kernel HK_NAME: selects the table of tiles by args->vectors and passes it to run(), which the family defines.
+ * Define HK_ARGS (the family's argument struct) before, and HK_TILES(vectors) where run() takes several tables. */
 #ifndef HK_TILES
 #define HK_TILES(n) HK_PASTE4(tiles_, n, _, rows)
 #endif

@@ -1,5 +1,5 @@
-/* HK_UNROLL before a loop of constant length: unrolled fully by gcc and by clang (clang 14 ignores gcc's pragma).
- * HK_ROLLED before a loop whose body already fills the registers: clang would run two turns at once and spill. */
+/* HK_UNROLL before a loop of constant length: unrolls it fully under gcc and clang (clang 14 ignores gcc's pragma).
+ * HK_ROLLED before a loop whose body already fills the registers: clang would unroll it by two and spill. */
 #ifndef HK_UNROLL
 #if defined(__clang__)
 #define HK_UNROLL _Pragma("clang loop unroll(full)")
@@ -8,7 +8,7 @@
 #define HK_UNROLL _Pragma("GCC unroll 32")
 #define HK_ROLLED _Pragma("GCC unroll 1")
 #endif
-/* Keeps a loaded vector in its register: gcc would rather load it again inside each multiply-add. */
+/* Keeps a loaded vector in its register; gcc would otherwise fold the load into each FMA. */
 #if defined(__x86_64__)
 #define HK_PIN(v) __asm__("" : "+v"(v))
 #elif defined(__aarch64__)

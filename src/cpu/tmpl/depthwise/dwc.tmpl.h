@@ -1,11 +1,11 @@
-/* dwc: depthwise and grouped convolution with lanes over channels; see hk_dwc_args.
+/* dwc: depthwise and grouped convolution, lanes are channels; see hk_dwc_args.
  *
- * Define MR (most pixels a tile) and HK_NAME, include a vocabulary, then this. A run slides along the pixels: each
- * input vector is loaded (and, grouped, permuted) once for up to HK_RUN_TAPS products. Registers: MR sums,
+ * Define MR (most pixels per tile) and HK_NAME, include a vocabulary, then this. A run slides along the pixels: each
+ * input vector is loaded (and, grouped, permuted) once for up to HK_RUN_TAPS products. Registers: MR accumulators,
  * HK_RUN_TAPS weights, one input, one index. Masked lanes are neither read nor written. */
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
 
-/* A lane's input: its own, one of its block's by index, or one that all lanes share. */
+/* Where a lane's input comes from: its own lane, a lane of its block by index, or one value broadcast to all lanes. */
 enum { DWC_OWN, DWC_PERMUTE, DWC_BROADCAST };
 
 typedef struct dwc_block {
@@ -14,7 +14,7 @@ typedef struct dwc_block {
   bool whole; /* x has all its lanes */
 } dwc_block;
 
-/* one run, input after input of the group; inside: all its pixels and lanes exist */
+/* One run, for each input of the group. inside: all its pixels and lanes exist. */
 HK_INLINE void dwc_run(const int pixels, const int taps, const int kind, const bool inside, v_f32 *acc,
                        const hk_dwc_args *a, const dwc_block *b, const hk_dw_run *r, const float *f) {
   const int32_t inputs = kind == DWC_OWN ? 1 : a->inputs;
@@ -64,13 +64,13 @@ HK_INLINE void dwc_runs(const int pixels, const int kind, const hk_dwc_args *a, 
   }
 }
 
-/* to: the tile's y and c */
+/* to: the tile's y and c. */
 typedef struct dwc_to {
   float *y;
   const float *c;
 } dwc_to;
 
-/* at: where the block's channels begin */
+/* at: the block's first channel. */
 HK_INLINE void dwc_store(const int pixels, const hk_dwc_args *a, v_f32 *acc, const dwc_to *to, int64_t at, int lanes) {
   float *y = to->y + at;
   if (a->fuse.flags) {
@@ -124,7 +124,7 @@ HK_INLINE void dwc_blocks(const int pixels, const int kind, const hk_dwc_args *a
 
 #if HK_VW > 1
 #include "cpu/tmpl/depthwise/dwchain.tmpl.h"
-#else /* one value a vector: nothing to gain, and long to compile */
+#else /* one lane: nothing to gain, and slow to compile */
 static bool chain_run(const hk_dwc_args *a) { return (void)a, false; }
 #endif
 

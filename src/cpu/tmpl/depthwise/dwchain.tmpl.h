@@ -1,19 +1,21 @@
-/* dwc where all taps of a depthwise window are one chain of at most HK_CHAIN_TAPS, inside x: see `chain` of hk_dwc_args.
+/* dwc where all taps of a depthwise window form one chain of at most HK_CHAIN_TAPS, inside x: see `chain` of
+ * hk_dwc_args. Included by dwc.tmpl.h.
  *
- * Short windows are bound by the traffic with the caches, so little may be done beside it: the taps are known at compile
- * time, an input vector is loaded once for all of them, a sum is stored when its last product is in, and no more sums are
- * alive than taps. Several blocks go together, row by row, so that whole stretches of a row are read and written one after
- * another (Zen 4, 4 taps, 256 channels x 1024: 28 us by four blocks, 35 by one; a copy takes 22). Registers: together *
- * taps weights, together * (taps - 1) sums, one input, one sum. Included by dwc.tmpl.h.
+ * Short windows are bound by cache traffic, so everything else is kept small: the taps are compile-time constants, an
+ * input vector is loaded once for all of them, a sum is stored with its last product, and no more accumulators are live
+ * than there are taps. Several blocks advance together, row by row, so that reads and writes are contiguous (Zen 4, 4
+ * taps, 256 channels x 1024: 28 us with four blocks, 35 us with one; a copy takes 22 us). Registers: together * taps
+ * weights, together * (taps - 1) accumulators, one input, one sum.
  *
- * Six pixels are held until all their inputs are read: where pixels lie a multiple of 4 KiB apart, in y as in x, a load would
- * wait for the stores before it whose low twelve bits are its own. Registers: together * (taps + 6) and one input. */
+ * Tiles of six pixels are stored only after all their inputs are read: where pixels of x and y are a multiple of 4 KiB
+ * apart, a load would otherwise wait for an earlier store with the same low 12 address bits (4 KiB aliasing).
+ * Registers: together * (taps + 6) and one input. */
 
-/* What is done to a sum: nothing; nothing, and y goes past the caches; scale, bias and clamp, each of which may be neutral;
- * anything, in part of a vector. */
+/* What happens to a sum: nothing; non-temporal store; scale, bias and clamp (each may be neutral); any epilogue; any
+ * epilogue on a partial vector. */
 enum { CHAIN_PLAIN, CHAIN_NT, CHAIN_AFFINE, CHAIN_ANY, CHAIN_TAIL };
 
-/* what the sums of a block become */
+/* The epilogue and destination of a block. */
 typedef struct chain_to {
   float *y;
   const float *c;
@@ -22,7 +24,7 @@ typedef struct chain_to {
   int lanes;
 } chain_to;
 
-/* Blocks that go together; with scale and bias, and bounds for all, fewer do. */
+/* Blocks that advance together; scale, bias and bounds take registers, so fewer do with an affine epilogue. */
 #define CHAIN_HELD 6
 HK_INLINE int chain_together(const int pixels, const int taps, const int kind) {
   if (kind > CHAIN_AFFINE) return 1;
@@ -55,9 +57,11 @@ HK_INLINE void chain_block(const int pixels, const int taps, const int together,
       v_f32 v = kind == CHAIN_TAIL ? v_load_m(x, to->mask) : v_load(x + b * HK_VW);
       HK_HOLD(v);
       HK_UNROLL for (int t = 0; t < taps; t++) {
-        if (m - t >= 0 && m - t < pixels) acc[b][m - t] = t == 0 ? v_mul(v, w[b * taps]) : v_fma(v, w[b * taps + t], acc[b][m - t]);
+        if (m - t >= 0 && m - t < pixels)
+          acc[b][m - t] = t == 0 ? v_mul(v, w[b * taps]) : v_fma(v, w[b * taps + t], acc[b][m - t]);
       }
-      if (pixels != CHAIN_HELD && m >= taps - 1) chain_store(kind, a, to, y + b * HK_VW, b, m - taps + 1, acc[b][m - taps + 1]);
+      if (pixels != CHAIN_HELD && m >= taps - 1)
+        chain_store(kind, a, to, y + b * HK_VW, b, m - taps + 1, acc[b][m - taps + 1]);
     }
     if (pixels != CHAIN_HELD && m >= taps - 1) y += a->y_step;
   }
@@ -69,10 +73,12 @@ HK_INLINE void chain_block(const int pixels, const int taps, const int together,
 }
 
 #if HK_NT_BLOCKS == 2
-/* Two blocks that are a line of y, written one after the other, so that whole lines go past the caches. Weights and inputs pass
- * through one register each: the memory is slower than the loads. Registers: eight sums. Pixels a page apart, where lines leave
- * L1 before their second half is written, gain by it too: 4 taps of 1024 channels x 1024 take 199 us for 235. */
-HK_INLINE void chain_pair(const int pixels, const int taps, const int kind, const hk_dwc_args *a, const float *x, const float *f, float *y) {
+/* Two blocks that share a cache line of y, written back to back, so that non-temporal stores fill whole lines. Weights
+ * and inputs pass through one register each, because memory is slower than L1 loads here. Registers: eight
+ * accumulators. Ordinary stores gain too where pixels are a page apart and a line would leave L1 before its second half
+ * is written: 4 taps of 1024 channels x 1024 take 199 us instead of 235 us. */
+HK_INLINE void chain_pair(const int pixels, const int taps, const int kind, const hk_dwc_args *a, const float *x,
+                          const float *f, float *y) {
   for (int p = 0; p < pixels; p += 4, x += 4 * a->x_step) {
     v_f32 acc[8];
     const float *at = x;
@@ -96,7 +102,7 @@ HK_INLINE void chain_pair(const int pixels, const int taps, const int kind, cons
 }
 #endif
 
-/* Bias -0 leaves a sum as it is, even when that is -0. */
+/* A bias of -0 leaves every sum unchanged, including -0. */
 HK_INLINE void chain_parameters(const int together, const hk_dwc_args *a, int64_t at, chain_to *to) {
   if (!a->fuse.flags) return;
   HK_UNROLL for (int b = 0; b < together; b++, at += HK_VW) {
@@ -110,9 +116,10 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
   const int together = chain_together(pixels, taps, kind);
   const int64_t whole = a->last_lanes < HK_VW || a->back ? a->blocks - 1 : a->blocks;
   chain_to to = {.mask = v_tail(HK_VW), .lanes = HK_VW, .lo = v_set1(a->fuse.lo), .hi = v_set1(a->fuse.hi)};
-  int64_t left = whole, b, by; /* blocks to do, the next one and the step to the one after it */
+  int64_t left = whole, b, by; /* left: blocks to do; b: the next one; by: the step to the one after it */
   const float *f;
-#define CHAIN_FROM(count) (by = a->backwards ? -(count) : (count), b = a->backwards ? left - (count) : whole - left, f = a->f + b * a->f_block)
+#define CHAIN_FROM(count)                                                                                              \
+  (by = a->backwards ? -(count) : (count), b = a->backwards ? left - (count) : whole - left, f = a->f + b * a->f_block)
 #if HK_NT_BLOCKS == 2
   const bool pairs = kind == CHAIN_NT ? pixels % 4 == 0 : kind == CHAIN_PLAIN && pixels == 4 && taps == 4;
   CHAIN_FROM(2);
@@ -135,7 +142,7 @@ HK_INLINE void chain_blocks(const int pixels, const int taps, const int kind, co
 #undef CHAIN_FROM
   if (whole == a->blocks) return;
   f = a->f + whole * a->f_block;
-  if (a->back) { /* whole, but not where it would begin */
+  if (a->back) { /* a whole vector that starts early and overlaps the block before */
     const int64_t at = whole * HK_VW - a->back;
     to.y = y + at;
     if (kind > CHAIN_NT) chain_parameters(1, a, at, &to);
@@ -178,7 +185,7 @@ HK_INLINE void chain_tiles(const int pixels, const int taps, const hk_dwc_args *
   }
 CHAIN_TILES(4) CHAIN_TILES(6) CHAIN_TILES(8)
 
-/* True: done. Tiles of other sizes go the general way. */
+/* Returns false for tile sizes without an instance; the general loop handles those. */
 HK_INLINE bool chain_run(const hk_dwc_args *a) {
   if (!a->chain) return false;
   if (a->pixels == 4) chain_tiles_4(a);

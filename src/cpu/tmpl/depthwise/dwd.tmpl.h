@@ -1,8 +1,8 @@
 /* dwd: a few outputs of one channel as dot products along the window; see hk_dwd_args.
  *
- * Define HK_NAME, include a vocabulary, then this. Lanes are neighbouring taps, so few outputs leave none idle; a vector
- * of weights serves all outputs, and as many unroll run at once as hide the latency of a product. Registers: 8 sums or
- * more, one weight, one input. */
+ * Define HK_NAME, include a vocabulary, then this. Lanes are neighbouring taps, so few outputs leave no lane idle. A
+ * vector of weights serves all outputs; the loop is unrolled until the independent sums hide the FMA latency.
+ * Registers: at least 8 accumulators, one weight, one input. */
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
 
 HK_INLINE void dwd_dots(const int outputs, const int unroll, const hk_dwd_args *a) {

@@ -1,4 +1,5 @@
-/* What the row kernels share: unrolling, and the fused epilogue of one vector. Include a vocabulary first. */
+/* What the depthwise kernels share: inlining and unrolling macros, and the fused epilogue of one vector. Include a
+ * vocabulary first. */
 #include "cpu/ukernel.h"
 
 #ifndef HK_UNROLL
@@ -9,10 +10,10 @@
 #endif
 #endif
 #define HK_INLINE static inline __attribute__((always_inline))
-/* Keeps gcc from computing the addresses of all cases of a switch before it, and from spilling them. */
+/* Hides a value from the optimizer: gcc would hoist the addresses of all cases of a switch above it and spill them. */
 #define HK_OPAQUE(pointer) __asm__("" : "+r"(pointer))
 
-/* Keeps a loaded vector in its register: gcc would rather load it again inside each multiply-add. */
+/* Keeps a loaded vector in its register; gcc would otherwise fold the load into each FMA. */
 #if defined(__x86_64__)
 #define HK_HOLD(v) __asm__("" : "+v"(v))
 #elif defined(__aarch64__)
@@ -21,7 +22,7 @@
 #define HK_HOLD(v) ((void)0)
 #endif
 
-/* v is one vector of sums, r the residual there; flags are known to be nonzero */
+/* Applies the epilogue to the vector of sums v; r is the residual. Expects nonzero flags. */
 HK_INLINE v_f32 fuse_vector(const hk_dw_fuse *e, v_f32 v, v_f32 scale, v_f32 bias, v_f32 r) {
   if (e->flags & HK_DW_AFFINE) v = v_fma(v, scale, bias);
   if (e->flags & HK_DW_BEFORE) v = v_fma(v_set1(e->beta), r, v);

@@ -1,14 +1,18 @@
-/* dwp where the window is `line` taps, neighbours or x_step apart, and a row of x is read where it lies: see hk_dwp_args.
+/* dwp where the window is `line` taps, adjacent or x_step apart, and a row of x is read in place: see hk_dwp_args.
+ * Included by dwp.tmpl.h.
  *
- * Short windows are bound by loads that cross cache lines. The weights stay in registers, an output vector is summed in one go and
- * stored; with 16 lanes the neighbours are shifted together from two whole vectors, all of up to four taps, every second of more
- * (Zen 4, 64 rows of 1024: 4 taps in 5.6 us by shifts, 7.7 by loads; 7 taps in 8.5 by both, 10.3 and 12.9 by one). The last
- * vector is moved back to end with the row, so its first outputs are computed twice, to the same bits; with a residual, which may
- * be y itself, they are not. Taps further apart are loaded one by one. Registers: the weights, two inputs, a sum, a shifted input. Included by dwp.tmpl.h. */
+ * Short windows are bound by loads that cross cache lines. The weights stay in registers and each output vector is
+ * summed and stored in one go. With 16 lanes, neighbours are built by shifting two whole vectors together (valignd):
+ * for all taps up to four, for every second tap of more (Zen 4, 64 rows of 1024: 4 taps take 5.6 us by shifts and 7.7
+ * us by loads; 7 taps take 8.5 us by both, 10.3 us and 12.9 us by one alone). The last vector is moved back to end with
+ * the row, so its first outputs are computed twice, with the same bits; not with a residual, which may be y itself.
+ * Taps further apart are loaded separately. Registers: the weights, two inputs, a sum, a shifted input. */
 #define LINE_MOST HK_LINE_TAPS(HK_VREGS)
-#define LINE_UNROLL 2 /* vectors a turn of the loop */
+#define LINE_UNROLL 2 /* vectors per iteration */
 
-HK_INLINE bool line_shifts(const int taps, const int t) { return HK_VW == 16 && t < HK_VW && (taps <= 4 || t % 2 == 0); }
+HK_INLINE bool line_shifts(const int taps, const int t) {
+  return HK_VW == 16 && t < HK_VW && (taps <= 4 || t % 2 == 0);
+}
 
 HK_INLINE void line_store(const bool any, const hk_dwp_args *a, const float *c, float *y, v_f32 v, int64_t lanes) {
   if (any) {
@@ -20,21 +24,25 @@ HK_INLINE void line_store(const bool any, const hk_dwp_args *a, const float *c, 
   else v_store_n(y, v, lanes);
 }
 
-/* one vector by loads */
-HK_INLINE v_f32 line_sum(const int taps, const bool whole, const v_f32 *w, const float *x, int64_t apart, int64_t lanes) {
+/* One output vector by loads. */
+HK_INLINE v_f32 line_sum(const int taps, const bool whole, const v_f32 *w, const float *x, int64_t apart,
+                         int64_t lanes) {
   v_f32 sum = v_mul(whole ? v_load(x) : v_load_n(x, lanes), w[0]);
-  HK_UNROLL for (int t = 1; t < taps; t++) sum = v_fma(whole ? v_load(x + t * apart) : v_load_n(x + t * apart, lanes), w[t], sum);
+  HK_UNROLL for (int t = 1; t < taps; t++)
+    sum = v_fma(whole ? v_load(x + t * apart) : v_load_n(x + t * apart, lanes), w[t], sum);
   return sum;
 }
 
-/* one vector whose first tap is lo, followed by hi */
+/* One output vector by shifts: lo is the vector at its first tap, hi the next. */
 HK_INLINE v_f32 line_sum_shifted(const int taps, const v_f32 *w, const float *x, v_f32 lo, v_f32 hi) {
   v_f32 sum = v_mul(lo, w[0]);
-  HK_UNROLL for (int t = 1; t < taps; t++) sum = v_fma(line_shifts(taps, t) ? v_shift(lo, hi, t) : v_load(x + t), w[t], sum);
+  HK_UNROLL for (int t = 1; t < taps; t++)
+    sum = v_fma(line_shifts(taps, t) ? v_shift(lo, hi, t) : v_load(x + t), w[t], sum);
   return sum;
 }
 
-HK_INLINE void line_row(const int taps, const bool near, const bool any, const hk_dwp_args *a, const float *x, const float *f, const float *c, float *y) {
+HK_INLINE void line_row(const int taps, const bool near, const bool any, const hk_dwp_args *a, const float *x,
+                        const float *f, const float *c, float *y) {
   const bool residual = any && (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER));
   const int64_t count = a->count, apart = near ? 1 : a->x_step;
   int64_t left = count;
@@ -67,7 +75,7 @@ HK_INLINE void line_row(const int taps, const bool near, const bool any, const h
 }
 
 HK_INLINE void line_rows(const int taps, const bool near, const bool any, const hk_dwp_args *a) {
-  if (taps > LINE_MOST) return; /* no plan asks for it */
+  if (taps > LINE_MOST) return; /* no plan uses it */
   const float *x = a->x, *f = a->f, *c = a->c;
   float *y = a->y;
   for (int64_t row = a->tiles; row > 0; row--, x += a->x_next, y += a->y_next, f += taps) {
@@ -87,7 +95,9 @@ LINE_ROW(1) LINE_ROW(2) LINE_ROW(3) LINE_ROW(4) LINE_ROW(5) LINE_ROW(6) LINE_ROW
 #if HK_VREGS >= 32
 LINE_ROW(11) LINE_ROW(12) LINE_ROW(13) LINE_ROW(14) LINE_ROW(15) LINE_ROW(16) LINE_ROW(17)
 LINE_ROW(18) LINE_ROW(19) LINE_ROW(20) LINE_ROW(21) LINE_ROW(22) LINE_ROW(23) LINE_ROW(24)
-#define LINE_MORE(way) way##11, way##12, way##13, way##14, way##15, way##16, way##17, way##18, way##19, way##20, way##21, way##22, way##23, way##24
+#define LINE_MORE(way)                                                                                                 \
+  way##11, way##12, way##13, way##14, way##15, way##16, way##17, way##18, way##19, way##20, way##21, way##22, way##23, \
+      way##24
 #else
 #define LINE_MORE(way)
 #endif

@@ -1,10 +1,11 @@
-/* dwm: depthwise convolution by windows of 3 x 3, with 16 registers also 5 x 5 and 7 x 7, stride 1 or 2, lanes over channels; see
- * hk_dwm_args.
+/* dwm: depthwise convolution by windows of 3x3 (with 16 registers also 5x5 and 7x7), stride 1 or 2, lanes are channels;
+ * see hk_dwm_args.
  *
- * Define MR (most columns of a strip) and HK_NAME, include a vocabulary, then this. With 32 registers the kernel marches down
- * a strip with the sums of three rows (dwmarch.tmpl.h); with 16 it goes by pairs of rows (dwmpair.tmpl.h), and what is left of
- * those row by row (dwmrow.tmpl.h); wider windows, and blocks with part of the lanes, by dwmwide.tmpl.h. Either way x comes from
- * L2 once or twice where the rows of a whole plane would fetch it three times. Masked lanes are neither read nor written. */
+ * Define MR (most columns of a strip) and HK_NAME, include a vocabulary, then this. With 32 registers the kernel walks
+ * down a strip with the accumulators of three rows (dwmarch.tmpl.h). With 16 it takes pairs of rows (dwmpair.tmpl.h)
+ * and the remainder row by row (dwmrow.tmpl.h); dwmwide.tmpl.h handles wider windows and partial vectors. Either way x
+ * is read from L2 once or twice, where a plane-wise loop would read it three times. Masked lanes are neither read nor
+ * written. */
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
 
 enum { DWM_WINDOW = 3 };

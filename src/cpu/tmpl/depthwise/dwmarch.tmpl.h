@@ -1,24 +1,24 @@
-/* dwm with 32 registers: marches down a strip of columns. An input row is loaded once and added to the sums of every output
- * row that sees it, the sums slide up as rows are finished. Registers at stride 1: 3*MR sums, 9 weights, one input. Included
- * by dwm.tmpl.h. */
+/* dwm with 32 registers: walks down a strip of columns. An input row is loaded once and added to the accumulators of
+ * every output row that reads it; the accumulators move up as rows are finished. Registers at stride 1: 3*MR
+ * accumulators, 9 weights, one input. Included by dwm.tmpl.h. */
 
 #define DWM_ROW(w, r) ((w) + (r) * DWM_WINDOW)
 
-/* one strip of one block */
+/* One strip of one block. */
 typedef struct dwm_strip {
   const float *x;
   float *y;
   const float *c;
   v_f32 scale, bias;
   v_mask mask;
-  int32_t lanes, first, last; /* columns of the strip's window that lie inside x */
+  int32_t lanes, first, last; /* first..last-1: columns of the strip's window that lie inside x */
 } dwm_strip;
 
-/* Adds an input row to up to three rows of sums, each by its own row of weights. inside: all its columns lie inside x,
- * and so do the lanes of ISAs without free masks. */
+/* Adds an input row to up to three rows of accumulators, each with its own row of weights. inside: all columns lie
+ * inside x, and so do all lanes on ISAs without free masks. */
 HK_INLINE void dwm_row(const int columns, const int stride, const bool inside, const int uses, const hk_dwm_args *a,
-                       const dwm_strip *s, const float *x, v_f32 *a0, const v_f32 *w0, v_f32 *a1, const v_f32 *w1, v_f32 *a2,
-                       const v_f32 *w2) {
+                       const dwm_strip *s, const float *x, v_f32 *a0, const v_f32 *w0, v_f32 *a1, const v_f32 *w1,
+                       v_f32 *a2, const v_f32 *w2) {
   HK_UNROLL for (int m = 0; m < (columns - 1) * stride + DWM_WINDOW; m++, x += a->x_col) {
     if (!inside && (m < s->first || m >= s->last)) continue;
     v_f32 v = !HK_MASKS_FREE && inside ? v_load(x) : v_load_m(x, s->mask);
@@ -33,7 +33,8 @@ HK_INLINE void dwm_row(const int columns, const int stride, const bool inside, c
   }
 }
 
-HK_INLINE void dwm_store(const int columns, const hk_dwm_args *a, const dwm_strip *s, float *y, const float *c, v_f32 *acc) {
+HK_INLINE void dwm_store(const int columns, const hk_dwm_args *a, const dwm_strip *s, float *y, const float *c,
+                         v_f32 *acc) {
   if (a->fuse.flags) {
     HK_UNROLL for (int j = 0; j < columns; j++) {
       v_f32 r = v_zero();
@@ -55,8 +56,9 @@ HK_INLINE void dwm_slide(const int columns, v_f32 *to, const v_f32 *from) {
   HK_UNROLL for (int j = 0; j < columns; j++) to[j] = from[j];
 }
 
-/* rows of x are counted from the first that the first output sees */
-HK_INLINE void dwm_down_1(const int columns, const bool inside, const hk_dwm_args *a, const dwm_strip *s, const v_f32 *w) {
+/* Rows of x count from the first that the first output row reads. */
+HK_INLINE void dwm_down_1(const int columns, const bool inside, const hk_dwm_args *a, const dwm_strip *s,
+                          const v_f32 *w) {
   v_f32 top[MR], mid[MR], low[MR];
   const float *x = s->x, *c = s->c;
   float *y = s->y;
@@ -75,7 +77,8 @@ HK_INLINE void dwm_down_1(const int columns, const bool inside, const hk_dwm_arg
   }
 }
 
-HK_INLINE void dwm_down_2(const int columns, const bool inside, const hk_dwm_args *a, const dwm_strip *s, const v_f32 *w) {
+HK_INLINE void dwm_down_2(const int columns, const bool inside, const hk_dwm_args *a, const dwm_strip *s,
+                          const v_f32 *w) {
   v_f32 top[MR], low[MR];
   const float *x = s->x, *c = s->c;
   float *y = s->y;
@@ -98,14 +101,16 @@ HK_INLINE void dwm_blocks(const int columns, const int stride, const hk_dwm_args
   for (int64_t b = 0; b < a->blocks; b++) {
     const int64_t at = b * HK_VW;
     const float *f = a->f + at * DWM_WINDOW * DWM_WINDOW;
-    dwm_strip s = {.x = a->x + at, .y = a->y + at, .c = a->c ? a->c + at : a->c, .first = a->col_first, .last = a->col_last};
+    dwm_strip s = {
+        .x = a->x + at, .y = a->y + at, .c = a->c ? a->c + at : a->c, .first = a->col_first, .last = a->col_last};
     s.lanes = b == a->blocks - 1 ? a->last_lanes : HK_VW;
     s.mask = v_tail(s.lanes);
     s.scale = !a->scale ? v_set1(1.0f) : a->scale_one ? v_bcast(a->scale) : v_load_m(a->scale + at, s.mask);
     s.bias = a->bias ? v_load_m(a->bias + at, s.mask) : v_zero();
     v_f32 w[DWM_WINDOW * DWM_WINDOW];
     HK_UNROLL for (int t = 0; t < DWM_WINDOW * DWM_WINDOW; t++) w[t] = v_load(f + t * HK_VW);
-    const bool inside = s.first == 0 && s.last == (columns - 1) * stride + DWM_WINDOW && (HK_MASKS_FREE || s.lanes == HK_VW);
+    const bool inside =
+        s.first == 0 && s.last == (columns - 1) * stride + DWM_WINDOW && (HK_MASKS_FREE || s.lanes == HK_VW);
     if (stride == 1 && inside) dwm_down_1(columns, true, a, &s, w);
     else if (stride == 1) dwm_down_1(columns, false, a, &s, w);
     else if (inside) dwm_down_2(columns, true, a, &s, w);

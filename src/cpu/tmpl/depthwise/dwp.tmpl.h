@@ -1,12 +1,13 @@
-/* dwp: depthwise convolution of one channel, lanes along the last dimension; see hk_dwp_args.
+/* dwp: depthwise convolution of one channel, lanes are neighbours along the last dimension; see hk_dwp_args.
  *
- * Define MR (most vectors a tile) and HK_NAME, include a vocabulary, then this. One body for every count of vectors
- * 1..MR and every chain 1..HK_RUN_TAPS, so that no tail costs more than its share. Registers: MR sums, HK_RUN_TAPS
- * weights, one input. Reads whole vectors of x (the caller owns that they exist), writes only the lanes it is told. */
+ * Define MR (most vectors per tile) and HK_NAME, include a vocabulary, then this. There is one body for every count of
+ * vectors 1..MR and every chain 1..HK_RUN_TAPS, so a remainder costs only its share. Registers: MR accumulators,
+ * HK_RUN_TAPS weights, one input. Reads whole vectors of x (the caller guarantees that they exist); writes only the
+ * lanes it is told to. */
 #include "cpu/tmpl/common/unroll.tmpl.h"
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
 
-/* the FMAs of one run: vectors + taps - 1 loads, vectors * taps products */
+/* The FMAs of one chain: vectors + taps - 1 loads, vectors * taps products. */
 HK_INLINE void dwp_run(const int vectors, const int taps, v_f32 *acc, const float *x, const float *f, int64_t step) {
   v_f32 w[HK_RUN_TAPS];
   HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_bcast(f + t);
@@ -21,8 +22,8 @@ HK_INLINE void dwp_run(const int vectors, const int taps, v_f32 *acc, const floa
 }
 
 #if HK_VW > 1
-/* the FMAs of one fan: neighbours are shifted together from two whole vectors, which costs less than loads that cross
- * cache lines; the last vector has no right neighbour to read and is loaded tap by tap */
+/* The FMAs of one fan. Neighbours are shifted together from two whole vectors, which is cheaper than loads that cross
+ * cache lines; the last vector has no right neighbour and is loaded tap by tap. */
 HK_INLINE void dwp_fan(const int vectors, const int taps, v_f32 *acc, const float *x, const float *f) {
   v_f32 w[HK_RUN_TAPS], lo = v_load(x);
   HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_bcast(f + t);
@@ -87,7 +88,7 @@ HK_INLINE void dwp_tiles(const int vectors, const hk_dwp_args *a) {
 }
 
 #if HK_MASKS_FREE
-/* the lanes of a vector whose columns, from `column` on, lie in 0..width-1 */
+/* The lanes of a vector whose columns, from `column` on, lie in 0..width-1. */
 HK_INLINE v_mask dwp_columns(int64_t column, int64_t width) {
   return (v_mask)(v_tail(width - column) & ~v_tail(-column));
 }
@@ -95,8 +96,8 @@ HK_INLINE v_mask dwp_columns(int64_t column, int64_t width) {
 /* Stands in for vectors outside x. */
 static const float zero_vector[HK_VW] __attribute__((aligned(64)));
 
-/* one run straight from x; inside: all its vectors exist. Measured on Zen 4, planes of 7 to 28 columns: with 8 lanes
- * vectors outside x are best skipped, with 16 lanes zeros in their place cost less than the branches. */
+/* One run read in place from x; inside: all its vectors exist. Zen 4, planes of 7 to 28 columns: with 8 lanes it is
+ * faster to skip vectors outside x, with 16 lanes to read zeros in their place. */
 HK_INLINE void dwp_run_masked(const int vectors, const int taps, const bool inside, v_f32 *acc, const hk_dw_run *r,
                               const float *x, const float *f, v_mask lanes, int64_t step) {
   v_f32 w[HK_RUN_TAPS];
@@ -163,7 +164,7 @@ DWP_TILES(11) DWP_TILES(12) DWP_TILES(13) DWP_TILES(14)
 #if HK_VW > 1
 #include "cpu/tmpl/depthwise/dwline.tmpl.h"
 #else
-static void line_run(const hk_dwp_args *a) { (void)a; } /* no plan asks for it */
+static void line_run(const hk_dwp_args *a) { (void)a; } /* no plan uses it */
 #endif
 
 void HK_NAME(const void *args) {

@@ -45,35 +45,30 @@ void NAME(const void *args) {
   static const double zero[1] = {0};
   const hk_dgemm_args *a = args;
   d_f64 acc[MR][NV];
-  HK_UNROLL
-  for (int m = 0; m < MR; m++) HK_UNROLL for (int v = 0; v < NV; v++) acc[m][v] = D_ZERO();
+  HK_UNROLL for (int m = 0; m < MR; m++) HK_UNROLL for (int v = 0; v < NV; v++) acc[m][v] = D_ZERO();
   if (a->accumulate) {
-    HK_UNROLL
-    for (int m = 0; m < MR; m++) HK_UNROLL for (int v = 0; v < NV; v++) acc[m][v] = D_LOAD(a->out + m * NR + v * D_WIDTH);
+    HK_UNROLL for (int m = 0; m < MR; m++)
+      HK_UNROLL for (int v = 0; v < NV; v++) acc[m][v] = D_LOAD(a->out + m * NR + v * D_WIDTH);
   }
   const double *f = a->f;
   for (int64_t t = 0; t < a->segments; t++) {
     const double *row[MR];
     int64_t by[MR];
-    HK_UNROLL
-    for (int m = 0; m < MR; m++) {
+    HK_UNROLL for (int m = 0; m < MR; m++) {
       row[m] = a->row[t * MR + m];
       by[m] = row[m] ? a->step : 0;
       row[m] = row[m] ? row[m] : zero;
     }
     for (int64_t c = 0; c < a->channels; c++, f += NR) {
       d_f64 w[NV];
-      HK_UNROLL
-      for (int v = 0; v < NV; v++) w[v] = D_LOAD(f + v * D_WIDTH);
-      HK_UNROLL
-      for (int m = 0; m < MR; m++) {
+      HK_UNROLL for (int v = 0; v < NV; v++) w[v] = D_LOAD(f + v * D_WIDTH);
+      HK_UNROLL for (int m = 0; m < MR; m++) {
         const d_f64 x = D_BCAST(row[m]);
         row[m] += by[m];
-        HK_UNROLL
-        for (int v = 0; v < NV; v++) acc[m][v] = D_FMA(x, w[v], acc[m][v]);
+        HK_UNROLL for (int v = 0; v < NV; v++) acc[m][v] = D_FMA(x, w[v], acc[m][v]);
       }
     }
   }
-  HK_UNROLL
-  for (int m = 0; m < MR; m++) HK_UNROLL for (int v = 0; v < NV; v++) D_STORE(a->out + m * NR + v * D_WIDTH, acc[m][v]);
+  HK_UNROLL for (int m = 0; m < MR; m++)
+    HK_UNROLL for (int v = 0; v < NV; v++) D_STORE(a->out + m * NR + v * D_WIDTH, acc[m][v]);
 }

@@ -1,8 +1,8 @@
-/* qgemm tile: MR pixels x NR output channels, pairs of s16 products summed in s32 (two's complement, as spec.md has it).
+/* qgemm tile: MR pixels x NR output channels, pairs of s16 products accumulated in s32 (two's complement).
  *
  * acc[m][j] += row(m, t)[2c] * f[t][c][j][0] + row(m, t)[2c+1] * f[t][c][j][1]; f is packed [t][pair][NR][2].
- * Registers: MR*NV accumulators, NV filter vectors, a broadcast pair and a product (4x16 AVX2: 8 + 2 + 2 of 16).
- * Define MR, NR and NAME, include a vocabulary first. */
+ * Registers: MR*NV accumulators, NV filter vectors, a broadcast pair and a product (4x16 AVX2: 8 + 2 + 2 of 16). Define
+ * MR, NR and NAME, include a vocabulary first. */
 #include <string.h>
 
 #include "cpu/tmpl/common/unroll.tmpl.h"
@@ -55,31 +55,26 @@ static inline int32_t q_madd(int32_t acc, int32_t a, int32_t b) {
 void NAME(const void *args) {
   const hk_qgemm_args *a = args;
   q_s32 acc[MR][NV];
-  HK_UNROLL
-  for (int m = 0; m < MR; m++) HK_UNROLL for (int v = 0; v < NV; v++) acc[m][v] = Q_ZERO();
+  HK_UNROLL for (int m = 0; m < MR; m++) HK_UNROLL for (int v = 0; v < NV; v++) acc[m][v] = Q_ZERO();
   if (a->accumulate) {
-    HK_UNROLL
-    for (int m = 0; m < MR; m++) HK_UNROLL for (int v = 0; v < NV; v++) acc[m][v] = Q_LOAD(a->out + m * NR + v * Q_WIDTH);
+    HK_UNROLL for (int m = 0; m < MR; m++)
+      HK_UNROLL for (int v = 0; v < NV; v++) acc[m][v] = Q_LOAD(a->out + m * NR + v * Q_WIDTH);
   }
   for (int64_t t = 0; t < a->segments; t++) {
     const int16_t *row[MR];
-    HK_UNROLL
-    for (int m = 0; m < MR; m++) row[m] = a->row[t * MR + m];
+    HK_UNROLL for (int m = 0; m < MR; m++) row[m] = a->row[t * MR + m];
     const int16_t *f = a->f + t * a->pairs * 2 * NR;
     for (int64_t c = 0; c < a->pairs; c++, f += 2 * NR) {
       q_s32 w[NV];
-      HK_UNROLL
-      for (int v = 0; v < NV; v++) w[v] = Q_LOAD(f + 2 * v * Q_WIDTH);
-      HK_UNROLL
-      for (int m = 0; m < MR; m++) {
+      HK_UNROLL for (int v = 0; v < NV; v++) w[v] = Q_LOAD(f + 2 * v * Q_WIDTH);
+      HK_UNROLL for (int m = 0; m < MR; m++) {
         int32_t pair;
         memcpy(&pair, row[m] + 2 * c, sizeof pair);
         const q_s32 x = Q_PAIR(pair);
-        HK_UNROLL
-        for (int v = 0; v < NV; v++) acc[m][v] = Q_MADD(acc[m][v], x, w[v]);
+        HK_UNROLL for (int v = 0; v < NV; v++) acc[m][v] = Q_MADD(acc[m][v], x, w[v]);
       }
     }
   }
-  HK_UNROLL
-  for (int m = 0; m < MR; m++) HK_UNROLL for (int v = 0; v < NV; v++) Q_STORE(a->out + m * NR + v * Q_WIDTH, acc[m][v]);
+  HK_UNROLL for (int m = 0; m < MR; m++)
+    HK_UNROLL for (int v = 0; v < NV; v++) Q_STORE(a->out + m * NR + v * Q_WIDTH, acc[m][v]);
 }

@@ -1,17 +1,17 @@
-/* dot for one ISA: few output channels, one a sum of its own, vectors along the input channels, so that a layer with
- * 1 to 4 outputs fills the vectors that output channels cannot. Arguments are igemm's with lanes = 1 (`vectors` counts
- * output channels), and f packed with the channels innermost. A resumed sum is added to what came before.
- * A vocabulary with HK_SUMS sums across eight vectors at once.
- * Define HK_NAME and HK_ROWS_1..4 (most rows for that many output channels), include a vocabulary, then this. */
+/* dot for one ISA: few output channels, one accumulator each, lanes are input channels, so that a layer with 1 to 4
+ * outputs fills the vectors that its output channels cannot. Arguments are igemm's with VW = 1 (`vectors` counts output
+ * channels) and f packed with the channels innermost. RESUME adds to what was accumulated before. A vocabulary with
+ * HK_SUMS reduces eight vectors at once. Define HK_NAME and HK_ROWS_1..4 (most rows for that many output channels),
+ * include a vocabulary, then this. */
 #include "cpu/ukernel.h"
 #include "cpu/tmpl/common/unroll.tmpl.h"
 
 #define HK_TILE "cpu/tmpl/igemm/dot_tile.tmpl.h"
 typedef void (*tile_fn)(const hk_igemm_args *r, int64_t m0);
 
-/* a*b + c as v_fma rounds it. */
+/* Returns a*b + c with the rounding of v_fma. */
 static inline float fused(float a, float b, float c) {
-#if HK_VW > 1 /* every vector vocabulary has a fused multiply-add */
+#if HK_VW > 1 /* every vector vocabulary has FMA */
   return __builtin_fmaf(a, b, c);
 #else
   return a * b + c;
@@ -36,7 +36,7 @@ static inline void finish(const hk_igemm_args *r, int64_t m, int64_t j, int64_t 
 
 #include "cpu/tmpl/common/tiles.tmpl.h"
 
-/* Tiles of nearly equal size, so a count just above a multiple costs no almost empty tile. */
+/* Tiles of nearly equal size: a count just above a multiple does not leave an almost empty tile. */
 static void run(const hk_igemm_args *r, const tile_fn *tiles, int64_t most) {
   int64_t left = r->count, m = 0;
   for (int64_t n = hk_ceil_div(left, most); n > 0; n--) {

@@ -1,5 +1,5 @@
-/* One register tile of dot: HK_MR rows of pixels x HK_NV output channels, vectors along the input channels.
- * Registers: HK_MR*HK_NV sums, HK_NV of f, one of x. Packed f: f[(seg[t])*HK_NV + j*channels + c]. */
+/* One register tile of dot: HK_MR rows of pixels x HK_NV output channels, lanes are input channels. Registers:
+ * HK_MR*HK_NV accumulators, HK_NV of f, one of x. Packed f: f[seg[t]*HK_NV + j*channels + c]. */
 static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0) {
   enum { SUMS = HK_MR * HK_NV };
   v_f32 acc[SUMS];

@@ -1,4 +1,5 @@
-  /* The end of an igemm tile: what becomes of its sums acc, whose columns are channels. Before it: flags, r, and HK_C(m), where row m of the residual lies. */
+  /* The epilogue of an igemm tile, whose columns are channels. Expects acc, flags, r, and HK_C(m), the address of row m
+   * of the residual. */
   if (flags & HK_IGEMM_AFFINE) {
     HK_UNROLL for (int v = 0; v < HK_NV; v++) {
       const v_f32 scale = v_load(r->scale + v * HK_VW), bias = v_load(r->bias + v * HK_VW);

@@ -1,5 +1,6 @@
-      /* One segment of an igemm tile: rows that end where x point, from c bytes before on, against the weights at f. open: the sums begin with it.
-       * The pointers are kept apart, else the compiler computes them all from one, and again between two tiles. */
+      /* One segment of an igemm tile: rows that end at x[m], starting c bytes before the end, against the weights at f.
+       * open: the first product starts the sums. The pointers are held in registers; otherwise the compiler derives all
+       * of them from one, and again for every tile. */
       HK_UNROLL for (int m = 0; m < HK_MR; m++) HK_HOLD_POINTER(x[m]);
 #if HK_MUL_FIRST
       if (open) {

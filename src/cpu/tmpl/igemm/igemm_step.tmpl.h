@@ -1,5 +1,5 @@
-      /* One step of an igemm tile: the channel c bytes from the rows' ends x, and its weights at f. HK_FIRST: the sums begin with it. HK_NEXT: weights that lie so
-       * far behind those in use are asked for. */
+      /* One step of an igemm tile: the channel c bytes from the rows' ends x, and its weights at f. HK_FIRST: it starts
+       * the sums. HK_NEXT: the prefetch distance of the weights in floats. */
       v_f32 b[HK_NV];
       HK_UNROLL for (int v = 0; v < HK_NV; v++) {
         b[v] = v_load(f + v * HK_VW);

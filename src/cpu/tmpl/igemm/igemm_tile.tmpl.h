@@ -1,9 +1,11 @@
-/* Register tiles of igemm by tables, one after the other from row m0 on: HK_MR rows of pixels x HK_NV vectors of output channels.
- * Registers: HK_MR*HK_NV sums, HK_NV of f, one broadcast of x. Packed f: f[(seg[t] + c)*NR + j], NR = HK_NV*HK_VW. */
+/* Register tiles of igemm by pointer tables, from row m0 on: HK_MR rows of pixels x HK_NV vectors of output channels.
+ * Registers: HK_MR*HK_NV accumulators, HK_NV of f, one broadcast of x. Packed f: f[(seg[t] + c)*NR + j], NR =
+ * HK_NV*HK_VW. */
 static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0, int64_t tiles) {
   enum { NR = HK_NV * HK_VW };
   const uint32_t flags = r->flags;
-  const int64_t first = -r->channels * (int64_t)sizeof(float), end = (r->x_at + r->channels) * (int64_t)sizeof(float), row_step = r->row_step;
+  const int64_t first = -r->channels * (int64_t)sizeof(float), end = (r->x_at + r->channels) * (int64_t)sizeof(float),
+                row_step = r->row_step;
 #ifdef HK_PREFETCH
   const bool prefetch = r->prefetch;
 #endif
@@ -60,7 +62,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
 #include "cpu/tmpl/igemm/igemm_finish.tmpl.h"
 #undef HK_C
     }
-    /* all read before any store: after one the compiler would read the arguments again */
+    /* Read every pointer before the first store: a store may alias the arguments, so the compiler would reload them. */
     float *y[HK_MR];
     HK_UNROLL for (int m = 0; m < HK_MR; m++) y[m] = r->y[m0 + m] + r->y_at;
     const int64_t short_of = r->columns - NR;

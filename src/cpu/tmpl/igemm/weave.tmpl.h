@@ -1,5 +1,5 @@
-/* weave for one ISA: a line of pixels of few channels, several pixels a vector; see hk_weave_args. Define HK_NAME and
- * HK_ROWS_1 (vectors of a tile), include a vocabulary with v_range and v_permute, then this. */
+/* weave for one ISA: a line of pixels of few channels, several pixels per vector; see hk_weave_args. Define HK_NAME and
+ * HK_ROWS_1 (vectors per tile), include a vocabulary with v_range and v_permute, then this. */
 #include "cpu/ukernel.h"
 #include "cpu/tmpl/common/unroll.tmpl.h"
 

@@ -1,5 +1,5 @@
-/* One register tile of weave: HK_MR vectors of outputs, one after another on the line.
- * Registers: HK_MR sums, HK_MR of x, one of weights, one of lane numbers; HK_MR masks, which all window rows share. */
+/* One register tile of weave: HK_MR consecutive vectors of outputs of the line. Registers: HK_MR accumulators, HK_MR of
+ * x, one of weights, one of lane indices; HK_MR masks, which all window rows share. */
 static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_weave_args *r, int64_t j0) {
   v_f32 acc[HK_MR];
   HK_UNROLL for (int u = 0; u < HK_MR; u++) acc[u] = v_zero();
@@ -38,7 +38,8 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_weave_args *r, int64_t j0
   float *y = r->y + j0 * lanes;
   if (!(flags & (HK_IGEMM_BEFORE | HK_IGEMM_CLAMP | HK_IGEMM_AFTER)) && left >= HK_MR * lanes) {
     const v_mask whole = v_tail(lanes);
-    HK_UNROLL for (int u = 0; u < HK_MR; u++) HK_MASKS_FREE ? v_store_m(y + u * lanes, acc[u], whole) : v_store_n(y + u * lanes, acc[u], lanes);
+    HK_UNROLL for (int u = 0; u < HK_MR; u++)
+      HK_MASKS_FREE ? v_store_m(y + u * lanes, acc[u], whole) : v_store_n(y + u * lanes, acc[u], lanes);
     return;
   }
   HK_UNROLL for (int u = 0; u < HK_MR; u++) {

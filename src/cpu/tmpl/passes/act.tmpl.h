@@ -1,9 +1,9 @@
-/* act: an activation over a row of floats in place. One loop a function, so that nothing is decided inside a loop.
+/* act: an activation over a row of floats in place. There is one loop per function, so no loop contains a switch.
  * Define HK_NAME, include a vocabulary, then this. */
 #include "cpu/ukernel.h"
 #include "cpu/tmpl/common/actmath.tmpl.h"
 
-/* n floats from v; slope steps by 0 (one slope) or 1 (one an element). Inlined with a constant act. */
+/* n floats from v; slope steps by 0 (one slope) or 1 (one per element). Inlined with a constant act. */
 static inline __attribute__((always_inline)) void act_row(hk_act act, const hk_act_args *r) {
   const v_f32 one_slope = v_set1(r->slope && !r->slope_step ? *r->slope : 0.0f);
   const bool slopes = act == HK_ACT_PRELU && r->slope_step;

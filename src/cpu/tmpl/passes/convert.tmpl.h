@@ -1,6 +1,6 @@
-/* convert: rows of one element type into another, stride 1 on both sides. Widening is exact; narrowing rounds half to even
- * and keeps NaN, as core/convert.c defines. Plain C on integers; x86 takes its vectors eight at a time, for
- * f16 by its own instructions. Define HK_CONVERT(name) to make each symbol. */
+/* convert: a row from one element type to another, both contiguous. Widening is exact; narrowing rounds to nearest even
+ * and keeps NaN, as core/convert.c defines. Plain C on integers; x86 converts eight at a time, f16 by F16C
+ * instructions. Define HK_CONVERT(name) to form each symbol. */
 #include <string.h>
 
 #include "cpu/ukernel.h"
@@ -15,7 +15,8 @@ void HK_CONVERT(bf16f32)(const void *args) {
   int64_t i = 0;
 #if defined(__AVX2__)
   for (; i + 8 <= a->count; i += 8)
-    _mm256_storeu_si256((__m256i *)(d + i), _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(s + i))), 16));
+    _mm256_storeu_si256((__m256i *)(d + i),
+                        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(s + i))), 16));
 #endif
   for (; i < a->count; i++) d[i] = (uint32_t)s[i] << 16;
 }
@@ -30,7 +31,8 @@ void HK_CONVERT(f32bf16)(const void *args) {
     const __m256i u = _mm256_loadu_si256((const __m256i *)(s + i)), high = _mm256_srli_epi32(u, 16);
     const __m256i odd = _mm256_add_epi32(_mm256_and_si256(high, _mm256_set1_epi32(1)), _mm256_set1_epi32(0x7fff));
     const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(u, odd), 16);
-    const __m256i nan = _mm256_cmpgt_epi32(_mm256_and_si256(u, _mm256_set1_epi32(0x7fffffff)), _mm256_set1_epi32(0x7f800000));
+    const __m256i nan =
+        _mm256_cmpgt_epi32(_mm256_and_si256(u, _mm256_set1_epi32(0x7fffffff)), _mm256_set1_epi32(0x7f800000));
     const __m256i r = _mm256_blendv_epi8(rounded, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), nan);
     _mm_storeu_si128((__m128i *)(d + i), _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1)));
   }
@@ -41,8 +43,8 @@ void HK_CONVERT(f32bf16)(const void *args) {
   }
 }
 
-/* f16 without hardware. Denormals are counted in units of 2^-24, as an integer: as floats they would be read as 0
- * where the caller flushes denormals, which the hardware's conversion does not. */
+/* f16 without hardware. Denormals are counted as integers in units of 2^-24: as floats they would read as 0 where the
+ * caller flushes denormals, which F16C does not. */
 static inline uint32_t widen_half(uint16_t h) {
   const uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
   if ((h & 0x7c00) == 0x7c00) return sign | rest | 0x7f800000;
@@ -90,7 +92,8 @@ void HK_CONVERT(f32f16)(const void *args) {
   int64_t i = 0;
 #if defined(__F16C__)
   for (; i + 8 <= a->count; i += 8)
-    _mm_storeu_si128((__m128i *)(d + i), _mm256_cvtps_ph(_mm256_loadu_ps((const float *)s + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128((__m128i *)(d + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps((const float *)s + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
   for (; i < a->count; i++) d[i] = narrow_half(s[i]);
 }

@@ -1,6 +1,6 @@
-/* gather: pixels of planes into a panel of rows of equal width, piece by piece. Runs at stride 1 are copied by vectors,
- * at stride 2 by the even elements of two; only elements that are wanted are read.
- * Define HK_NAME, include a vocabulary, then this. */
+/* gather: packs pixels of planes into a panel of rows of equal width, piece by piece. At stride 1 it copies vectors, at
+ * stride 2 it deinterleaves two; it reads only the elements it needs. Define HK_NAME, include a vocabulary, then
+ * this. */
 #include "cpu/ukernel.h"
 
 static inline void copy_run(const float *x, float *to, int64_t n) {
@@ -15,7 +15,7 @@ static inline void clear_run(float *to, int64_t n) {
   if (i < n) v_store_n(to + i, v_zero(), n - i);
 }
 
-/* element 2n - 1 is the last a full pair of vectors reads, one beyond the last wanted: hence i + VW < n */
+/* A pair of vectors reads up to element 2n - 1, one beyond the last that is needed: hence i + VW < n. */
 static inline void even_run(const float *x, float *to, int64_t n) {
   int64_t i = 0;
   for (; HK_VW > 1 && i + HK_VW < n; i += HK_VW) v_store(to + i, v_even(v_load(x + 2 * i), v_load(x + 2 * i + HK_VW)));

@@ -1,12 +1,12 @@
-/* map: activations, gates, scale-and-shift and sums over planar rows that are hot in L1. One loop a function, so that
- * nothing is decided inside a loop; a gate keeps act2 of CHUNK elements on the stack. Define HK_NAME, include a
- * vocabulary, then this. */
+/* map: activations, gates, scale and shift, and sums over planar rows that are in L1. There is one loop per function,
+ * so no loop contains a switch; a gate keeps act2 of CHUNK elements on the stack. Define HK_NAME, include a vocabulary,
+ * then this. */
 #include "cpu/ukernel.h"
 #include "cpu/tmpl/common/actmath.tmpl.h"
 
 enum { CHUNK = 64 };
 
-/* The rational tanh that amp models are often trained and played with; at most 3e-3 from tanh. */
+/* The rational approximation of tanh that amp models are often trained with; error at most 3e-3. */
 static inline v_f32 v_tanh_rational(v_f32 x) {
   const v_f32 m = v_abs(x), z = v_mul(x, x);
   const v_f32 c = v_set1(2.45550750702956f), d = v_set1(2.44506634652299f);
@@ -16,7 +16,7 @@ static inline v_f32 v_tanh_rational(v_f32 x) {
   return v_div(top, v_fma(v_add(d, z), low, d));
 }
 
-/* Outside lo..hi the line goes on with another slope. */
+/* Outside lo..hi the function continues with another slope. */
 static inline v_f32 v_hardtanh_leaky(v_f32 v, const hk_map_act *p) {
   const v_f32 lo = v_set1(p->a), hi = v_set1(p->b);
   const v_f32 below = v_fma(v_sub(v, lo), v_set1(p->slope_lo), lo);
@@ -33,8 +33,8 @@ static inline __attribute__((always_inline)) v_f32 one(int act, const hk_map_act
 }
 
 /* y[t] = act(x[t]) for n elements, inlined with a constant act */
-static inline __attribute__((always_inline)) void loop(int act, const hk_map_act *p, int64_t row, const float *x, float *y,
-                                                       int64_t n) {
+static inline __attribute__((always_inline)) void loop(int act, const hk_map_act *p, int64_t row, const float *x,
+                                                       float *y, int64_t n) {
   const v_f32 slope = v_set1(act == HK_ACT_PRELU ? p->slopes[row] : 0.0f);
   int64_t t = 0;
   for (; t + HK_VW <= n; t += HK_VW) v_store(y + t, one(act, p, v_load(x + t), slope));

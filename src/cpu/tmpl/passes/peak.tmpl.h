@@ -1,5 +1,5 @@
-/* FMA peak: twelve independent chains, enough to cover latency times issue width; named one by one, because an array of
- * them would live in memory. Define NAME, include a vocabulary. */
+/* FMA peak: twelve independent dependency chains, enough to cover latency times issue width. Named one by one, because
+ * an array of them would be spilled. Define NAME, include a vocabulary. */
 #include "base/base.h"
 
 #define EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)

@@ -1,4 +1,4 @@
-/* stage: rows of a plane into a padded buffer, columns dealt to phases (the stride of the convolution); see
+/* stage: copies rows of a plane into a padded buffer, columns split into phases (the stride of the convolution); see
  * hk_stage_args. Define HK_NAME, include a vocabulary, then this. Reads only the columns it is told to. */
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
 
@@ -6,7 +6,7 @@ HK_INLINE v_f32 stage_load(const float *x, int64_t left) {
   return left >= HK_VW ? v_load(x) : v_load_m(x, v_tail(left));
 }
 
-/* one phase: a plain copy in vectors */
+/* One phase: a copy by vectors. */
 static void stage_copy(const hk_stage_args *a) {
   for (int64_t r = 0; r < a->rows; r++) {
     const float *x = a->x + r * a->x_row;
@@ -17,7 +17,7 @@ static void stage_copy(const hk_stage_args *a) {
   }
 }
 
-/* two phases: column lead + i goes to phase (lead + i) % 2 */
+/* Two phases: column lead + i goes to phase (lead + i) % 2. */
 static void stage_two(const hk_stage_args *a) {
   const int64_t odd = a->lead & 1;
   for (int64_t r = 0; r < a->rows; r++) {
@@ -34,7 +34,7 @@ static void stage_two(const hk_stage_args *a) {
   }
 }
 
-/* columns [from, to) of a row, one by one */
+/* Columns [from, to) of a row, one by one. */
 static void stage_columns(const hk_stage_args *a, const float *x, float *b, int64_t from, int64_t to) {
   const int64_t column = a->lead + from * a->spread, phases = a->spread % a->phases, ats = a->spread / a->phases;
   int64_t phase = column % a->phases, at = column / a->phases;
@@ -51,7 +51,7 @@ static void stage_columns(const hk_stage_args *a, const float *x, float *b, int6
 
 #define STAGE_PHASES 8
 
-/* Four or eight phases: even and odd columns parted again and again. */
+/* Four or eight phases: separates even and odd columns repeatedly. */
 HK_INLINE void stage_even_odd(const int phases, const float *x, float *to, int64_t pitch) {
   v_f32 v[STAGE_PHASES], w[STAGE_PHASES];
   HK_UNROLL for (int k = 0; k < phases; k++) v[k] = v_load(x + k * HK_VW);
@@ -69,8 +69,8 @@ HK_INLINE void stage_even_odd(const int phases, const float *x, float *to, int64
   }
 }
 
-/* Other phases: lane l of phase c is column l*phases + c, a matrix transposed. Reads 8 - phases columns more than it deals, but
- * of three phases. */
+/* Other phase counts: lane l of phase c is column l*phases + c, a transpose. Reads 8 - phases columns more than it
+ * writes, except with three phases. */
 HK_INLINE void stage_transpose(const int phases, const float *x, float *to, int64_t pitch) {
   v_f32 v[STAGE_PHASES];
   if (phases == 3) v_deinterleave3(x, v);

@@ -1,13 +1,14 @@
-/* turn: to[c*to_step + r] = from[r*from_step + c]. Squares of a vector's size are turned in registers, two of them one below
- * the other, so that on machines with 8 lanes whole lines are written; the last squares are moved back to end with the
- * matrix and turn a part again. A matrix narrower than a vector is turned by whole vectors too where its rows (or those
- * of the result) follow each other: what a vector holds of the next row is dropped, or overwritten by the row itself.
- * What then is left goes one by one. Define HK_NAME, include a vocabulary with v_transpose, then this. HK_HALVES: vectors
- * have two halves of 4 lanes, and matrices of 4 columns or rows at most are turned by halves. */
+/* transpose: to[c*to_step + r] = from[r*from_step + c]. Squares of VW x VW are transposed in registers, two of them one
+ * below the other, so that ISAs with 8 lanes write whole cache lines; the last squares are moved back to end with the
+ * matrix and overlap their neighbours. A matrix narrower than a vector also goes by whole vectors where its rows (or
+ * those of the result) are contiguous: the excess of a vector is dropped, or overwritten by the next row. The remainder
+ * goes element by element. Define HK_NAME, include a vocabulary with v_transpose, then this. HK_HALVES: vectors have
+ * two halves of 4 lanes, and matrices of at most 4 columns or rows are transposed by halves. */
 #include "cpu/ukernel.h"
 #include "cpu/tmpl/common/unroll.tmpl.h"
 
-static inline __attribute__((always_inline)) void square(const float *from, int64_t from_step, float *to, int64_t to_step) {
+static inline __attribute__((always_inline)) void square(const float *from, int64_t from_step, float *to,
+                                                         int64_t to_step) {
   v_f32 v[HK_VW];
   HK_UNROLL for (int i = 0; i < HK_VW; i++) v[i] = v_load(from + i * from_step);
   v_transpose(v);
@@ -19,7 +20,7 @@ static void edge(const hk_transpose_args *a, int64_t r0, int64_t r1, int64_t c0,
     for (int64_t r = r0; r < r1; r++) a->to[c * a->to_step + r] = a->from[r * a->from_step + c];
 }
 
-/* Fewer columns than lanes, rows one after another: VW rows at a time, each read beyond its end. */
+/* Fewer columns than lanes, contiguous rows: VW rows at a time, each load reads past its row. */
 static void few_columns(const hk_transpose_args *a) {
   const int64_t columns = a->columns, end = a->rows * columns;
   int64_t r = 0;
@@ -42,7 +43,8 @@ static void few_columns(const hk_transpose_args *a) {
   edge(a, r, a->rows, 0, columns);
 }
 
-/* Fewer rows than lanes, rows of the result one after another: VW of them at a time, each written beyond its end, in order. */
+/* Fewer rows than lanes, contiguous rows of the result: VW of them at a time, in order, each store writes past its
+ * row. */
 static void few_rows(const hk_transpose_args *a) {
   const int64_t rows = a->rows, end = a->columns * rows;
   int64_t c = 0;
@@ -72,13 +74,15 @@ static void squares(const hk_transpose_args *a) {
   for (int64_t r = 0; r < rows; r += 2 * HK_VW) {
     const float *from = a->from + r * a->from_step;
     float *to = a->to + r;
-    /* the rows after these two squares: they lie too far apart for the machine to guess; half of them a step */
+    /* Prefetch the rows of the next pair of squares, half of them per step: their stride defeats the hardware
+     * prefetcher. */
     const float *next = r + 3 * HK_VW < rows ? from + 2 * HK_VW * a->from_step : from;
     for (int64_t c = 0; c < columns; c += HK_VW) {
       const float *line = next + (c & HK_VW ? HK_VW * a->from_step + c - HK_VW : c);
       HK_UNROLL for (int i = 0; i < HK_VW; i++) v_prefetch(line + i * a->from_step);
       square(from + c, a->from_step, to + c * a->to_step, a->to_step);
-      if (r + HK_VW < rows) square(from + HK_VW * a->from_step + c, a->from_step, to + c * a->to_step + HK_VW, a->to_step);
+      if (r + HK_VW < rows)
+        square(from + HK_VW * a->from_step + c, a->from_step, to + c * a->to_step + HK_VW, a->to_step);
     }
   }
   if (columns < a->columns)
@@ -87,7 +91,8 @@ static void squares(const hk_transpose_args *a) {
   if (rows == a->rows) return;
   for (int64_t c = 0; c < columns; c += HK_VW)
     square(a->from + last_r * a->from_step + c, a->from_step, a->to + c * a->to_step + last_r, a->to_step);
-  if (columns < a->columns) square(a->from + last_r * a->from_step + last_c, a->from_step, a->to + last_c * a->to_step + last_r, a->to_step);
+  if (columns < a->columns)
+    square(a->from + last_r * a->from_step + last_c, a->from_step, a->to + last_c * a->to_step + last_r, a->to_step);
 }
 
 void HK_NAME(const void *args) {

@@ -1,5 +1,5 @@
 /* pgemm for one ISA: all tiles of 1..4 vectors of pixels (those whose HK_ROWS_<vectors> is above 0) and the loop over
- * output channels. Every HK_ROWS_<vectors> is the row's MR, since the weights are packed by tiles (hk_tile_rows).
+ * output channels. Every HK_ROWS_<vectors> equals the row's MR, since the weights are packed in tiles (hk_tile_rows).
  * Define HK_NAME and HK_ROWS_1..4, include a vocabulary, then this. */
 #include "cpu/ukernel.h"
 #include "cpu/tmpl/common/unroll.tmpl.h"
@@ -11,12 +11,13 @@
 #define HK_KIND_3 keep_
 #define HK_TABLE_3 keeps_
 typedef void (*tile_fn)(const hk_pgemm_args *r, int64_t m0, int64_t pixel);
-/* What all tiles of a strip need. */
+/* What all tiles of a strip share. */
 typedef struct strip_at {
   const hk_pgemm_args *r;
-  const float *from, *b; /* where the first tile finds the pixels, and the others */
+  const float *from, *b; /* where the first tile reads the pixels, and where the others do */
   float *kept;
-  int64_t from_step, b_step, start, count, depth, y_step, last, pixel; /* start, count: rows of the segment; last: columns of the last vector */
+  int64_t from_step, b_step, start, count, depth, y_step, last,
+      pixel; /* start, count: rows of the segment; last: lanes of the last vector */
   uint32_t flags;
   bool prefetch;
 } strip_at;
@@ -24,13 +25,15 @@ typedef void (*strip_fn)(const strip_at *at, const float *tile, float *y, int64_
 
 #include "cpu/tmpl/common/tiles.tmpl.h"
 
-/* How channels are cut: `more` tiles of one channel more than the others, as hk_tile_rows does. */
+/* How channels are split: `more` tiles of one channel more than the others, as hk_tile_rows does. */
 typedef struct cut {
   int64_t count, each, more;
 } cut;
 
-/* One segment and whole sums: the first tile of a strip keeps the pixels for the others, or asks for the strip that follows. */
-static void run_strip(const hk_pgemm_args *r, const tile_fn *tiles, const strip_fn *strips, const strip_fn *keeps, cut c, const strip_at *at) {
+/* One segment and complete sums: the first tile of a strip packs the pixels for the others, or prefetches the next
+ * strip. */
+static void run_strip(const hk_pgemm_args *r, const tile_fn *tiles, const strip_fn *strips, const strip_fn *keeps,
+                      cut c, const strip_at *at) {
   float *y = r->y + at->pixel;
   int64_t m = 0;
   if (r->kept || r->prefetch) {
@@ -45,8 +48,9 @@ static void run_strip(const hk_pgemm_args *r, const tile_fn *tiles, const strip_
   if (c.count > c.more) strips[c.each - 1](at, r->a + m * r->depth, y + m * at->y_step, m, c.count - c.more);
 }
 
-/* A strip stays in L1 for all its channels. */
-static void run(const hk_pgemm_args *r, const tile_fn *tiles, const strip_fn *strips, const strip_fn *keeps, int64_t most) {
+/* A strip of pixels stays in L1 for all its channels. */
+static void run(const hk_pgemm_args *r, const tile_fn *tiles, const strip_fn *strips, const strip_fn *keeps,
+                int64_t most) {
   const int64_t count = hk_ceil_div(r->count, most), each = r->count / hk_max64(count, 1), width = r->vectors * HK_VW;
   const cut c = {count, each, r->count - each * count};
   const bool whole = r->segments == 1 && r->seg->count > 0 && !(r->flags & (HK_IGEMM_RESUME | HK_IGEMM_SUSPEND));
@@ -54,9 +58,20 @@ static void run(const hk_pgemm_args *r, const tile_fn *tiles, const strip_fn *st
     const int64_t pixel = s * width;
     if (whole) {
       const float *b = r->seg->b + pixel;
-      const strip_at at = {.r = r, .from = b, .b = r->kept ? r->kept : b, .kept = r->kept, .from_step = r->b_step, .b_step = r->kept ? width : r->b_step,
-                           .start = r->seg->at, .count = r->seg->count, .depth = r->depth, .y_step = r->y_step, .last = r->columns - (r->vectors - 1) * HK_VW, .pixel = pixel,
-                           .flags = r->flags, .prefetch = r->prefetch};
+      const strip_at at = {.r = r,
+                           .from = b,
+                           .b = r->kept ? r->kept : b,
+                           .kept = r->kept,
+                           .from_step = r->b_step,
+                           .b_step = r->kept ? width : r->b_step,
+                           .start = r->seg->at,
+                           .count = r->seg->count,
+                           .depth = r->depth,
+                           .y_step = r->y_step,
+                           .last = r->columns - (r->vectors - 1) * HK_VW,
+                           .pixel = pixel,
+                           .flags = r->flags,
+                           .prefetch = r->prefetch};
       run_strip(r, tiles, strips, keeps, c, &at);
       continue;
     }

@@ -1,4 +1,4 @@
-  /* The end of a pgemm tile: what becomes of its sums acc, whose rows are channels. Before it: flags, r, m0 and pixel. */
+  /* The epilogue of a pgemm tile, whose rows are channels. Expects acc, flags, r, m0 and pixel. */
   if (flags & HK_IGEMM_AFFINE) {
     const float *scales = r->scale + m0, *biases = r->bias + m0;
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {

@@ -1,5 +1,5 @@
-        /* One step of a pgemm tile: pixels at b, weights at a. HK_FIRST: the sums begin with it. HK_COPY: where the pixels are copied to. HK_NEXT: the pixels that lie so far behind
-         * those in use are asked for. */
+        /* One step of a pgemm tile: pixels at b, weights at a. HK_FIRST: it starts the sums. HK_COPY: where to copy the
+         * pixels. HK_NEXT: the prefetch distance of the pixels in floats. */
         v_f32 p[HK_NV];
         HK_UNROLL for (int v = 0; v < HK_NV; v++) {
           p[v] = v_load(b + v * HK_VW);

@@ -1,7 +1,9 @@
-/* Register tiles of pgemm one after the other over one strip of pixels and one segment: `tiles` of them in one call, weights of the first at `tile`, results from y on.
- * Between two tiles nothing waits for memory (igemm_line.tmpl.h). HK_COPIES: pixels are copied to at->kept as they are read, where the
- * tiles that follow find them next to each other, on one page instead of a page a channel. Whole sums only. */
-static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const strip_at *at, const float *tile, float *y, int64_t m0, int64_t tiles) {
+/* Register tiles of pgemm over one strip of pixels and one segment. One call runs `tiles` tiles, weights of the first
+ * at `tile`, results from y on, so no load stalls the start of a tile (see igemm_line.tmpl.h). HK_COPIES: pixels are
+ * also copied to at->kept, where the following tiles read them contiguously, from one page instead of one page per
+ * channel. Complete sums only. */
+static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const strip_at *at, const float *tile, float *y, int64_t m0,
+                                                int64_t tiles) {
   enum { NR = HK_NV * HK_VW };
   const int64_t y_step = at->y_step, depth = at->depth * HK_MR;
 #ifdef HK_COPIES

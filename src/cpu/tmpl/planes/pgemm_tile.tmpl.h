@@ -1,5 +1,5 @@
-/* One register tile of pgemm: HK_MR output channels x HK_NV vectors of pixels, from `pixel` of the strips on.
- * Registers: HK_MR*HK_NV sums, HK_NV of pixels, one broadcast weight. Weights: a[(seg + i)*HK_MR + m] of this tile. */
+/* One register tile of pgemm: HK_MR output channels x HK_NV vectors of pixels, starting at `pixel`. Registers:
+ * HK_MR*HK_NV accumulators, HK_NV of pixels, one broadcast weight. Weights: a[(seg + i)*HK_MR + m] of this tile. */
 static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0, int64_t pixel) {
   enum { NR = HK_NV * HK_VW };
   v_f32 acc[HK_MR][HK_NV];
@@ -30,7 +30,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0
 #undef HK_FIRST
       open = false, i--, a += HK_MR, b += b_step;
     }
-    if (__builtin_expect(prefetch, 0)) { /* the first tile of a strip asks for the strip that follows */
+    if (__builtin_expect(prefetch, 0)) { /* the first tile of a strip prefetches the next strip */
       HK_ROLLED for (; i > 0; i--, a += HK_MR, b += b_step) {
 #define HK_NEXT NR
 #include "cpu/tmpl/planes/pgemm_step.tmpl.h"
@@ -50,7 +50,7 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_pgemm_args *r, int64_t m0
     return;
   }
 #include "cpu/tmpl/planes/pgemm_finish.tmpl.h"
-  /* the step is kept apart from the arguments: after a store the compiler would read those again */
+  /* Read before the first store: a store may alias the arguments, so the compiler would reload them. */
   const int64_t y_step = r->y_step;
   float *y = r->y + m0 * y_step + pixel;
   if (last == HK_VW) {

@@ -1,10 +1,11 @@
-/* small: convolution of few channels over planar rows (time contiguous), any taps, dilation and groups, with bias,
- * an added row, a clip or a leaky slope, and a running sum beside the result. See hk_small_args for the meaning.
+/* small: convolution of few channels over planar rows (time is contiguous), any taps, dilation and groups, with bias,
+ * an added row, a clip or a leaky slope, and a running sum beside the result; see hk_small_args.
  *
- * Define MR (output channels of a group in a tile), NVM (time vectors of the main tile), HK_NAME and, for tiles over
- * several groups, MG (groups is then a multiple of MG, y_group is MR and tiles 1); include a vocabulary, then this.
- * The packed weights of segment s of tile index = group/MG*tiles + tile: f[((index*channels + c)*MG + n)*MR + i] for its
- * n-th group; a tile's weights stay in L1 while time runs inside. Tails take narrower tiles, the last lanes are masked: nothing else is touched. */
+ * Define MR (output channels of a group per tile), NVM (time vectors of the main tile), HK_NAME and, for tiles over
+ * several groups, MG (groups is then a multiple of MG, y_group is MR and tiles 1); include a vocabulary, then this. The
+ * packed weights of segment s of tile index = group/MG*tiles + tile are f[((index*channels + c)*MG + n)*MR + i] for its
+ * n-th group; they stay in L1 while time is the inner loop. Remainders use narrower tiles and a mask for the last
+ * lanes: nothing else is read or written. */
 #include "cpu/ukernel.h"
 #include "cpu/tmpl/common/unroll.tmpl.h"
 

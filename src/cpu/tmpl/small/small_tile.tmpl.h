@@ -1,8 +1,8 @@
-/* One register tile of the small family: MG groups x MR output channels of each x NV time vectors, from time t on. Included by
- * small.tmpl.h once a tile shape with NV, TILE and MASKED set; MASKED (NV is 1) reads and writes only the lanes of m.
+/* One register tile of small: MG groups x MR output channels each x NV time vectors, from time t on. Included by
+ * small.tmpl.h once per tile shape with NV, TILE and MASKED set; MASKED (NV is 1) reads and writes only the lanes of m.
  *
- * Registers: MG*MR*NV sums, NV inputs and one weight; where that is too many, or with several groups, whose inputs are
- * used MR times only, MR weights and one input. */
+ * Registers: MG*MR*NV accumulators, NV inputs and one weight. Where that is too many, or with several groups (an input
+ * is then used only MR times), MR weights and one input. */
 static inline __attribute__((always_inline)) void TILE(const hk_small_args *a, int64_t g, int64_t index, int64_t o,
                                                        int64_t t, v_mask m) {
 #if MASKED
@@ -13,7 +13,7 @@ static inline __attribute__((always_inline)) void TILE(const hk_small_args *a, i
 #define STORE(p, v) v_store(p, v)
   (void)m;
 #endif
-  /* kept apart from the arguments: after a store the compiler would read those again */
+  /* Read before the first store: a store may alias the arguments, so the compiler would reload them. */
   const int64_t y_stride = a->y_stride;
   float *const y = a->y + o * y_stride + t;
   v_f32 acc[ROWS][NV];

@@ -1,6 +1,6 @@
-/* strip for one ISA: all tiles of 1 to 4 vectors that its registers hold, or, with HK_PAIRS, tiles of one vector by pairs of
- * inputs; see hk_strip_args. Define HK_NAME, include a vocabulary (with HK_PAIRS: one with v_bcast_pair and v_add_pairs), then
- * this. */
+/* strip for one ISA: all tiles of 1 to 4 vectors that fit its registers, or, with HK_PAIRS, tiles of one vector that
+ * take inputs in pairs; see hk_strip_args. Define HK_NAME, include a vocabulary (with HK_PAIRS: one with v_bcast_pair
+ * and v_add_pairs), then this. */
 #include "cpu/tmpl/common/unroll.tmpl.h"
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
 

@@ -1,8 +1,9 @@
-/* Tiles of strip by pairs of inputs where nothing is special: HK_MR pixels a step apart, all taps inside x, whole vectors. What
- * varies is few numbers, which stay in registers: a tile of three taps of 8 inputs takes 79 cycles, where strip_tile.tmpl.h takes
- * 93 (Zen 4, 72 of them products). Registers: 2*HK_MR sums, two of f, one of x. */
+/* Tiles of strip by pairs of inputs in the simple case: HK_MR pixels at a constant stride, all taps inside x, whole
+ * vectors. The few parameters stay in registers: a tile of three taps of 8 inputs takes 79 cycles, 93 in
+ * strip_tile.tmpl.h (Zen 4; 72 of them are the products). Registers: 2*HK_MR accumulators, two of f, one of x. */
 static void HK_PASTE4(line_, HK_MR, x, HK_NV)(const hk_strip_args *a) {
-  const int64_t inputs = a->inputs, x_step = a->x_step, y_step = HK_MR > 1 ? a->y_at[1] : 0, x_next = a->x_next, y_next = a->y_next, f_next = a->f_next;
+  const int64_t inputs = a->inputs, x_step = a->x_step, y_step = HK_MR > 1 ? a->y_at[1] : 0, x_next = a->x_next,
+                y_next = a->y_next, f_next = a->f_next;
   const hk_strip_tap *taps = a->taps, *end = taps + a->tap_count;
   const float *from = a->x, *weights = a->f, *c = a->c;
   const uint32_t flags = a->fuse.flags;

@@ -1,6 +1,6 @@
-/* Tiles of strip: HK_MR pixels x HK_NV vectors of output channels, `tiles` of them one after another.
- * Registers: HK_MR*HK_NV sums, HK_NV of f, one broadcast of x; HK_MR pointers to pixels. By pairs: 2*HK_MR sums and two of f; a
- * broadcast of two inputs serves two products, where one of one input would take as many loads as products. */
+/* Tiles of strip: HK_MR pixels x HK_NV vectors of output channels, `tiles` of them in sequence. Registers: HK_MR*HK_NV
+ * accumulators, HK_NV of f, one broadcast of x; HK_MR pointers to pixels. By pairs: 2*HK_MR accumulators and two of f;
+ * a broadcast of two inputs serves two products, where a broadcast of one would need as many loads as products. */
 #ifdef HK_PAIRS
 #include "cpu/tmpl/strip/strip_line.tmpl.h"
 #endif
@@ -81,11 +81,13 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_strip_args *a) {
         const int64_t at = v * HK_VW, of = channel + at;
         const bool whole = v < HK_NV - 1;
         v_f32 scale = v_set1(1.0f), bias = v_zero();
-        if (a->scale) scale = a->scale_one ? v_bcast(a->scale) : whole ? v_load(a->scale + of) : v_load_m(a->scale + of, mask);
+        if (a->scale)
+          scale = a->scale_one ? v_bcast(a->scale) : whole ? v_load(a->scale + of) : v_load_m(a->scale + of, mask);
         if (a->bias) bias = whole ? v_load(a->bias + of) : v_load_m(a->bias + of, mask);
         HK_UNROLL for (int m = 0; m < HK_MR; m++) {
           v_f32 r = v_zero();
-          if (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER)) r = whole ? v_load(c + a->c_at[m] + at) : v_load_m(c + a->c_at[m] + at, mask);
+          if (a->fuse.flags & (HK_DW_BEFORE | HK_DW_AFTER))
+            r = whole ? v_load(c + a->c_at[m] + at) : v_load_m(c + a->c_at[m] + at, mask);
           acc[m][v] = fuse_vector(&a->fuse, acc[m][v], scale, bias, r);
         }
       }

@@ -1,24 +1,27 @@
-/* fft: circular correlations of `points` complex values by fast Fourier transforms, lanes over channels; see hk_fft_args.
+/* fft: circular correlation of `points` complex values by fast Fourier transforms, lanes are channels; see hk_fft_args.
  *
- * Define HK_NAME, include a vocabulary, then this. Value i of z is a vector of real and one of imaginary parts. A
- * transform takes radix-4 steps of decimation in frequency, is multiplied by h, and goes back by the same steps in
- * reverse, so nothing is ever put into order: h is in the order that the steps leave. Depth first: after two steps a part
- * of z is in L1, goes all the way down and back, and only then the next is touched. Twiddles of a step of n points:
- * n/4 times w^j, w^2j, w^3j as pairs, w = exp(-2 pi i / n); then those of n/4 points. */
+ * Define HK_NAME, include a vocabulary, then this. Value i of z is a vector of real parts and one of imaginary parts. A
+ * transform is radix-4, decimation in frequency; the product with h follows, and the inverse runs the same steps in
+ * reverse, so no bit reversal is needed: h is packed in the order that the forward steps leave. The recursion is depth
+ * first: after two steps a part of z fits in L1 and is transformed, multiplied and transformed back before the next
+ * part. Twiddles of a step of n points: for n/4 values of j, w^j, w^2j and w^3j as pairs, w = exp(-2 pi i / n); then
+ * those of n/4 points. */
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
 
 typedef struct cpx {
   v_f32 re, im;
 } cpx;
 
-HK_INLINE cpx c_load(const float *z, int64_t i) { return (cpx){v_load(z + i * 2 * HK_VW), v_load(z + i * 2 * HK_VW + HK_VW)}; }
+HK_INLINE cpx c_load(const float *z, int64_t i) {
+  return (cpx){v_load(z + i * 2 * HK_VW), v_load(z + i * 2 * HK_VW + HK_VW)};
+}
 HK_INLINE void c_store(float *z, int64_t i, cpx v) {
   v_store(z + i * 2 * HK_VW, v.re);
   v_store(z + i * 2 * HK_VW + HK_VW, v.im);
 }
 HK_INLINE cpx c_add(cpx a, cpx b) { return (cpx){v_add(a.re, b.re), v_add(a.im, b.im)}; }
 HK_INLINE cpx c_sub(cpx a, cpx b) { return (cpx){v_sub(a.re, b.re), v_sub(a.im, b.im)}; }
-/* a + i*b and a - i*b */
+/* Returns a + i*b and a - i*b. */
 HK_INLINE cpx c_add_i(cpx a, cpx b) { return (cpx){v_sub(a.re, b.im), v_add(a.im, b.re)}; }
 HK_INLINE cpx c_sub_i(cpx a, cpx b) { return (cpx){v_add(a.re, b.im), v_sub(a.im, b.re)}; }
 HK_INLINE cpx c_mul(cpx a, v_f32 re, v_f32 im) {
@@ -57,10 +60,11 @@ HK_INLINE cpx times(cpx a, const float *h, int64_t i) {
   return c_mul(a, f.re, f.im);
 }
 
-/* four values down, times h, and back */
-HK_INLINE void turn_4(cpx *z, const float *h) {
+/* Four values: forward, times h, and back. */
+HK_INLINE void convolve_radix4(cpx *z, const float *h) {
   cpx s = c_add(z[0], z[2]), t = c_sub(z[0], z[2]), u = c_add(z[1], z[3]), v = c_sub(z[1], z[3]);
-  const cpx a = times(c_add(s, u), h, 0), b = times(c_sub_i(t, v), h, 1), c = times(c_sub(s, u), h, 2), d = times(c_add_i(t, v), h, 3);
+  const cpx a = times(c_add(s, u), h, 0), b = times(c_sub_i(t, v), h, 1), c = times(c_sub(s, u), h, 2),
+            d = times(c_add_i(t, v), h, 3);
   s = c_add(a, c), t = c_sub(a, c), u = c_add(b, d), v = c_sub(b, d);
   z[0] = c_add(s, u);
   z[1] = c_add_i(t, v);
@@ -68,23 +72,23 @@ HK_INLINE void turn_4(cpx *z, const float *h) {
   z[3] = c_sub_i(t, v);
 }
 
-static void turn_of_4(float *z, const float *h) {
+static void convolve_4(float *z, const float *h) {
   cpx v[4];
   HK_UNROLL for (int i = 0; i < 4; i++) v[i] = c_load(z, i);
-  turn_4(v, h);
+  convolve_radix4(v, h);
   HK_UNROLL for (int i = 0; i < 4; i++) c_store(z, i, v[i]);
 }
 
-/* w: 1, and exp(-2 pi i j / 8) for j = 1, 2, 3 */
-static void turn_of_8(float *z, const float *h, const float *w) {
+/* w: 1, and exp(-2 pi i j / 8) for j = 1, 2, 3. */
+static void convolve_8(float *z, const float *h, const float *w) {
   cpx lo[4], hi[4];
   HK_UNROLL for (int i = 0; i < 4; i++) {
     const cpx a = c_load(z, i), b = c_load(z, i + 4);
     lo[i] = c_add(a, b);
     hi[i] = c_mul(c_sub(a, b), v_bcast(w + 2 * i), v_bcast(w + 2 * i + 1));
   }
-  turn_4(lo, h);
-  turn_4(hi, h + 4 * 2 * HK_VW);
+  convolve_radix4(lo, h);
+  convolve_radix4(hi, h + 4 * 2 * HK_VW);
   HK_UNROLL for (int i = 0; i < 4; i++) {
     const cpx b = c_mul_conj(hi[i], v_bcast(w + 2 * i), v_bcast(w + 2 * i + 1));
     c_store(z, i, c_add(lo[i], b));
@@ -92,20 +96,20 @@ static void turn_of_8(float *z, const float *h, const float *w) {
   }
 }
 
-static void turn_of(float *z, const float *h, const float *w, int64_t n) {
+static void convolve(float *z, const float *h, const float *w, int64_t n) {
   if (n == 4) {
-    turn_of_4(z, h);
+    convolve_4(z, h);
   } else if (n == 8) {
-    turn_of_8(z, h, w);
+    convolve_8(z, h, w);
   } else {
     const int64_t m = n / 4;
     down(z, w, m);
-    for (int64_t i = 0; i < 4; i++) turn_of(z + i * m * 2 * HK_VW, h + i * m * 2 * HK_VW, w + 6 * m, m);
+    for (int64_t i = 0; i < 4; i++) convolve(z + i * m * 2 * HK_VW, h + i * m * 2 * HK_VW, w + 6 * m, m);
     back(z, w, m);
   }
 }
 
-/* x into the real or imaginary parts; what lies before or behind x is zero */
+/* Copies x into the real or imaginary parts; positions outside x become zero. */
 static void gather(const hk_fft_args *a) {
   const v_mask m = v_tail(a->lanes);
   const float *x = a->x;
@@ -132,5 +136,5 @@ void HK_NAME(const void *args) {
   const hk_fft_args *a = args;
   if (a->op == HK_FFT_GATHER) gather(a);
   else if (a->op == HK_FFT_SCATTER) scatter(a);
-  else turn_of(a->z, a->h, a->twiddle, a->points);
+  else convolve(a->z, a->h, a->twiddle, a->points);
 }

@@ -1,15 +1,16 @@
-/* karatsuba: depthwise windows along a row, stride 1, lanes over channels; see hk_karatsuba_args.
+/* karatsuba: depthwise windows along a row, stride 1, lanes are channels; see hk_karatsuba_args.
  *
- * Define MR (quads of a tile) and HK_NAME, include a vocabulary, then this. Four outputs and four taps are a product of a 4 x 4 Hankel
- * matrix [A B; B C] of 2 x 2 Hankel matrices by a vector [f; g]:
+ * Define MR (quads per tile) and HK_NAME, include a vocabulary, then this. Four outputs and four taps are the product
+ * of a 4 x 4 Hankel matrix [A B; B C] of 2 x 2 Hankel matrices by a vector [f; g]:
  *   [A B; B C] [f; g] = [(A-B) f + B (f+g); B (f+g) + (C-B) g]
- * three products of half the size for four, and again inside: nine of sixteen. The sums of inputs are nine planes, one vector a quad,
- * each of them convolved with its sums of weights; what two outputs share is summed once. Registers: MR sums, four weights, one input. */
+ * This takes three products of half the size instead of four, and once more inside: nine instead of sixteen. The sums
+ * of inputs form nine planes of one vector per quad; each plane is convolved with its sums of weights, and terms that
+ * two outputs share are added once. Registers: MR accumulators, four weights, one input. */
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
 
 #define PLANES 9
 
-/* column i of x, counted from the first tap of the first output; zero outside first..last */
+/* Returns column i of x, counted from the first tap of the first output; zero outside first..last-1. */
 HK_INLINE v_f32 column(const hk_karatsuba_args *a, v_mask mask, int64_t i) {
   if (i < a->first || i >= a->last) return v_zero();
   return a->lanes == HK_VW ? v_load(a->x + i * a->x_step) : v_load_m(a->x + i * a->x_step, mask);
@@ -25,7 +26,8 @@ HK_INLINE void make_planes(const hk_karatsuba_args *a, const bool inside, int64_
   float *to = a->planes + j * HK_VW;
   for (; j < last; j++, to += HK_VW) {
     const v_f32 x3 = COLUMN(3), x4 = COLUMN(4), x5 = COLUMN(5), x6 = COLUMN(6);
-    const v_f32 d0 = v_sub(x0, x2), d1 = v_sub(x1, x3), d2 = v_sub(x2, x4), e0 = v_sub(x4, x2), e1 = v_sub(x5, x3), e2 = v_sub(x6, x4);
+    const v_f32 d0 = v_sub(x0, x2), d1 = v_sub(x1, x3), d2 = v_sub(x2, x4), e0 = v_sub(x4, x2), e1 = v_sub(x5, x3),
+                e2 = v_sub(x6, x4);
     v_store(to, v_sub(d0, d1));
     v_store(to + plane, d1);
     v_store(to + 2 * plane, v_sub(d2, d1));
@@ -44,7 +46,7 @@ HK_INLINE void make_planes(const hk_karatsuba_args *a, const bool inside, int64_
 
 HK_INLINE void plane_run(const int taps, const float *x, const float *f, v_f32 *acc) {
   v_f32 w[4];
-  HK_OPAQUE(x); /* gcc would keep what the next run reads too, and spill it */
+  HK_OPAQUE(x); /* gcc would also keep what the next iteration reads, and spill it */
   HK_UNROLL for (int t = 0; t < taps; t++) w[t] = v_load(f + t * HK_VW);
   HK_UNROLL for (int m = 0; m < MR + taps - 1; m++) {
     v_f32 v = v_load(x + m * HK_VW);
@@ -55,7 +57,7 @@ HK_INLINE void plane_run(const int taps, const float *x, const float *f, v_f32 *
   }
 }
 
-/* acc += the sums of one plane */
+/* acc += the convolution of one plane. */
 HK_INLINE void plane_sum(const hk_karatsuba_args *a, int64_t j, int plane, v_f32 *acc) {
   const float *x = a->planes + (plane * a->entries + j) * HK_VW, *f = a->f + plane * a->fours * HK_VW;
   int64_t fours = a->fours;
@@ -65,7 +67,7 @@ HK_INLINE void plane_sum(const hk_karatsuba_args *a, int64_t j, int plane, v_f32
   else if (fours == 1) plane_run(1, x, f, acc);
 }
 
-/* Outputs `phase`, phase + 4, .. of the tile whose first is q. */
+/* Outputs phase, phase + 4, ... of the tile that starts at output q. */
 HK_INLINE void put(const hk_karatsuba_args *a, int64_t q, int phase, v_f32 *acc) {
   const v_mask m = v_tail(a->lanes);
   const v_f32 scale = !a->scale ? v_set1(1.0f) : a->scale_one ? v_bcast(a->scale) : v_load_m(a->scale, m);
@@ -117,7 +119,7 @@ static void tile(const hk_karatsuba_args *a, int64_t j) {
 
 void HK_NAME(const void *args) {
   const hk_karatsuba_args *a = args;
-  /* quads all of whose columns are inside x */
+  /* Quads whose columns all lie inside x. */
   int64_t from = a->lanes == HK_VW ? (a->first + 3) / 4 : a->entries, to = a->last >= 7 ? (a->last - 7) / 4 + 1 : 0;
   if (from > a->entries) from = a->entries;
   if (to > a->entries) to = a->entries;

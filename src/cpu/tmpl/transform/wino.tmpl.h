@@ -1,10 +1,10 @@
-/* Winograd's transforms F(m x m, 3 x 3) and F(m, 3) for one ISA, m = 2 and 4, points 0, 1, -1 (and 2, -2). Vectors run along
- * channels. A transform of tiles is that of a line applied twice, through a small array that stays in L1.
- * Define HK_IN_2, HK_IN_4, HK_OUT_2, HK_OUT_4 (the names), include a vocabulary, then this. */
+/* Winograd's transforms F(m x m, 3 x 3) and F(m, 3) for one ISA, m = 2 and 4, interpolation points 0, 1, -1 (and 2,
+ * -2). Lanes are channels. The transform of a tile applies that of a line twice, through a small array in L1. Define
+ * HK_IN_2, HK_IN_4, HK_OUT_2, HK_OUT_4 (the names), include a vocabulary, then this. */
 #include "cpu/ukernel.h"
 #include "cpu/tmpl/common/unroll.tmpl.h"
 
-/* t = B^T d, step elements apart */
+/* t = B^T d, step elements apart. */
 static inline void in_2(const v_f32 *d, int step, v_f32 *t, int to) {
   const v_f32 d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step];
   t[0] = v_sub(d0, d2);
@@ -25,7 +25,7 @@ static inline void in_4(const v_f32 *d, int step, v_f32 *t, int to) {
   t[5 * to] = v_fnma(five, d3, v_fma(four, d1, d5));
 }
 
-/* s = A^T m */
+/* s = A^T m. */
 static inline void out_2(const v_f32 *m, int step, v_f32 *s, int to) {
   const v_f32 m0 = m[0], m1 = m[step], m2 = m[2 * step], m3 = m[3 * step];
   s[0] = v_add(m0, v_add(m1, m2));
@@ -73,7 +73,8 @@ static inline v_f32 finish(const hk_winoout_args *r, v_f32 s, int64_t j, int64_t
   return s;
 }
 
-static inline __attribute__((always_inline)) void out_store(const hk_winoout_args *r, const v_f32 *s, int count, int64_t j, int64_t n) {
+static inline __attribute__((always_inline)) void out_store(const hk_winoout_args *r, const v_f32 *s, int count,
+                                                            int64_t j, int64_t n) {
   const bool affine = r->flags & HK_IGEMM_AFFINE;
   const v_f32 scale = affine ? v_load(r->scale + j) : v_zero(), bias = affine ? v_load(r->bias + j) : v_zero();
   HK_UNROLL for (int i = 0; i < count; i++) {
