@@ -274,7 +274,7 @@ typedef struct hk_map_args {
 } hk_map_args;
 
 /* The epilogue that the depthwise kernels fuse in registers: v = acc*scale + bias, then + beta*c before or after the
- * clamp to lo..hi. The clamp keeps NaN. */
+ * clamp to lo..hi. The clamp keeps NaN. Without CLAMP, lo and hi are -inf and inf: some kernels always clamp. */
 enum { HK_DW_AFFINE = 1, HK_DW_CLAMP = 2, HK_DW_BEFORE = 4, HK_DW_AFTER = 8 };
 typedef struct hk_dw_fuse {
   int32_t flags;

@@ -1,41 +1,22 @@
 /* Depthwise and grouped convolutions: random problems, every candidate of the algorithms named below, with its own
- * knobs and with random ones, bit for bit against the reference on small integers. Tensors end (or begin) at a page that
- * must not be touched, unused parts of x are NaN. Arguments: how many problems, the seed. */
+ * knobs and with random ones, bit for bit against the reference on small integers. Tensors end (or begin) at a page
+ * that must not be touched, unused parts of x are NaN. Arguments: how many problems, the seed. */
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "support/check.h"
+#include "support/guard.h"
 
-static const char *const algorithms[] = {"point ", "strip ", "dwp ", "dwc ", "phase / dwc ", "dwm ", "dwd ", "grouped ", "smallp "};
+static const char *const algorithms[] = {"point ", "strip ", "dwp ",     "dwc ",   "phase / dwc ",
+                                         "dwm ",   "dwd ",   "grouped ", "smallp "};
 
-typedef struct guarded {
-  char *map, *at;
-  size_t map_bytes;
-} guarded;
-
-/* bytes of memory whose last (or first) byte lies beside a forbidden page */
-static guarded guard(size_t bytes, int at_end) {
-  const size_t page = (size_t)sysconf(_SC_PAGESIZE), body = (bytes + page - 1) / page * page + page;
-  guarded m = {.map_bytes = body + 2 * page};
-  m.map = mmap(NULL, m.map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (m.map == MAP_FAILED) abort();
-  mprotect(m.map, page, PROT_NONE);
-  mprotect(m.map + page + body, page, PROT_NONE);
-  m.at = at_end ? m.map + page + body - bytes : m.map + page;
-  return m;
-}
-
-static int64_t pick(uint64_t *seed, int64_t lo, int64_t hi) {
-  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-  return lo + (int64_t)((*seed >> 33) % (uint64_t)(hi - lo + 1));
-}
+static int64_t pick(uint64_t *seed, int64_t lo, int64_t hi) { return hk_test_between(seed, lo, hi); }
 
 /* A window of one tap, few channels a group. */
 static bool make_point(uint64_t *seed, hk_problem *p) {
   hk_conv_desc d = {.size = sizeof d, .rank = (int32_t)pick(seed, 1, 3), .layout = (hk_layout)pick(seed, 0, 1)};
-  const int64_t inputs = pick(seed, 1, pick(seed, 0, 1) ? 4 : 17), outputs = pick(seed, 0, 1) ? inputs : pick(seed, 1, 18);
+  const int64_t inputs = pick(seed, 1, pick(seed, 0, 1) ? 4 : 17),
+                outputs = pick(seed, 0, 1) ? inputs : pick(seed, 1, 18);
   d.groups = pick(seed, 1, 13);
   d.n = pick(seed, 1, 2);
   d.c = d.groups * inputs;
@@ -64,12 +45,13 @@ static bool make_row(uint64_t *seed, hk_problem *p) {
   return hk_problem_conv(p, &d) == HK_OK && hk_problem_dense(p, d.layout) == HK_OK && hk_problem_check(p) == HK_OK;
 }
 
-/* Depthwise 3 x 3, 5 x 5 and 7 x 7, channels-last: every remainder of rows and columns by tiles, padding on any side, dilation, whole and cut
- * vectors. */
+/* Depthwise 3 x 3, 5 x 5 and 7 x 7, channels-last: every remainder of rows and columns by tiles, padding on any side,
+ * dilation, whole and cut vectors. */
 static bool make_square(uint64_t *seed, hk_problem *p) {
   hk_conv_desc d = {.size = sizeof d, .rank = 2, .layout = HK_CHANNELS_LAST, .n = pick(seed, 1, 2)};
   d.groups = d.c = d.k = pick(seed, 0, 1) ? 8 * pick(seed, 1, 17) : pick(seed, 1, 90);
-  const int64_t stride = pick(seed, 1, 2), window = pick(seed, 0, 1) ? 3 : 3 + 2 * pick(seed, 1, 2), most = pick(seed, 0, 3) ? window / 2 : 7;
+  const int64_t stride = pick(seed, 1, 2), window = pick(seed, 0, 1) ? 3 : 3 + 2 * pick(seed, 1, 2),
+                most = pick(seed, 0, 3) ? window / 2 : 7;
   for (int i = 0; i < 2; i++) {
     d.window[i] = window;
     d.stride[i] = stride;
@@ -128,17 +110,17 @@ static tensors make_tensors(uint64_t *seed, const hk_problem *p) {
   tensors t = {.at_execute = !pick(seed, 0, 4), .in_place = !pick(seed, 0, 2)};
   hk_problem_extents(p, &t.ex, &t.ef, &t.ey);
   const int end = (int)pick(seed, 0, 1);
-  t.x = guard((size_t)t.ex.elements * 4, end);
-  t.f = guard((size_t)t.ef.elements * 4, end);
-  t.y = guard((size_t)t.ey.elements * 4 + (end ? 0 : 64), end);
-  if (!end) t.y.at += 64; /* y a little further on in its page than x: dwc goes from the last block to the first */
-  t.c = guard((size_t)t.ey.elements * 4, end);
+  t.x = guarded_make((size_t)t.ex.elements, end);
+  t.f = guarded_make((size_t)t.ef.elements, end);
+  t.y = guarded_make((size_t)t.ey.elements + (end ? 0 : 16), end);
+  if (!end) t.y.at += 16; /* y at a slightly higher page offset than x: dwc then iterates blocks backwards */
+  t.c = guarded_make((size_t)t.ey.elements, end);
   t.want = malloc((size_t)t.ey.elements * 4 + 4);
   t.bias = malloc((size_t)p->k * 4);
   t.scale = malloc((size_t)p->k * 4);
-  fill((float *)(void *)t.x.at, t.ex.elements, 4, seed);
-  fill((float *)(void *)t.f.at, t.ef.elements, 4, seed);
-  fill((float *)(void *)t.c.at, t.ey.elements, 9, seed);
+  fill(t.x.at, t.ex.elements, 4, seed);
+  fill(t.f.at, t.ef.elements, 4, seed);
+  fill(t.c.at, t.ey.elements, 9, seed);
   fill(t.bias, p->k, 9, seed);
   fill(t.scale, p->k, 2, seed);
   return t;
@@ -146,7 +128,7 @@ static tensors make_tensors(uint64_t *seed, const hk_problem *p) {
 
 static void drop_tensors(tensors *t) {
   guarded *all[] = {&t->x, &t->f, &t->y, &t->c};
-  for (int i = 0; i < 4; i++) munmap(all[i]->map, all[i]->map_bytes);
+  for (int i = 0; i < 4; i++) guarded_free(all[i]);
   free(t->want);
   free(t->bias);
   free(t->scale);
@@ -155,8 +137,8 @@ static void drop_tensors(tensors *t) {
 /* runs one decision into t->y; false when it cannot be built */
 static bool run(const hk_problem *p, const hk_epilogue *e, tensors *t, const char *decision, int threads) {
   hk_options o = {.size = sizeof o, .decision = decision, .threads = threads};
-  float *x = (float *)(void *)t->x.at + t->ex.below, *f = (float *)(void *)t->f.at + t->ef.below;
-  float *y = (float *)(void *)t->y.at + t->ey.below, *c = (float *)(void *)t->c.at + t->ey.below;
+  float *x = t->x.at + t->ex.below, *f = t->f.at + t->ef.below;
+  float *y = t->y.at + t->ey.below, *c = t->c.at + t->ey.below;
   const hk_weights w = {.size = sizeof w, .f = t->at_execute ? NULL : f, .scale = t->scale, .bias = t->bias};
   hk_plan *plan = NULL;
   if (hk_plan_create(&plan, p, e, &o, &w)) return false;
@@ -178,7 +160,7 @@ typedef struct visit {
 } visit;
 
 static void compare(const visit *v, const char *decision) {
-  const float *y = (const float *)(const void *)v->t->y.at;
+  const float *y = v->t->y.at;
   int64_t bad = 0, first = -1;
   for (int64_t i = 0; i < v->t->ey.elements; i++) {
     if (y[i] == v->t->want[i]) continue;
@@ -204,7 +186,8 @@ static void change(const char *decision, uint64_t *seed, char *out, size_t size)
 static void on_candidate(void *context, const hk_candidate *candidate) {
   visit *v = context;
   bool ours = false;
-  for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) ours |= !strncmp(candidate->decision, algorithms[i], strlen(algorithms[i]));
+  for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++)
+    ours |= !strncmp(candidate->decision, algorithms[i], strlen(algorithms[i]));
   if (!ours || candidate->refusal) return;
   const int threads = (int)pick(v->seed, 1, 3);
   v->tried++;
@@ -220,8 +203,16 @@ static void on_candidate(void *context, const hk_candidate *candidate) {
 }
 
 int main(int argc, char **argv) {
-  static const char *const epilogues[] = {"", "", "bias", "scale+bias+relu", "relu", "bias+clip:-20:30+sum:2", "sum:1+relu",
-                                          "bias+leaky:0.5", "hardtanh:-8:8", "sum:0.5"};
+  static const char *const epilogues[] = {"",
+                                          "",
+                                          "bias",
+                                          "scale+bias+relu",
+                                          "relu",
+                                          "bias+clip:-20:30+sum:2",
+                                          "sum:1+relu",
+                                          "bias+leaky:0.5",
+                                          "hardtanh:-8:8",
+                                          "sum:0.5"};
   const int64_t count = argc > 1 ? atoll(argv[1]) : 500;
   const uint64_t seed0 = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
   int64_t tried = 0, made = 0;

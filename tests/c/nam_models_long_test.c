@@ -44,8 +44,8 @@ static void render(hk_nam *m, const float *x, float *y, int64_t block) {
   uint64_t seed = 7;
   CHECK_STATUS(HK_OK, "", hk_nam_reset(m));
   for (int64_t at = 0; at < FRAMES;) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    int64_t n = block ? block : 1 + (int64_t)((seed >> 33) % 700);
+    int64_t n = hk_test_between(&seed, 1, 700);
+    if (block) n = block;
     if (n > FRAMES - at) n = FRAMES - at;
     const hk_status e = hk_nam_process(m, x + at, n, y + at);
     if (e) CHECK(!e, "%s", hk_nam_last_error());

@@ -12,10 +12,7 @@
 enum { FRAMES = 500, BLOCK = 200, STEPS = 14, WIDEST = 12 };
 
 static uint64_t seed = 0x2545f4914f6cdd1du;
-static int below(int n) {
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return (int)((seed >> 33) % (uint64_t)n);
-}
+static int below(int n) { return (int)hk_test_between(&seed, 0, n - 1); }
 
 typedef struct signal {
   int64_t channels, rate, frames; /* one frame for `rate` input frames */

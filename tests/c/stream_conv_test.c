@@ -19,10 +19,7 @@ typedef struct shape {
 } shape;
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
-static int64_t below(int64_t n) {
-  seed = seed * 6364136223846793005u + 1442695040888963407u;
-  return (int64_t)((seed >> 33) % (uint64_t)n);
-}
+static int64_t below(int64_t n) { return hk_test_between(&seed, 0, n - 1); }
 static float value(bool integers) {
   return integers ? (float)(below(7) - 3) : (float)(below(2000001) - 1000000) * 1e-6f;
 }

@@ -1,4 +1,4 @@
-/* Buffers between guard pages: one element too far in either direction is a fault. */
+/* Buffers between guard pages: an access one element beyond a buffer that touches its guard faults. */
 #ifndef TEST_GUARD_H
 #define TEST_GUARD_H
 #include <stddef.h>
@@ -9,7 +9,8 @@ typedef struct guarded {
   float *at; /* the first element */
 } guarded;
 
-/* count floats that end (high) or begin (not high) at a page that may not be touched. */
+/* Allocates count floats that end (high) or begin (not high) at an inaccessible page; aborts when memory is
+ * exhausted. */
 guarded guarded_make(size_t count, int high);
 void guarded_free(guarded *g);
 #endif

@@ -55,7 +55,8 @@ void trial_make(trial *t, const char *problem, const char *epilogue, uint64_t se
     t->memory[i] = memory_or_exit((size_t)parts[i].count * hk_type_bytes(parts[i].type));
     fill(&seed, parts[i].type, t->memory[i], parts[i].count);
   }
-  const size_t x_below = (size_t)t->x.below * hk_type_bytes(p->x_type), f_below = (size_t)t->f.below * hk_type_bytes(p->f_type),
+  const size_t x_below = (size_t)t->x.below * hk_type_bytes(p->x_type),
+               f_below = (size_t)t->f.below * hk_type_bytes(p->f_type),
                y_below = (size_t)t->y.below * hk_type_bytes(p->y_type);
   t->args = (hk_args){.size = sizeof t->args, .x = (char *)t->memory[0] + x_below, .y = (char *)t->memory[2] + y_below};
   if (t->epilogue.residual) t->args.c = (char *)t->memory[3] + y_below;

@@ -16,7 +16,8 @@ typedef struct trial {
   hk_extent x, f, y; /* elements */
   void *memory[8];
 } trial;
-/* Parses and fills with seeded fractions (so that the order of a sum shows in its bits) or, for int8, integers; exits the test when a text is wrong or memory is out. */
+/* Parses and fills with seeded fractions (so that the order of a sum shows in its bits) or, for int8, integers; exits
+ * the test when a text is wrong or memory is out. */
 void trial_make(trial *t, const char *problem, const char *epilogue, uint64_t seed);
 void trial_free(trial *t);
 /* Gives args a workspace for the plan, and y the poison byte. */
