@@ -1,5 +1,5 @@
-/* What the verbs of the command share: exit codes, option tables, words, tables, JSON, time. The command sees hankel.h
- * and nothing else of the library. Data goes to stdout, words to stderr. */
+/* What the verbs of the command share: exit codes, option tables, words, tables, JSON, time. The command includes
+ * hankel.h and nothing else of the library. Data goes to stdout, words to stderr. */
 #ifndef CLI_H
 #define CLI_H
 #include <stdbool.h>
@@ -28,7 +28,7 @@ int cli_demo(const cli_verb *verb, int argc, char **argv);
 
 int cli_picture(const hk_problem *p, const hk_plan *plan, const char *path); /* picture.c: an SVG */
 
-/* ---- option.c: one table a group of options; --help is printed from the same table */
+/* ---- option.c: one table per group of options; --help is printed from the same table */
 typedef enum cli_option_kind { CLI_FLAG, CLI_TEXT, CLI_INTEGER, CLI_REAL, CLI_LIST } cli_option_kind;
 typedef struct cli_texts { /* a repeatable text option */
   int count;
@@ -40,8 +40,8 @@ typedef struct cli_option {
   void *value; /* bool, const char *, int64_t, double or cli_texts */
   const char *argument, *help;
 } cli_option;
-/* Reads argv[1..]; tables ends with NULL. At most *words words that are no options are kept in word; *words becomes how
- * many there were. False: stop with *code (0 after --help). */
+/* Reads argv[1..]; tables ends with NULL. Keeps at most *words words that are not options in word and sets *words to
+ * how many there were. Returns false to stop with *code (0 after --help). */
 bool cli_options_read(const cli_verb *verb, const cli_option *const *tables, int argc, char **argv, const char **word,
                       int *words, int *code);
 /* Refuses the first of names (NULL ends them) that cli_options_read met: prints "--NAME does not apply to WHERE" and
@@ -71,7 +71,8 @@ bool cli_color(FILE *file); /* a terminal, and neither NO_COLOR nor TERM=dumb */
 const char *cli_paint(FILE *file, const char *code);
 void cli_progress(int64_t done, int64_t total, const char *what);
 void cli_progress_end(void);
-/* A text the library prints, whole; the caller frees. NULL when it refuses or memory is short. */
+/* Returns a text that the library prints, in full; the caller frees it. NULL when the library refuses or memory is
+ * exhausted. */
 char *cli_problem_text(const hk_problem *p);
 char *cli_epilogue_text(const hk_epilogue *e);
 char *cli_decision_text(const hk_plan *plan);
@@ -114,8 +115,8 @@ uint64_t cli_random(uint64_t *state);
 int64_t cli_random_below(uint64_t *state, int64_t n);
 double cli_random_normal(uint64_t *state);
 uint64_t cli_random_mix(uint64_t a, uint64_t b);
-/* From here on this thread's draws take these bytes, then their states again; NULL: their states at once. Returns how
- * many bytes of the former source were left. */
+/* Makes this thread's generators draw from these bytes, and from their states once the bytes are used up; NULL: from
+ * their states at once. Returns how many bytes of the former source were left. */
 size_t cli_random_from(const void *bytes, size_t count);
 
 /* ---- batch.c: problems from one text or a file */
@@ -130,7 +131,7 @@ typedef struct cli_items {
 } cli_items;
 /* One problem as the command reads it: an optional --strides=X:W:Y, then a problem string. */
 hk_status cli_item_parse(cli_item *item, const char *text, bool deconv);
-/* A file with one problem a line, or a .tsv in `layout`. Prints what is wrong and returns an exit code. */
+/* Reads a file with one problem per line, or a .tsv in `layout`. Prints what is wrong and returns an exit code. */
 int cli_items_read(cli_items *items, const char *path, bool deconv, hk_layout layout, const char *types);
 int cli_layout_read(const char *text, hk_layout *layout); /* 0 when understood */
 void cli_items_free(cli_items *items);
@@ -150,8 +151,9 @@ void cli_operands_free(cli_operands *o);
 hk_args cli_operands_args(const cli_operands *o, const hk_plan *plan);
 hk_weights cli_operands_weights(const cli_operands *o);
 /* device.c: executes on the options' device from tensors in host memory. */
-hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem *p, const hk_epilogue *e, const hk_args *host);
-/* Tensors that stay on the device they are timed on: copies of host's, `sets` of them (0: more than the L2 holds). */
+hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem *p, const hk_epilogue *e,
+                      const hk_args *host);
+/* Tensors that stay on the device they are timed on: `sets` copies of host's (0: more than the L2 holds). */
 enum { CLI_SITE_SETS = 12 };
 typedef struct cli_site {
   hk_device device;
@@ -160,7 +162,8 @@ typedef struct cli_site {
   void *block[3 * CLI_SITE_SETS + 6];
   size_t bytes[3 * CLI_SITE_SETS + 6];
 } cli_site;
-hk_status cli_site_make(cli_site *s, hk_device device, int sets, const hk_problem *p, const hk_epilogue *e, const hk_args *host);
+hk_status cli_site_make(cli_site *s, hk_device device, int sets, const hk_problem *p, const hk_epilogue *e,
+                        const hk_args *host);
 void cli_site_free(cli_site *s);
 /* The device's rate for a problem's types by its clocks and units, in flop/s; 0 where not known. */
 double cli_gpu_peak(const hk_problem *p, uint32_t math);

@@ -11,9 +11,11 @@ static const cli_verb verbs[] = {
      cli_run},
     {"check", "check PROBLEM | --batch FILE | --random N [options]", "every decision against the reference", cli_check},
     {"bench", "bench PROBLEM | --batch FILE | --stream [options]", "times problems", cli_bench},
-    {"tune", "tune PROBLEM | --batch FILE | --random N [options]", "measures candidates and keeps the wisdom", cli_tune},
+    {"tune", "tune PROBLEM | --batch FILE | --random N [options]", "measures candidates and keeps the wisdom",
+     cli_tune},
     {"wisdom", "wisdom [export | path | import FILE...] [options]", "what measuring taught, as text", cli_wisdom},
-    {"compare", "compare OLD.json NEW.json [options]", "what got slower between two outputs of bench --json", cli_compare},
+    {"compare", "compare OLD.json NEW.json [options]", "what got slower between two outputs of bench --json",
+     cli_compare},
     {"demo", "demo", "one problem of each kind of user, verified and timed", cli_demo},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };

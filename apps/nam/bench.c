@@ -1,6 +1,6 @@
-/* hankel-nam bench: time per block, for block sizes 16 to 1024 or the one given. Every pass plays the same signal from
- * the same state, and each block's fastest pass counts: what other programs do to the machine falls out, what the
- * engine itself does on some blocks and not on others stays. */
+/* hankel-nam bench: time per block, for block sizes 16 to 1024 or the given one. Every pass plays the same signal from
+ * the same state, and the fastest pass of each block counts: interference from other programs drops out, while what the
+ * engine does on some blocks and not on others remains. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -24,7 +24,7 @@ typedef struct timing {
   double total, median, late, worst; /* seconds; late: 99.9th percentile */
 } timing;
 
-/* False, with a sentence on stderr, when it could not be measured. */
+/* Returns false, with a sentence on stderr, if it could not be measured. */
 static bool measure(hk_nam *m, const hk_nam_facts *f, long block, long frames, int passes, timing *t) {
   const long blocks = frames / block;
   double *fastest = malloc((size_t)blocks * sizeof *fastest);
@@ -72,7 +72,7 @@ int verb_bench(const arguments *a) {
   if (hk_machine_info(&machine)) return hk_nam_free(m), program_fail("%s", hk_last_error());
   hk_isa isa = a->isa == HK_ISA_BEST || a->isa > machine.best_isa ? machine.best_isa : a->isa;
   if (isa > HK_ISA_AVX512) isa = HK_ISA_AVX512;
-  double peak = 0; /* the best of many short looks: the machine may be busy */
+  double peak = 0; /* the best of many short samples: the machine may be busy */
   for (int i = 0; i < 20; i++) peak = larger(peak, hk_measure_peak(isa, HK_F32));
   printf("%s, size %d of %d: %.0f multiply-adds a frame, %s on %s\n", f.architecture, f.at_size + 1, f.sizes,
          f.flops / 2, f.isa, machine.cpu);

@@ -24,26 +24,26 @@ typedef struct hk_nam_options {
   hk_isa isa;            /* cap */
 } hk_nam_options;
 
-/* options may be NULL. The model is at its largest size, prewarmed, ready to play. Short of memory these say
- * HK_NO_MEMORY; loading never holds more than 256 MiB, the text of the file included. */
+/* options may be NULL. The loaded model has its largest size, is prewarmed and ready to play. Without enough memory
+ * these return HK_NO_MEMORY; loading never holds more than 256 MiB, including the text of the file. */
 HK_API hk_status hk_nam_load_file(hk_nam **model, const char *path, const hk_nam_options *options);
 HK_API hk_status hk_nam_load_memory(hk_nam **model, const void *text, size_t bytes, const hk_nam_options *options);
 /* The bytes that load_memory would allocate for the model. */
 HK_API hk_status hk_nam_measure(const void *text, size_t bytes, const hk_nam_options *options, size_t *model_bytes);
 HK_API void hk_nam_free(hk_nam *model);
-/* As after load, at the present size. Allocates nothing, but takes longer than a block. */
+/* Resets to the state after load, at the present size. Allocates nothing, but takes longer than a block. */
 HK_API hk_status hk_nam_reset(hk_nam *model);
 /* n frames of any count; y may equal x when in_channels == out_channels. */
 HK_API hk_status hk_nam_process(hk_nam *model, const float *x, int64_t n, float *y);
 HK_API hk_status hk_nam_process_double(hk_nam *model, const double *x, int64_t n, double *y);
-/* Containers and slimmable models: value 0 is the smallest, 1 the largest; another size starts prewarmed. A value
- * outside 0 to 1 is HK_INVALID, and the size stays. */
+/* Containers and slimmable models: value 0 is the smallest, 1 the largest; another size starts prewarmed. Returns
+ * HK_INVALID for a value outside 0 to 1 and keeps the size. */
 HK_API hk_status hk_nam_set_size(hk_nam *model, double value);
 
 typedef struct hk_nam_facts {
   size_t size;
   const char *architecture, *version, *name, *modeled_by, *gear; /* "" when the file says nothing */
-  const char *layers;       /* a line a layer array, for people */
+  const char *layers;       /* one line per layer array, for people */
   double sample_rate;       /* 0 when the file says nothing */
   int32_t in_channels, out_channels;
   int32_t sizes, at_size;   /* how many sizes there are, and which is active, from 0 */

@@ -24,7 +24,7 @@ int verb_info(const arguments *a) {
   level("output level", f.has_output_level, f.output_level_dbu, "dBu");
   printf("%-16s %lld frames%s\n", "receptive field", (long long)f.receptive_field,
          f.recurrent ? " (and a recurrent state)" : "");
-  printf("%-16s %.0f multiply-adds a frame\n", "work", f.flops / 2);
+  printf("%-16s %.0f multiply-adds per frame\n", "work", f.flops / 2);
   printf("%-16s %zu bytes, kernels for %s\n", "memory", f.bytes, f.isa);
   fputs(f.layers, stdout);
   hk_nam_free(m);

@@ -126,7 +126,7 @@ bool layers_read(const nam_value *config, layer_array *arrays, int32_t *count, i
   return true;
 }
 
-/* The first channels of everything, as many as the ratio allows; heads between arrays follow the next array. */
+/* Keeps the first channels of everything, as many as the ratio allows; heads between arrays follow the next array. */
 void layers_keep(layer_array *arrays, int32_t count, double ratio) {
   for (int32_t i = 0; i < count; i++) {
     layer_array *a = &arrays[i];
@@ -145,7 +145,7 @@ void layers_keep(layer_array *arrays, int32_t count, double ratio) {
   }
 }
 
-/* The index-th entry where a list is given, else the one value. */
+/* Returns the index-th entry of a list, or the one value. */
 static const nam_value *one_of(const nam_value *v, int64_t index) {
   return nam_is(v, NAM_ARRAY) ? nam_at(v, (size_t)index) : v;
 }

@@ -54,7 +54,7 @@ static size_t head_bytes(const loading *l) {
          aligned((size_t)(l->in + l->out) * BLOCK * sizeof(float));
 }
 
-/* The first `count` sizes. A recurrent one keeps its warm state besides, which is never longer than its stream. */
+/* The first `count` sizes. A recurrent one also keeps its warm state, which is never longer than its stream. */
 static size_t model_bytes(const loading *l, int32_t count) {
   size_t bytes = ALIGN + head_bytes(l);
   for (int32_t i = 0; i < count; i++) {
@@ -63,7 +63,7 @@ static size_t model_bytes(const loading *l, int32_t count) {
   return bytes;
 }
 
-/* Recurrent sizes are played for half a second; the others settle with one frame, which costs a piece of 64. */
+/* Recurrent sizes are played for half a second; the others settle with one frame, at the cost of a piece of 64. */
 static double prewarm_work(loading *l, int32_t i) {
   const nam_net *net = &l->net[i];
   const int64_t half_second = l->rate > 0 ? (int64_t)(0.5 * l->rate) : 24000,
@@ -232,7 +232,7 @@ static hk_status too_long(const char *path, unsigned long long bytes) {
   return HK_INVALID;
 }
 
-/* What cannot say its length (a pipe) is read up to one byte more than a model file may have. */
+/* A file without a known length (a pipe) is read up to one byte more than a model file may have. */
 static hk_status read_open(FILE *file, const char *path, char **text, size_t *bytes) {
   struct stat facts;
   const long long length = !fstat(fileno(file), &facts) && S_ISREG(facts.st_mode) ? (long long)facts.st_size : 0;

@@ -23,9 +23,22 @@ struct nam_net;
  *               to a chain takes up to 2.5 KiB per step besides; LOWERING of the budget is kept for that
  *   MAX_BYTES   bytes of the model, all sizes together
  *   MAX_PREWARM operations of prewarming, all sizes together: about 1 s at 40 GFLOP/s */
-enum { MAX_CHANNELS = 4096, MAX_KERNEL = 1 << 20, MAX_DILATION = 1 << 20, MAX_LAYERS = 4096, MAX_DEPTH = 4, MAX_SIZES = 64,
-       MAX_STEPS = 8192, MAX_FILE = 1 << 26, MAX_LOAD = 1 << 28, LOWERING = MAX_STEPS * 2560, MAX_BYTES = 1 << 27,
-       LAYERS_TEXT = 4096, SHORT_TEXT = 128, BLOCK = 256 };
+enum {
+  MAX_CHANNELS = 4096,
+  MAX_KERNEL = 1 << 20,
+  MAX_DILATION = 1 << 20,
+  MAX_LAYERS = 4096,
+  MAX_DEPTH = 4,
+  MAX_SIZES = 64,
+  MAX_STEPS = 8192,
+  MAX_FILE = 1 << 26,
+  MAX_LOAD = 1 << 28,
+  LOWERING = MAX_STEPS * 2560,
+  MAX_BYTES = 1 << 27,
+  LAYERS_TEXT = 4096,
+  SHORT_TEXT = 128,
+  BLOCK = 256
+};
 #define MAX_PREWARM 4e10
 
 /* What is left of MAX_LOAD. Nothing is given back: what loading frees early it frees at its end. */

@@ -1,4 +1,4 @@
-/* The program hankel-nam: one file a verb. */
+/* The program hankel-nam: one file per verb. */
 #ifndef NAM_PROGRAM_H
 #define NAM_PROGRAM_H
 #include <stdbool.h>
@@ -19,7 +19,7 @@ typedef struct arguments {
 int verb_render(const arguments *a);
 int verb_bench(const arguments *a);
 int verb_info(const arguments *a);
-/* Loads a->path[0] at the size asked for, or says why not on stderr and returns NULL. */
+/* Loads a->path[0] at the requested size, or prints why not and returns NULL. */
 hk_nam *program_load(const arguments *a, hk_nam_facts *facts);
 void program_note(const char *format, ...) __attribute__((format(printf, 1, 2))); /* a line on stderr */
 int program_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* returns 1 */

@@ -1,6 +1,6 @@
-/* Plans that stay alive. The last plans of the run are kept with copies of their operands and the bits they gave; later
- * they run again, in any order, from several threads at once that share the library's pool, each call with a y and a
- * workspace of its own. The bits must be the same. On a device the calls come one after the other. */
+/* Plans that stay alive. The last plans of the run are kept with copies of their operands and the bits they produced;
+ * later they run again, in any order, from several threads at once that share the library's pool, each call with its
+ * own y and workspace. The bits must be the same. On a device the calls run one after the other. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void kept_free(kept *k) {
   memset(k, 0, sizeof *k);
 }
 
-/* A copy of an operand, and the pointer that stands where `at` stood in the original. */
+/* Copies an operand; returns the pointer that corresponds to `at` in the original. */
 static const void *copy(kept *k, const check_session *c, int which, const void *at) {
   const check_vector *v = &c->d.v[which];
   if (!at || !v->bytes) return NULL;
@@ -56,7 +56,7 @@ static void operands_copy(kept *k, const check_session *c) {
 
 bool check_alive_keep(const check_session *c, hk_plan *plan, const char *result, const char *line) {
   const size_t y_bytes = c->result_bytes;
-  if (c->t->with & (WITH_USER | WITH_USER2 | WITH_STORE | WITH_WILD) || y_bytes > MOST_BYTES) return false;
+  if (c->t->with & (WITH_USER | WITH_USER2 | WITH_STORE | WITH_NONFINITE) || y_bytes > MOST_BYTES) return false;
   if (c->s.x.elements > MOST_BYTES / 8 || hk_plan_workspace(plan) > MOST_BYTES) return false;
   kept *k = &ring[next_slot++ % RING];
   kept_free(k);
@@ -78,7 +78,7 @@ bool check_alive_keep(const check_session *c, hk_plan *plan, const char *result,
   return true;
 }
 
-/* Where the kept result is not 0 it must be met again; gaps were cleared in it and are not looked at. */
+/* Compares where the kept result is not 0; gaps were cleared in it and are skipped. */
 static bool bits_agree(const kept *k, const char *y) {
   check_shape s;
   const size_t element = hk_type_bytes(k->t.p.y_type);

@@ -1,14 +1,14 @@
 /* One case: the reference against the formula, then every decision against the reference, on integers and on floats,
- * placed against guard pages from both sides, with several numbers of threads, twice; then the call sequences that the
- * case asks for. Nothing outside y's own elements may change. */
+ * placed against guard pages from both sides, with several thread counts, twice; then the call sequences that the case
+ * asks for. Nothing outside the elements of y may change. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "check/check.h"
 #include "check/execute.h"
 
-static const char *const with_words[WITH_WORDS] = {"late",      "state",    "user",    "user2", "store",
-                                                   "c_strides", "in_place", "f_zeros", "wild",  "flush",
+static const char *const with_words[WITH_WORDS] = {"late",      "state",    "user",    "user2",     "store",
+                                                   "c_strides", "in_place", "f_zeros", "nonfinite", "flush",
                                                    "like",      "wisdom",   "hostile", "alive"};
 
 bool check_with_read(const char *text, unsigned *with) {
@@ -44,7 +44,7 @@ static void residual_strides(check_case *t) {
 }
 
 void check_case_leave_out(check_case *t) {
-  t->with &= ~(unsigned)(WITH_WILD | WITH_USER | WITH_USER2 | WITH_STORE);
+  t->with &= ~(unsigned)(WITH_NONFINITE | WITH_USER | WITH_USER2 | WITH_STORE);
   if (t->e.act == HK_ACT_USER) t->e.act = HK_ACT_RELU;
   t->e.user = t->e.user2 = NULL;
   t->e.store = NULL;
@@ -59,15 +59,17 @@ void check_case_settle(check_case *t) {
   t->e.store = t->with & WITH_STORE ? check_store : NULL;
   if (!t->e.residual) t->with &= ~(unsigned)(WITH_C_STRIDES | WITH_IN_PLACE);
   if (t->with & WITH_C_STRIDES) residual_strides(t);
-  /* Weights at execute are taken to be finite, and int8 always are. */
-  if (t->with & WITH_LATE || cli_problem_is_int8(&t->p)) t->with &= ~(unsigned)WITH_WILD;
+  /* Weights given at execute are assumed finite, and int8 always are. */
+  if (t->with & WITH_LATE || cli_problem_is_int8(&t->p)) t->with &= ~(unsigned)WITH_NONFINITE;
 }
 
 /* ---- text and extents: two more places where the library may be wrong about a problem */
 
 /* Equal where anything is multiplied by them; at: sizes in three dimensions. NULL: equal as they stand. */
-static bool strides_equal(const hk_strides *a, const hk_strides *b, int rank, const int64_t count[3], const int64_t *at) {
-  bool equal = a->offset == b->offset, empty = count && (!count[0] || !count[1] || !count[2] || !at[0] || !at[1] || !at[2]);
+static bool strides_equal(const hk_strides *a, const hk_strides *b, int rank, const int64_t count[3],
+                          const int64_t *at) {
+  bool equal = a->offset == b->offset,
+       empty = count && (!count[0] || !count[1] || !count[2] || !at[0] || !at[1] || !at[2]);
   if (empty) return true;
   equal &= a->group == b->group || (count && count[0] == 1);
   equal &= a->outer == b->outer || (count && count[1] == 1);
@@ -203,7 +205,8 @@ static check_verdict kind_run(check_session *c, const check_names *n, bool *fail
     return CHECK_SKIPPED;
   }
   check_verdict verdict = CHECK_PASSED;
-  /* The reference of a large problem takes minutes: the formula stands for it, unless nothing else computes it. */
+  /* The reference of a large problem takes minutes: the formula replaces it, unless nothing else computes the
+   * problem. */
   bool alone = n->count == 1 && !strcmp(n->at[0], "ref");
   if (c->u.sample) c->report->sampled = true;
   if (!c->u.sample || (alone && kind == KIND_FLOATS)) {
@@ -237,8 +240,8 @@ static check_verdict decisions_run(const check_case *t, const hk_options *option
 static check_verdict all_run(const check_case *t, const hk_options *options, check_names *n, check_report *report) {
   double elements, products;
   check_shape_size(t, &elements, &products);
-  /* Every call on a device waits for copies and launches: there a few decisions of many problems see more than all of a
-   * few. */
+  /* Every call on a device waits for copies and launches: there a few decisions of many problems find more than all
+   * decisions of a few. */
   enum { DEVICE_DECISIONS = 5 };
   const int most = (int)(report->work / (products + 100 * elements + 1000));
   if (report->work > 0)

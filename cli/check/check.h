@@ -14,7 +14,7 @@ enum {
   WITH_C_STRIDES = 32, /* the residual lies otherwise than y */
   WITH_IN_PLACE = 64,  /* the residual is y */
   WITH_F_ZEROS = 128,  /* a zero point per channel */
-  WITH_WILD = 256,     /* some weights are Inf or NaN (floats only) */
+  WITH_NONFINITE = 256,     /* some weights are Inf or NaN (floats only) */
   WITH_FLUSH = 512,    /* denormals are flushed during execute */
   WITH_LIKE = 1024,    /* hk_plan_create_like to another batch, size, padding and strides, and back */
   WITH_WISDOM = 2048,  /* the decision goes through wisdom */
@@ -77,7 +77,7 @@ typedef struct check_data {
   check_kind kind;
   check_vector v[V_COUNT];
   char *owned; /* one byte per element of y's extent: 1 where the problem writes */
-  bool x_is_wild;
+  bool x_has_nonfinite;
 } check_data;
 bool check_data_make(check_data *d, const check_case *t, const check_shape *s, check_kind kind);
 void check_data_free(check_data *d);

@@ -38,7 +38,8 @@ static bool spread_bounds_make(check_session *c) {
   const check_vector *xv = &c->d.v[V_X], *state = &c->d.v[V_STATE];
   const int64_t channels = c->s.k * c->s.groups;
   double *spread = calloc((size_t)channels + 1, sizeof *spread), x = 0;
-  for (int64_t i = 0; i < xv->elements; i++) x = isfinite(xv->value[i]) ? fmax(x, fabs(xv->value[i] - c->t->p.x_zero)) : x;
+  for (int64_t i = 0; i < xv->elements; i++)
+    x = isfinite(xv->value[i]) ? fmax(x, fabs(xv->value[i] - c->t->p.x_zero)) : x;
   for (int64_t i = 0; i < state->elements; i++) x = fmax(x, fabs(state->value[i]));
   for (int64_t k = 0; spread && k < channels; k++)
     for (int64_t i = 0; i < c->s.gk; i++) {
@@ -93,7 +94,7 @@ static double type_end(hk_type type) { return type == HK_F16 ? 65500 : type == H
 
 /* A sum that Inf or NaN reached: without an activation the result is not finite either, and an exact algorithm keeps
  * Inf and NaN apart. */
-static bool wild_agrees(const check_session *c, const comparison *m, double have, double want) {
+static bool nonfinite_agrees(const check_session *c, const comparison *m, double have, double want) {
   const hk_epilogue *e = &c->t->e;
   const hk_type type = result_type(c);
   if (e->act || e->gate || c->t->with & (WITH_USER | WITH_USER2)) return true;
@@ -102,7 +103,7 @@ static bool wild_agrees(const check_session *c, const comparison *m, double have
   return isnan(want) ? isnan(have) : have == want;
 }
 
-static bool is_wild(const check_session *c, int64_t j) {
+static bool is_nonfinite(const check_session *c, int64_t j) {
   return !isfinite(c->u.sum[2 * j]) || (c->t->e.gate && !isfinite(c->u.sum[2 * j + 1]));
 }
 
@@ -114,7 +115,7 @@ static double bound_of(const check_session *c, const comparison *m, int64_t j) {
 /* Is `have` a right answer where the formula says value[i] and the reference says want? */
 static bool element_agrees(const check_session *c, const comparison *m, int64_t i, double have, double want) {
   if (have == want || (isnan(have) && isnan(want))) return true;
-  if (c->t->with & WITH_WILD && is_wild(c, i)) return wild_agrees(c, m, have, c->value[i]);
+  if (c->t->with & WITH_NONFINITE && is_nonfinite(c, i)) return nonfinite_agrees(c, m, have, c->value[i]);
   /* Against the formula an exact result still has its one rounding. */
   if (m->exact && !m->with_formula && !c->u.sample && c->has_reference) return false;
   hk_type type = result_type(c);
@@ -164,7 +165,7 @@ comparison check_comparison(const check_session *c, const hk_plan *plan) {
 bool check_result_agrees(check_session *c, const comparison *m, const char *result, char why[CHECK_WHY]) {
   double difference = 0, allowed = 0;
   const bool formula = m->with_formula || c->u.sample || !c->has_reference;
-  if (m->transforms && c->d.x_is_wild) return true;
+  if (m->transforms && c->d.x_has_nonfinite) return true;
   for (int64_t j = 0; j < c->u.count; j++) {
     double have = check_result_at(c, result, j), want = formula ? c->value[j] : c->reference[j];
     if (!element_agrees(c, m, j, have, want)) {
@@ -174,7 +175,7 @@ bool check_result_agrees(check_session *c, const comparison *m, const char *resu
     }
     hk_type type = result_type(c);
     if (formula && fabs(want) > 0.9 * type_end(type)) continue; /* stored as the largest, Inf or NaN */
-    if (c->t->with & WITH_WILD && is_wild(c, j)) continue;
+    if (c->t->with & WITH_NONFINITE && is_nonfinite(c, j)) continue;
     if (type == HK_S8 || type == HK_U8 || type == HK_S32) want = clamped(type, want);
     double d = have - want, e = m->factor * c->norm_bound[j] + check_rounding(type, want);
     if (isfinite(d)) difference += d * d;

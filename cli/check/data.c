@@ -1,8 +1,8 @@
 /* The data of a case, from its seed. Integers: magnitudes (and for narrow results sparsity) such that every sum, with
  * bias and residual, is exact in the result's type. Floats: N(0,1). Elements that the strides skip are NaN (int8:
  * junk), so that whoever reads them is seen. A quarter of the integer cases with a residual or user function have a
- * zero filter and a position-coded residual: random data hides wrong coordinates. With WITH_WILD a few weights (and in
- * a quarter of such cases a few elements of x) are Inf or NaN. */
+ * zero filter and a position-coded residual: random data hides wrong coordinates. With WITH_NONFINITE a few weights
+ * (and in a quarter of such cases a few elements of x) are Inf or NaN. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,7 @@ static double clamp_to(hk_type type, double v) {
   return v;
 }
 
-/* Doubles to the type (as the library converts) and back: what counts is what the type holds. */
+/* Converts doubles to the type (as the library does) and back: what counts is what the type holds. */
 static bool settle(check_vector *v) {
   size_t bytes = hk_type_bytes(v->type);
   v->bytes = malloc((size_t)v->elements * bytes + 1);
@@ -104,7 +104,7 @@ static bool start(check_vector *v, hk_type type, int64_t elements) {
 
 typedef double (*value_fn)(void *context, const int64_t index[6]);
 
-/* Every element that the axes reach, in order; the last to write a shared place wins. */
+/* Visits every element that the axes reach, in order; the last to write a shared element wins. */
 static void fill(check_vector *v, const check_axes *a, value_fn value, void *context) {
   int64_t i[6] = {0};
   if (!a->elements) return;
@@ -125,16 +125,16 @@ typedef struct source {
   check_kind kind;
   uint64_t random;
   const double *f_zero;
-  int64_t wild;         /* one of so many elements is Inf or NaN; 0: none */
+  int64_t nonfinite;         /* one of so many elements is Inf or NaN; 0: none */
   const double *normal; /* of a large tensor: NORMALS values to choose from */
 } source;
 
-/* Each tensor has a random stream of its own, so that weights are the same for other sizes of x: see check/like.c. */
+/* Each tensor has its own random stream, so that the weights do not depend on the size of x: see check/like.c. */
 static void stream_start(source *c, int which) { c->random = cli_random_mix(c->t->seed, 77 + 16 * c->kind + which); }
 
 static double real_value(source *c) {
   static const double strange[] = {INFINITY, -INFINITY, NAN};
-  if (c->wild && cli_random_below(&c->random, c->wild) == 0) return strange[cli_random_below(&c->random, 3)];
+  if (c->nonfinite && cli_random_below(&c->random, c->nonfinite) == 0) return strange[cli_random_below(&c->random, 3)];
   return c->normal ? c->normal[cli_random(&c->random) % NORMALS] : cli_random_normal(&c->random);
 }
 
@@ -171,7 +171,7 @@ static double c_value(void *context, const int64_t i[6]) {
   return (double)((i[0] * 31 + i[1] * 17 + i[2] * 5 + i[3] * 7 + i[4] * 11 + i[5] * 3) % (2 * most + 1) - most);
 }
 
-/* Every fifth state is left out by the caller, which means zeros. */
+/* Every fifth state is omitted by the caller, which means zeros. */
 static double state_value(void *context, const int64_t i[6]) {
   return ((source *)context)->t->seed % 5 ? x_value(context, i) : 0;
 }
@@ -225,13 +225,13 @@ static bool tensor_make(check_data *d, int which, hk_type type, const check_axes
 static bool tensors_make(check_data *d, source *c) {
   const hk_problem *p = &c->t->p;
   const check_shape *s = c->s;
-  const bool wild = c->t->with & WITH_WILD && c->kind == KIND_FLOATS;
-  d->x_is_wild = wild && c->t->seed % 4 == 0;
-  c->wild = d->x_is_wild ? s->x.elements / 2 + 1 : 0;
+  const bool nonfinite = c->t->with & WITH_NONFINITE && c->kind == KIND_FLOATS;
+  d->x_has_nonfinite = nonfinite && c->t->seed % 4 == 0;
+  c->nonfinite = d->x_has_nonfinite ? s->x.elements / 2 + 1 : 0;
   bool ok = tensor_make(d, V_X, p->x_type, &s->x, x_value, c);
-  c->wild = wild ? (s->f.elements < 40 ? 8 : s->f.elements / 3) : 0;
+  c->nonfinite = nonfinite ? (s->f.elements < 40 ? 8 : s->f.elements / 3) : 0;
   ok = ok && tensor_make(d, V_F, p->f_type, &s->f, f_value, c);
-  c->wild = 0;
+  c->nonfinite = 0;
   if (ok && c->t->e.residual) ok = tensor_make(d, V_C, p->y_type, &s->residual, c_value, c);
   if (ok && c->t->with & WITH_STATE) {
     check_axes a = {.size = {1, s->n, p->c, 1, 1, s->past}, .stride = {0, p->c * s->past, s->past, 0, 0, 1}};

@@ -31,7 +31,7 @@ check_verdict check_session_reference(check_session *c, char why[CHECK_WHY]) {
 static bool same_bits(check_session *c, const hk_plan *plan, check_place place, const char *what, char *why) {
   if (!check_session_execute(c, c->options, plan, place, c->again, why)) return false;
   if (!memcmp(c->result, c->again, c->result_bytes)) return true;
-  if (c->t->with & WITH_WILD) return true; /* the bits of a NaN are nobody's promise */
+  if (c->t->with & WITH_NONFINITE) return true; /* the bits of a NaN are not guaranteed */
   size_t at = 0;
   while (c->result[at] == c->again[at]) at++;
   at /= c->t->with & WITH_STORE ? sizeof(double) : hk_type_bytes(c->t->p.y_type);
@@ -46,7 +46,7 @@ bool check_refusal_fits(const check_session *c, hk_status status, const char *de
   if (status == HK_FALLBACK) return c->options->forbid_fallback;
   if (status != HK_UNSUPPORTED) return false;
   /* Candidates are listed as for finite weights that are known at creation. */
-  if (*decision && with & (WITH_LATE | WITH_WILD)) return true;
+  if (*decision && with & (WITH_LATE | WITH_NONFINITE)) return true;
   return c->options->device == HK_CUDA && (c->options->limit_workspace || with & WITH_LATE);
 }
 
@@ -92,7 +92,7 @@ bool check_limits_kept(const check_session *c, const hk_plan *plan, char why[CHE
 }
 
 /* ---- batch invariance */
-/* The elements of image n in c->again, which an execution of it alone wrote, against those in c->result. */
+/* Compares the elements of image n in c->again, computed alone, with those in c->result. */
 static bool image_agrees(const check_session *c, int64_t image, char *why) {
   const check_shape *s = &c->s;
   const size_t element = hk_type_bytes(c->t->p.y_type);
@@ -147,13 +147,13 @@ static bool images_agree(check_session *c, char *why) {
 }
 
 static bool invariance_applies(const check_session *c, const char *decision) {
-  const unsigned own = WITH_USER | WITH_USER2 | WITH_STORE | WITH_WILD;
+  const unsigned own = WITH_USER | WITH_USER2 | WITH_STORE | WITH_NONFINITE;
   return c->options->batch_invariant && !*decision && c->d.kind == KIND_FLOATS && !c->s.batch_grouped && c->s.n > 1 &&
          c->s.outputs > 0 && !(c->t->with & own);
 }
 
-/* ---- a plan's words */
-/* The story prints whole or cut; the symbols end, and those that are known elsewhere agree. */
+/* ---- a plan's texts */
+/* The story prints whole or truncated; the symbols end, and those known elsewhere agree. */
 static bool words_agree(const hk_plan *plan, char *why) {
   char cut[40];
   size_t length = 0;
@@ -172,7 +172,7 @@ static bool words_agree(const hk_plan *plan, char *why) {
 }
 
 /* ---- one decision */
-/* The pool's threads spin after each call, so that most random cases of one thread do without them. */
+/* The pool's threads spin after each call, so most random cases of one thread run without them. */
 static bool runs_again(check_session *c, const char *chosen, char *why) {
   const int threads = check_session_threads(c);
   const bool pool = threads > 1 || c->u.sample || !c->report->work || c->t->seed % 4 == 0;

@@ -1,6 +1,6 @@
-/* Executions of a case in guarded memory. Every input lies three times: against the guard above it, against the guard
- * below it, and off every boundary between; y and the workspace are poisoned before each call, and everything that is
- * not y's own is compared afterwards. The workspace has exactly as many bytes as the plan reports. */
+/* Executions of a case in guarded memory. Every input exists three times: against the guard above it, against the guard
+ * below it, and unaligned between; y and the workspace are poisoned before each call, and everything that does not
+ * belong to y is compared afterwards. The workspace has exactly as many bytes as the plan reports. */
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +49,8 @@ bool check_session_open(check_session *c, check_kind kind) {
 }
 
 void check_session_close(check_session *c) {
-  void *all[] = {c->value,     c->bound,     c->norm_bound, c->ref_bound,  c->result, c->again, c->before[0], c->spread_bound,
-                 c->before[1], c->reference, c->sink.value, c->sink.times, c->agreed, c->at};
+  void *all[] = {c->value,        c->bound,     c->norm_bound, c->ref_bound,  c->result,     c->again,  c->before[0],
+                 c->spread_bound, c->before[1], c->reference,  c->sink.value, c->sink.times, c->agreed, c->at};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   c->at = NULL;
   c->value = c->bound = c->norm_bound = c->ref_bound = c->spread_bound = c->reference = NULL;
@@ -107,7 +107,7 @@ static void *tensor_at(const check_session *c, int which, check_place place, int
 
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/* Its end touches the guard when it is a multiple of 64 bytes; else the few bytes between are poisoned, too. */
+/* Its end touches the guard when it is a multiple of 64 bytes; otherwise the few bytes between are poisoned too. */
 static char *workspace_place(const hk_plan *plan, check_place place) {
   size_t bytes = rounded(hk_plan_workspace(plan));
   if (!bytes) return NULL;
@@ -155,7 +155,7 @@ static call call_make(check_session *c, const hk_plan *plan, check_place place) 
   return k;
 }
 
-/* What is not y's own must be as it was. */
+/* Everything outside y must be unchanged. */
 static bool surroundings_kept(const check_session *c, const hk_plan *plan, const call *k, check_place place,
                               char *why) {
   size_t element = hk_type_bytes(c->t->p.y_type);
@@ -220,7 +220,7 @@ static bool state_agrees(const check_session *c, const call *k, char *why) {
   return true;
 }
 
-/* The floating-point mode of the caller is his again: a denormal survives. */
+/* The caller's floating-point mode is restored: a denormal survives. */
 static bool mode_restored(char *why) {
   volatile float tiny = FLT_MIN;
   tiny = tiny * 0.25f;

@@ -87,7 +87,7 @@ static void stage_run(family *a, const check_case *q, check_kind kind, const cha
 
 bool check_like_run(const check_case *t, const hk_options *options, const check_names *n, check_report *report) {
   family a = {.t = t, .options = options, .report = report, .ok = true};
-  const check_kind kind = t->with & WITH_WILD || t->seed & 1 ? KIND_FLOATS : KIND_INTEGERS;
+  const check_kind kind = t->with & WITH_NONFINITE || t->seed & 1 ? KIND_FLOATS : KIND_INTEGERS;
   const check_case other = other_make(t);
   if (hk_problem_check(&other.p) && !t->e.gate) return true; /* crops more than there is */
   for (int i = 0; i < n->count && a.count < MOST_PLANS; i++) a.name[a.count++] = n->at[i];

@@ -1,5 +1,5 @@
 /* The decisions of a case: the one it names, or every candidate, with "" for the planner's own choice where options or
- * weights may make it another than the first candidate. Hostile ones have knobs that no planner would choose. */
+ * weights may make it differ from the first candidate. Hostile ones have knobs that no planner would choose. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,13 +26,13 @@ hk_status check_names_gather(check_names *n, const check_case *t, const hk_optio
     return HK_OK;
   }
   const bool limited = o.limit_workspace || o.forbid_fallback;
-  if (t->with & (WITH_LATE | WITH_WILD) || o.batch_invariant || limited || o.threads > 1) check_names_add(n, "");
+  if (t->with & (WITH_LATE | WITH_NONFINITE) || o.batch_invariant || limited || o.threads > 1) check_names_add(n, "");
   return hk_plan_candidates(&t->p, &t->e, &o, candidate_keep, n);
 }
 
 void check_names_thin(check_names *n, int most, uint64_t seed) {
   uint64_t r = cli_random_mix(seed, 41);
-  /* The reference ran already; what is left is that it gives the same bits again. */
+  /* The reference ran already; what remains is that it gives the same bits again. */
   if (n->count > 1 && seed % 6 && !strcmp(n->at[n->count - 1], "ref")) free(n->at[--n->count]);
   if (most < 4) most = 4;
   while (n->count > most) {
@@ -83,7 +83,8 @@ static int knobs_count(const char *text) {
   return count;
 }
 
-/* Words that are none: another algorithm, another's kernel, knobs unknown, without a value or too many. */
+/* Malformed decisions: an unknown algorithm, another algorithm's kernel, knobs that are unknown, lack a value, or are
+ * too many. */
 static char *words_break(const char *text, uint64_t *r) {
   static const char *const more[] = {"bm",          "bm=", "bm=x",     "kernel=hk_igemm_f32_2x4_scalar",
                                      "kernel=none", "=3",  "points=5", "a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8 i=9 j=10"};

@@ -7,7 +7,7 @@
 
 static bool chance(uint64_t *r, int percent) { return check_chance(r, percent); }
 
-/* A lower cap than the caller's, or none. */
+/* Returns a lower cap than the caller's, or none. */
 static hk_isa isa_draw(hk_isa cap, uint64_t *r) {
   hk_machine m = {.size = sizeof m};
   if (!chance(r, 30) || hk_machine_info(&m)) return cap;
@@ -25,7 +25,7 @@ static uint32_t math_draw(hk_device device, uint64_t *r) {
 
 static unsigned sequences_draw(bool cuda, uint64_t *r) {
   unsigned with = 0;
-  if (chance(r, 6)) with |= WITH_WILD;
+  if (chance(r, 6)) with |= WITH_NONFINITE;
   if (chance(r, 5) && !cuda) with |= WITH_FLUSH;
   if (chance(r, 10)) with |= WITH_LIKE;
   if (chance(r, 5)) with |= WITH_WISDOM;

@@ -12,7 +12,7 @@ static int64_t below(uint64_t *r, int64_t n) { return cli_random_below(r, n); }
 static int64_t between(uint64_t *r, int64_t a, int64_t b) { return check_between(r, a, b); }
 static bool chance(uint64_t *r, int percent) { return check_chance(r, percent); }
 
-/* Most problems are small, so that there are many; every fortieth has some 10^5 to 10^6 elements. */
+/* Most problems are small, so that there are many; every fortieth has 10^5 to 10^6 elements. */
 check_budget check_budget_draw(uint64_t *r) {
   const int64_t kind = below(r, 1000);
   if (kind < 800) return (check_budget){4e4, 1.2e4, 1};
@@ -67,14 +67,14 @@ static void dimension_draw(hk_problem *p, int d, bool crop, bool stretch, const 
   p->pad_hi[d] = between(r, crop ? -2 : 0, 3);
 }
 
-/* Long lines: kernels along the last dimension meet whole blocks in small problems too. */
+/* Long lines, so that kernels along the last dimension meet whole blocks in small problems too. */
 static void lines_draw(hk_problem *p, uint64_t *r) {
   for (int d = 0; d < p->rank - 1; d++) p->in[d] = between(r, 1, 4);
   p->in[p->rank - 1] = between(r, 17, 140);
   if (p->feature_groups == 1) p->c = between(r, 1, 12);
 }
 
-/* What networks have: 3x3 and 1x1 windows with equal strides and padding, where most algorithms meet. */
+/* Typical of networks: 3x3 and 1x1 windows with equal strides and padding, which most algorithms accept. */
 static void usual_draw(hk_problem *p, uint64_t *r) {
   const int64_t window = 2 * between(r, 0, chance(r, 80) ? 1 : 3) + 1, stride = chance(r, 75) ? 1 : 2;
   const int64_t pad = chance(r, 80) ? window / 2 : 0, dilation = chance(r, 90) ? 1 : 2;
@@ -84,7 +84,7 @@ static void usual_draw(hk_problem *p, uint64_t *r) {
   }
 }
 
-/* Of --family depthwise: mostly f32, and longer windows of one dimension than others have. */
+/* For --family depthwise: mostly f32, and longer one-dimensional windows. */
 static void depthwise_draw(hk_problem *p, uint64_t *r) {
   if (chance(r, 85)) {
     p->x_type = p->f_type = p->y_type = HK_F32;
@@ -128,14 +128,14 @@ static void window_make_long(hk_problem *p, int d, uint64_t *r) {
     if (i != d && chance(r, 60)) p->in[i] = between(r, 1, 3), p->window[i] = between(r, 1, 3);
 }
 
-/* Input dilation and stride of one dimension, the stride a multiple of it or the other way round. */
+/* Input dilation and stride of one dimension, one a multiple of the other. */
 static void stretch_couple(hk_problem *p, int d, uint64_t *r) {
   const int64_t some = between(r, 2, 4), other = some * between(r, 1, 3);
   p->in_dilation[d] = chance(r, 60) ? some : other;
   p->stride[d] = chance(r, 60) ? other : some;
 }
 
-/* Few taps far apart. */
+/* Few taps with a large dilation. */
 static void taps_spread(hk_problem *p, int d, uint64_t *r) {
   p->window[d] = between(r, 2, 4);
   p->dilation[d] = between(r, 10, chance(r, 70) ? 60 : 400);

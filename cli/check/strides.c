@@ -44,7 +44,7 @@ static void any_order(tensor *t, uint64_t *r) {
   }
 }
 
-/* One axis, and all that lie beyond it, a multiple of 4 KiB apart: loads and stores alias. */
+/* Places one axis, and all that lie beyond it, a multiple of 4 KiB apart: loads and stores alias. */
 static void far_apart(tensor *t, int axis) {
   const int64_t old = *axis_of(t->strides, axis);
   const int64_t far = (old + t->page - 1) / t->page * t->page;

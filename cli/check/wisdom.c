@@ -121,7 +121,7 @@ static bool contains(const check_names *n, const char *decision) {
 
 static void lines_try(teacher *a, const check_names *listed) {
   uint64_t r = cli_random_mix(a->c->t->seed, 47);
-  const bool unsure = a->c->t->with & (WITH_LATE | WITH_WILD);
+  const bool unsure = a->c->t->with & (WITH_LATE | WITH_NONFINITE);
   check_names all = {0};
   if (a->options->decision) check_names_add(&all, a->options->decision);
   else unlimited_gather(&all, a);

@@ -137,7 +137,7 @@ static hk_status row_problem(hk_problem *p, const int64_t v[11], hk_layout layou
   return hk_problem_conv(p, &d);
 }
 
-/* A row becomes one problem a type: those asked for, else f32. */
+/* A row becomes one problem per requested type, or f32. */
 static int row_read(cli_items *items, char *line, hk_layout layout, const char *types, const char *where) {
   cli_item item = {0};
   int64_t v[11];
@@ -173,7 +173,7 @@ static int row_read(cli_items *items, char *line, hk_layout layout, const char *
 
 static int line_read(cli_items *items, const char *line, bool deconv, const char *where) {
   cli_item item;
-  /* A line of driver options (--reset, --dir=...) without a problem behind them says nothing about shapes. */
+  /* A line of driver options (--reset, --dir=...) without a problem does not affect shapes. */
   if (!strncmp(line, "--", 2) && strncmp(line, "--strides=", 10)) return CLI_OK;
   if (!strncmp(line, "--strides=", 10) && !strpbrk(line, " \t")) return CLI_OK;
   hk_status status = cli_item_parse(&item, line, deconv);

@@ -1,12 +1,12 @@
-/* Tensors where a plan wants them. On the CPU they are used as they lie; on CUDA they are copied to the device, in several
- * sets when timing, so that more than the L2 is read. cli_execute does it for one call and brings y back. */
+/* Tensors where a plan needs them. On the CPU they are used in place; on CUDA they are copied to the device, in several
+ * sets when timing, so that more than the L2 is read. cli_execute does it for one call and copies y back. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
-/* Device memory that was given back and fits: `check` asks for the like thousands of times, and the driver takes its time. */
+/* Freed device memory that fits is reused: `check` allocates thousands of times, and the driver is slow. */
 enum { SHELVES = 64, SHELF_MOST = 1 << 24 };
 static struct { void *p; size_t bytes; } shelf[SHELVES];
 
@@ -40,7 +40,7 @@ static hk_status keep(cli_site *s, const void *from, size_t bytes, void **to) {
   return from ? hk_gpu_copy(*to, from, bytes) : HK_OK;
 }
 
-/* What a residual with strides of its own reads of c. Unlike y it may read an element more than once. */
+/* The extent of c that a residual with its own strides reads. Unlike y it may read an element more than once. */
 static hk_status residual_extent(const hk_problem *p, const hk_strides *strides, hk_extent *c) {
   int64_t out[HK_MAX_RANK], n = 0, high = strides->offset, low = strides->offset;
   const hk_status s = hk_problem_output(p, out, &n);
@@ -57,9 +57,10 @@ static hk_status residual_extent(const hk_problem *p, const hk_strides *strides,
   return HK_OK;
 }
 
-/* Extents of y and of the residual, which may have strides of its own. Under a gate both have half the channels of k, counted
- * without groups. */
-static hk_status extents(const hk_problem *p, const hk_epilogue *e, hk_extent *x, hk_extent *f, hk_extent *y, hk_extent *c) {
+/* Extents of y and of the residual, which may have its own strides. Under a gate both have half the channels of k,
+ * counted without groups. */
+static hk_status extents(const hk_problem *p, const hk_epilogue *e, hk_extent *x, hk_extent *f, hk_extent *y,
+                         hk_extent *c) {
   hk_status s = hk_problem_extents(p, x, f, y);
   hk_extent unused[2];
   hk_problem half = *p;
@@ -74,7 +75,7 @@ static hk_status extents(const hk_problem *p, const hk_epilogue *e, hk_extent *x
   return residual_extent(&half, &e->c, c);
 }
 
-/* A tensor `copies` times; to[i] gets the address of element 0 of copy i. */
+/* Copies a tensor `copies` times; to[i] gets the address of element 0 of copy i. */
 static hk_status tensor(cli_site *s, const void *p, hk_extent e, hk_type type, int copies, void **to) {
   const size_t element = hk_type_bytes(type), below = (size_t)e.below * element;
   hk_status status = HK_OK;
@@ -92,7 +93,7 @@ static hk_status vector(cli_site *s, const void *p, size_t count, size_t element
   return status;
 }
 
-/* Elements of a stateful plan's state. */
+/* The elements of a stateful plan's state. */
 static size_t state_count(const hk_problem *p) { return (size_t)(p->n * p->c * p->dilation[0] * (p->window[0] - 1)); }
 
 static int sets_for(size_t bytes) {
@@ -109,7 +110,8 @@ static hk_status site_on_gpu(cli_site *s, const hk_problem *p, const hk_epilogue
   hk_args a = {.size = sizeof a, .workspace_bytes = host->workspace_bytes};
   hk_status status = extents(p, e, &x, &f, &y, &c);
   if (status) return status;
-  if (!s->sets) s->sets = sets_for((size_t)x.elements * hk_type_bytes(p->x_type) + (size_t)y.elements * hk_type_bytes(p->y_type));
+  if (!s->sets)
+    s->sets = sets_for((size_t)x.elements * hk_type_bytes(p->x_type) + (size_t)y.elements * hk_type_bytes(p->y_type));
   status = tensor(s, host->x, x, p->x_type, s->sets, at[0]);
   if (!status) status = tensor(s, host->y, y, p->y_type, s->sets, at[1]);
   if (!status && host->c != host->y) status = tensor(s, host->c, c, p->y_type, s->sets, at[2]);
@@ -128,7 +130,8 @@ static hk_status site_on_gpu(cli_site *s, const hk_problem *p, const hk_epilogue
   return status;
 }
 
-hk_status cli_site_make(cli_site *s, hk_device device, int sets, const hk_problem *p, const hk_epilogue *e, const hk_args *host) {
+hk_status cli_site_make(cli_site *s, hk_device device, int sets, const hk_problem *p, const hk_epilogue *e,
+                        const hk_args *host) {
   *s = (cli_site){.device = device, .sets = device == HK_CUDA ? sets : 1, .args = {*host}};
   const hk_status status = device == HK_CUDA ? site_on_gpu(s, p, e, host) : HK_OK;
   if (status) cli_site_free(s);
@@ -155,12 +158,14 @@ double cli_gpu_peak(const hk_problem *p, uint32_t math) {
   switch (p->x_type) {
   case HK_F16: case HK_BF16: return gpu.tensor_flops;
   case HK_F8E4M3: return 2 * gpu.tensor_flops;
-  case HK_F32: return math & HK_MATH_TF32 ? gpu.tensor_flops / 2 : math & HK_MATH_SPLIT_F32 ? gpu.tensor_flops / 6 : gpu.fma_flops;
+  case HK_F32:
+    return math & HK_MATH_TF32 ? gpu.tensor_flops / 2 : math & HK_MATH_SPLIT_F32 ? gpu.tensor_flops / 6 : gpu.fma_flops;
   default: return 0;
   }
 }
 
-hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem *p, const hk_epilogue *e, const hk_args *host) {
+hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem *p, const hk_epilogue *e,
+                      const hk_args *host) {
   hk_extent x, f, y = {0, 0}, c;
   cli_site site;
   hk_args args = *host;
@@ -172,8 +177,10 @@ hk_status cli_execute(const hk_options *o, const hk_plan *plan, const hk_problem
   if (!s) s = hk_gpu_sync(NULL);
   if (!s) s = extents(p, e, &x, &f, &y, &c);
   const size_t element = hk_type_bytes(p->y_type), below = (size_t)y.below * element;
-  if (!s && host->y) s = hk_gpu_copy((char *)host->y - below, (char *)site.args[0].y - below, (size_t)y.elements * element);
-  if (!s && site.args[0].state_out) s = hk_gpu_copy(host->state_out, site.args[0].state_out, state_count(p) * hk_type_bytes(p->x_type));
+  if (!s && host->y)
+    s = hk_gpu_copy((char *)host->y - below, (char *)site.args[0].y - below, (size_t)y.elements * element);
+  if (!s && site.args[0].state_out)
+    s = hk_gpu_copy(host->state_out, site.args[0].state_out, state_count(p) * hk_type_bytes(p->x_type));
   cli_site_free(&site);
   return s;
 }

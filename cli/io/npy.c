@@ -1,7 +1,8 @@
 /* Numpy's .npy format, versions 1 to 3: a magic word, a header that is a Python dict literal (descr, fortran_order,
- * shape), then the elements. Everything in the file is untrusted: lengths are checked before they are used, the shape's
- * product cannot overflow, and the data must be exactly as long as the shape says. Little-endian f2 f4 f8 i1 u1 i4 are
- * read, and V2 and V1 (how bfloat16 and float8 are saved) as bf16 and f8e4m3. Fortran order is turned into C order. */
+ * shape), then the elements. Everything in the file is untrusted: lengths are checked before they are used, the product
+ * of the shape cannot overflow, and the data must be exactly as long as the shape says. Reads little-endian f2 f4 f8 i1
+ * u1 i4, and V2 and V1 (how bfloat16 and float8 are saved) as bf16 and f8e4m3. Fortran order is transposed to C
+ * order. */
 #include "io/npy.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* Random numbers: splitmix64, so that any 64-bit seed is a good one and two seeds give unrelated runs. A fuzzer hands
- * in bytes instead: the generators of this thread then draw from them, and from the seed once they are used up, so that
- * to mutate the bytes is to mutate what is generated. */
+/* Random numbers: splitmix64, so that any 64-bit seed is good and two seeds give unrelated sequences. A fuzzer provides
+ * bytes instead: the generators of this thread then draw from them, and from the seed once they are used up, so that
+ * mutating the bytes mutates what is generated. */
 #include <math.h>
 
 #include "cli.h"
@@ -17,7 +17,7 @@ size_t cli_random_from(const void *bytes, size_t count) {
   return left;
 }
 
-/* Takes `count` bytes of the source, little endian; false when it does not hold as many, and then it is used up. */
+/* Takes `count` bytes of the source, little endian; returns false when fewer are left, and then discards them. */
 static bool source_take(size_t count, uint64_t *value) {
   if (source.left < count) source.left = 0;
   if (!source.left) return false;
@@ -40,7 +40,7 @@ uint64_t cli_random(uint64_t *state) {
   return source_take(sizeof z, &z) ? z : split_mix(state);
 }
 
-/* Of a source it takes no more bytes than n needs: one for a coin, so that short inputs say much. */
+/* Takes no more bytes of a source than n needs: one for a coin, so that short inputs go far. */
 int64_t cli_random_below(uint64_t *state, int64_t n) {
   uint64_t z;
   if (n <= 1) return 0;
@@ -48,7 +48,7 @@ int64_t cli_random_below(uint64_t *state, int64_t n) {
   return (int64_t)(z % (uint64_t)n);
 }
 
-/* N(0,1) by Box and Muller: tails included, which sums of uniforms lack. */
+/* N(0,1) by Box-Muller: with tails, which sums of uniform values lack. */
 double cli_random_normal(uint64_t *state) {
   double u = ((double)(cli_random(state) >> 11) + 0.5) * 0x1p-53, v = (double)(cli_random(state) >> 11) * 0x1p-53;
   return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);

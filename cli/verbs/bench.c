@@ -1,6 +1,6 @@
-/* `hankel bench`: times problems, warm (the same operands again and again) or cold (caches emptied before each call),
- * in rounds that alternate between hankel and its peers, so that a slow moment of the machine falls on all; each is warmed
- * by calls of its own before it is timed, until the caches are its own again. The peak that percentages refer to is measured in the same run. */
+/* `hankel bench`: times problems, warm (the same operands repeatedly) or cold (caches flushed before each call), in
+ * rounds that alternate between hankel and its peers, so that a slow moment of the machine affects all; each is warmed
+ * up by its own calls before it is timed. The peak that percentages refer to is measured in the same run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,8 @@ static const cli_option table[] = {
     {"own-time", CLI_FLAG, &cli_own_time, NULL, "the thread's own time, not the wall's: one thread on a busy machine"},
     {"seconds", CLI_REAL, &o.seconds, "S", "time spent on a problem, all together (default 0.3)"},
     {"rounds", CLI_INTEGER, &o.rounds, "N", "rounds (default: as many as fit, 7 to 200)"},
-    {"stream", CLI_FLAG, &o.stream, NULL, "in place of problems: streams of 1 to 32 channels, every group, 1 and 3 taps"},
+    {"stream", CLI_FLAG, &o.stream, NULL,
+     "in place of problems: streams of 1 to 32 channels, every group, 1 and 3 taps"},
     {"block", CLI_INTEGER, &o.block, "N", "of --stream: frames in a block, 1 to 65536 (default 64)"},
     {"csv", CLI_FLAG, &o.csv, NULL, "print CSV"},
     {"json", CLI_FLAG, &o.json, NULL, "print JSON in google-benchmark's shape"},
@@ -53,7 +54,7 @@ static bool call(const contender *c) {
   return hk_plan_execute(c->plan, &c->site.args[0]) == HK_OK;
 }
 
-/* Twice the last cache, written and read: what was in it is gone. */
+/* Writes and reads twice the last-level cache, which evicts its contents. */
 static void caches_empty(void) {
   static char *junk;
   static size_t bytes;
@@ -67,8 +68,8 @@ static void caches_empty(void) {
   for (size_t i = 0; i < bytes; i += 64) junk[i]++;
 }
 
-/* A call, and more until 2 ms have passed: after a peer that went through many megabytes the last cache takes several calls to hold
- * these operands again. */
+/* One call, and more until 2 ms have passed: after a peer that streamed many megabytes the last-level cache takes
+ * several calls to hold these operands again. */
 static void warm(const contender *c) {
   const double start = cli_tick();
   do call(c);
@@ -84,7 +85,7 @@ static double sample(const contender *c) {
   return (cli_tick() - start) / c->calls;
 }
 
-/* Enough calls that the clock's own cost is under a percent, and no more. */
+/* Returns enough calls that the clock's overhead is under a percent, and no more. */
 static bool calibrate(contender *c) {
   c->calls = 1;
   if (c->site.device == HK_CUDA) { /* a graph of launches: half a millisecond, at most 200 */
@@ -95,7 +96,8 @@ static bool calibrate(contender *c) {
     return isfinite(once);
   }
   if (!call(c)) return false;
-  /* Counted together from the start: a small call alone would be taken for as long as the clock's own. Three times, should one be disturbed. */
+  /* Timed together from the start: a small call alone would measure the clock's overhead. Three times, in case one is
+   * disturbed. */
   for (int again = 0; !o.cold && again < 3; again++) {
     for (; c->calls < 1 << 20; c->calls *= 2) {
       const double start = cli_tick();
@@ -139,7 +141,8 @@ static int threads_of(const hk_options *options, const hk_plan *plan) {
   return options->threads > 0 ? options->threads : 1;
 }
 
-/* On the CPU measured anew every few seconds, because clocks move; a GPU's is that of its clocks and units. */
+/* On the CPU it is measured again every few seconds, because clock rates vary; a GPU's follows from its clocks and
+ * units. */
 static double peak_now(const hk_problem *p, const hk_options *options) {
   if (options->device == HK_CUDA) return cli_gpu_peak(p, options->math);
   static double peak[8], when[8];
@@ -341,7 +344,8 @@ int cli_bench(const cli_verb *verb, int argc, char **argv) {
     return code;
   s.device = options.device;
   if (options.device == HK_CUDA && (o.peers.count || o.stream || o.cold || cli_own_time)) {
-    cli_error("--peer, --stream, --cold and --own-time are for the CPU; cuDNN is timed beside the device by make bench-gpu");
+    cli_error(
+        "--peer, --stream, --cold and --own-time are for the CPU; cuDNN is timed beside the device by make bench-gpu");
     return CLI_UNSUPPORTED;
   }
   if (o.stream) return stream_bench(verb, words, options.isa);
@@ -350,8 +354,8 @@ int cli_bench(const cli_verb *verb, int argc, char **argv) {
     return CLI_USAGE;
   }
   if (words + (o.batch != NULL) != 1 || o.rounds < 0 || o.rounds > BENCH_ROUNDS || (o.csv && o.json)) {
-    cli_error("one of PROBLEM, --batch and --stream, rounds of 1 to %d, one of --csv and --json; usage: hankel %s", BENCH_ROUNDS,
-              verb->usage);
+    cli_error("one of PROBLEM, --batch and --stream, rounds of 1 to %d, one of --csv and --json; usage: hankel %s",
+              BENCH_ROUNDS, verb->usage);
     return CLI_USAGE;
   }
   static const char *const of_batch[] = {"layout", "types", "only", "block", NULL};

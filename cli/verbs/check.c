@@ -1,7 +1,7 @@
 /* `hankel check`: every decision the planner would consider, for given or random problems, against the reference. The
  * work is done in child processes (--jobs), so that a crash is one failed problem with its line, not the end of the
- * run. Ends with a line `N passed, N failed, N skipped`. Large problems are checked on fewer images or lines, and
- * on a sample of their outputs (--reduce). */
+ * run. Ends with a line `N passed, N failed, N skipped`. Large problems are checked on fewer images or lines, and on a
+ * sample of their outputs (--reduce). */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static const cli_option table[] = {
     {"seed", CLI_INTEGER, &o.seed, "S", "of the random problems, or of the data (default 1)"},
     {"jobs", CLI_INTEGER, &o.jobs, "N", "processes to use (default 1)"},
     {"with", CLI_TEXT, &o.with, "LIST",
-     "late, state, user, user2, store, c_strides, in_place, f_zeros, wild, flush, like, wisdom, hostile, alive"},
+     "late, state, user, user2, store, c_strides, in_place, f_zeros, nonfinite, flush, like, wisdom, hostile, alive"},
     {"reduce", CLI_REAL, &o.reduce, "GFLOP",
      "larger problems: fewer images, a sample of outputs (default 0.02; 0: never)"},
     {"stats", CLI_FLAG, &o.stats, NULL, "what the problems covered"},
@@ -66,7 +66,7 @@ static double work_of(const hk_problem *p) {
   return hk_problem_work(p, &flops, &bytes) ? 0 : flops;
 }
 
-/* A view of the same tensors: fewer images; and where one image is still far too large, fewer of its first lines. */
+/* A view of the same tensors with fewer images; where one image is still far too large, with fewer of its lines. */
 static bool reduce(hk_problem *p) {
   double flops = work_of(p), limit = 1e9 * o.reduce;
   if (o.reduce <= 0 || flops <= limit) return false;
@@ -129,7 +129,7 @@ static void reason_note(tally *sum, const char *reason, int64_t count) {
   sum->reason_count[i] += count;
 }
 
-/* What a line says while a random problem is still being drawn, which plans a draft of it. */
+/* The line printed while a random problem is still being drawn, which plans a draft of it. */
 static void index_before(job *j, int64_t index) {
   snprintf(j->line, sizeof j->line, "hankel check --random 1 --from %lld --seed %lld%s%s", (long long)(o.from + index),
            (long long)o.seed, o.family ? " --family " : "", o.family ? o.family : "");
@@ -179,11 +179,11 @@ static pid_t child_start(int which, int64_t step) {
 }
 
 /* ---- the parent */
-/* A child that died was at work on jobs[which].at: that problem failed, the next goes to a new child. */
+/* A child that died was working on jobs[which].at: that problem failed, and a new child continues with the next. */
 static void death_note(int which, int status, int64_t step) {
   job *j = &jobs[which];
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && j->at >= total) return;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DEVICE_LOST) return; /* counted, and gone on to the next */
+  if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_DEVICE_LOST) return; /* counted; go on to the next */
   char *text = cli_text("%s  # died: %s", j->line,
                         WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "the process ended itself");
   cli_progress_end();
@@ -283,7 +283,8 @@ static int problems_read(const cli_verb *verb, int words, const char *word) {
   }
   static const char *const of_batch[] = {"layout", "types", NULL}, *const of_random[] = {"from", "seconds", NULL};
   if (!o.batch && (code = cli_options_refuse(of_batch, words ? "a PROBLEM given as text" : "--random"))) return code;
-  if (o.random < 0 && (code = cli_options_refuse(of_random, "problems that are given; --random draws them"))) return code;
+  if (o.random < 0 && (code = cli_options_refuse(of_random, "problems that are given; --random draws them")))
+    return code;
   if (o.family && (o.random < 0 || strcmp(o.family, "depthwise"))) {
     cli_error("--family: depthwise is the only word, of --random");
     return CLI_USAGE;
@@ -309,7 +310,8 @@ static int device_probe(void) {
   return s ? cli_refused(s, "--device cuda") : CLI_OK;
 }
 
-/* Whether there is a device to check. Asked by a process of its own: one that has opened CUDA can no longer fork. */
+/* Returns whether there is a device to check. Asked in a process of its own: one that has opened CUDA can no longer
+ * fork. */
 static int device_needed(void) {
   if (options.device != HK_CUDA || o.list) return CLI_OK;
   if (o.in_process) return device_probe();

@@ -1,6 +1,6 @@
-/* `hankel compare OLD.json NEW.json`: what got slower beyond noise, from two outputs of `hankel bench --json` (or any in
- * google-benchmark's shape with medians). Noise is the larger of --threshold and the quartile distances of both runs.
- * Exit 1 when anything is slower. Reading JSON needs jansson; without it the verb is unsupported. */
+/* `hankel compare OLD.json NEW.json`: what got slower beyond noise, from two outputs of `hankel bench --json` (or any
+ * in google-benchmark's shape with medians). Noise is the larger of --threshold and the quartile distances of both
+ * runs. Exit 1 when anything is slower. Reading JSON needs jansson; without it the verb is unsupported. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,10 @@
 
 static double threshold = 5;
 static bool all;
-static const cli_option table[] = {{"threshold", CLI_REAL, &threshold, "PERCENT", "differences below this are noise (default 5)"},
-                                   {"all", CLI_FLAG, &all, NULL, "list the problems that did not change, too"},
-                                   {0}};
+static const cli_option table[] = {
+    {"threshold", CLI_REAL, &threshold, "PERCENT", "differences below this are noise (default 5)"},
+    {"all", CLI_FLAG, &all, NULL, "list the problems that did not change, too"},
+    {0}};
 
 static const bench_time *find(const bench_times *t, const char *run) {
   for (int64_t i = 0; i < t->count; i++)
@@ -32,7 +33,8 @@ static int compare(const bench_times *then, const bench_times *now) {
       missing++;
       continue;
     }
-    const double noise = fmax(threshold, 100 * (a->iqr + b->iqr) / a->median), change = 100 * (b->median / a->median - 1);
+    const double noise = fmax(threshold, 100 * (a->iqr + b->iqr) / a->median),
+                 change = 100 * (b->median / a->median - 1);
     const char *word = change > noise ? "slower" : change < -noise ? "faster" : "";
     slower += change > noise, faster += change < -noise, same += !*word;
     sum += log(b->median / a->median);

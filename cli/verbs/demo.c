@@ -37,7 +37,8 @@ static hk_status plan_make(hk_plan **plan, const scene *s, const hk_problem *p, 
 }
 
 /* The result as doubles. */
-static hk_status compute(hk_plan *plan, hk_device device, cli_operands *memory, const hk_problem *p, const hk_epilogue *e, double *out) {
+static hk_status compute(hk_plan *plan, hk_device device, cli_operands *memory, const hk_problem *p,
+                         const hk_epilogue *e, double *out) {
   const hk_options where = {.size = sizeof where, .device = device};
   hk_status s = cli_operands_workspace(memory, plan);
   hk_args args = cli_operands_args(memory, plan);
@@ -45,7 +46,8 @@ static hk_status compute(hk_plan *plan, hk_device device, cli_operands *memory, 
   return s ? s : hk_convert(p->y_type, memory->block[2], HK_F64, out, memory->extent[2].elements);
 }
 
-static cli_spread time_of(const hk_plan *plan, hk_device device, const hk_problem *p, const hk_epilogue *e, const cli_operands *memory) {
+static cli_spread time_of(const hk_plan *plan, hk_device device, const hk_problem *p, const hk_epilogue *e,
+                          const cli_operands *memory) {
   double samples[101];
   const hk_args args = cli_operands_args(memory, plan);
   cli_site site;
@@ -59,7 +61,9 @@ static cli_spread time_of(const hk_plan *plan, hk_device device, const hk_proble
   return cli_spread_of(samples, count);
 }
 
-static double tolerance(const hk_problem *p) { return p->y_type == HK_BF16 ? 0x1p-7 : p->y_type == HK_F16 ? 0x1p-9 : 1e-5; }
+static double tolerance(const hk_problem *p) {
+  return p->y_type == HK_BF16 ? 0x1p-7 : p->y_type == HK_F16 ? 0x1p-9 : 1e-5;
+}
 
 /* ||y - ref|| / ||ref|| */
 static double distance(const double *a, const double *b, int64_t count) {
@@ -71,8 +75,8 @@ static double distance(const double *a, const double *b, int64_t count) {
   return sqrt(difference / (size > 0 ? size : 1));
 }
 
-static bool scene_compute(const scene *s, hk_device device, const hk_problem *p, const hk_epilogue *e, cli_operands *memory,
-                          cli_table *t, char **story) {
+static bool scene_compute(const scene *s, hk_device device, const hk_problem *p, const hk_epilogue *e,
+                          cli_operands *memory, cli_table *t, char **story) {
   size_t count = (size_t)memory->extent[2].elements;
   double *ours = malloc(sizeof *ours * count), *theirs = malloc(sizeof *ours * count), flops = 0, bytes = 0;
   hk_plan *plan = NULL, *ref = NULL;

@@ -83,8 +83,10 @@ static void floors_gpu(const hk_problem *p, uint32_t math, double *flops_s, doub
   *bytes_s = bandwidth > 0 ? bytes / bandwidth : 0;
 }
 
-/* The two least times on this machine: arithmetic at the peak of the plan's threads, bytes at copy bandwidth. */
-static void floors(const hk_plan *plan, const hk_problem *p, const hk_options *options, double *flops_s, double *bytes_s) {
+/* The two lower bounds on this machine: arithmetic at the peak of the plan's threads, bytes at copy bandwidth
+ * (roofline). */
+static void floors(const hk_plan *plan, const hk_problem *p, const hk_options *options, double *flops_s,
+                   double *bytes_s) {
   double flops = 0, bytes = 0, threads = 1, value;
   const char *name;
   if (options->device == HK_CUDA) {
@@ -148,8 +150,8 @@ static hk_status print_words(const hk_plan *plan, const cli_item *item, const hk
   double flops_s, bytes_s;
   floors(plan, &item->problem, options, &flops_s, &bytes_s);
   const char *how = options->device == HK_CUDA ? "nominal" : "measured";
-  printf("\nfloors\n  arithmetic at the %s peak  %.4g us\n  bytes at the %s bandwidth  %.4g us\n", how, 1e6 * flops_s, how,
-         1e6 * bytes_s);
+  printf("\nfloors\n  arithmetic at the %s peak  %.4g us\n  bytes at the %s bandwidth  %.4g us\n", how, 1e6 * flops_s,
+         how, 1e6 * bytes_s);
   static const char *const head[] = {"predicted us", "workspace", "usable"};
   cli_table rows = {.columns = 3};
   for (int i = 0; i < 3; i++) cli_table_add(&rows, i, strdup(head[i]));

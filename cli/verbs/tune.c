@@ -1,6 +1,6 @@
-/* `hankel tune`: measures candidates and keeps what it learns as wisdom, saved after every problem, so that an
- * interruption loses at most the problem in hand. --audit measures every candidate of every problem and says how far the
- * cost model's choice is from the best. */
+/* `hankel tune`: measures candidates and keeps the results as wisdom, saved after every problem, so that an
+ * interruption loses at most the current problem. --audit measures every candidate of every problem and reports how far
+ * the cost model's choice is from the best. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,8 @@ static const cli_option table[] = {
     {"again", CLI_FLAG, &o.again, NULL, "measure what wisdom already knows, too"},
     {"save", CLI_TEXT, &o.file, "FILE", "keep wisdom there (default: the user's file)"},
     {"audit", CLI_FLAG, &o.audit, NULL, "how far the cost model's choice is from the best; learns nothing"},
-    {"own-time", CLI_FLAG, &cli_own_time, NULL, "with --audit: the thread's own time, not the wall's (one thread, busy machine)"},
+    {"own-time", CLI_FLAG, &cli_own_time, NULL,
+     "with --audit: the thread's own time, not the wall's (one thread, busy machine)"},
     {"csv", CLI_FLAG, &o.csv, NULL, "with --audit: one line per problem"},
     {0}};
 
@@ -49,7 +50,9 @@ static void draw(cli_item *item, uint64_t *state) {
     }
     memset(item, 0, sizeof *item);
     double flops = 0;
-    if (hk_problem_conv(&item->problem, &d) || hk_problem_work(&item->problem, &flops, NULL) || flops > 4e8 || flops < 1) continue;
+    if (hk_problem_conv(&item->problem, &d) || hk_problem_work(&item->problem, &flops, NULL) || flops > 4e8 ||
+        flops < 1)
+      continue;
     return;
   } while (1);
 }
@@ -100,8 +103,10 @@ static void note(void *context, const hk_candidate *c) {
   a->predicted[a->count++] = c->predicted_s;
 }
 
-/* Times every candidate that is not hopeless, rounds interleaved; medians in a->best, 0 where not timed. */
-static hk_status audit_time(audit *a, const cli_item *item, const hk_epilogue *e, const hk_options *options, cli_operands *m) {
+/* Times every candidate within reach of the best prediction, rounds interleaved; medians in a->best, 0 where not
+ * timed. */
+static hk_status audit_time(audit *a, const cli_item *item, const hk_epilogue *e, const hk_options *options,
+                            cli_operands *m) {
   hk_plan *plan[MOST] = {0};
   double time[MOST][ROUNDS], fastest = 0;
   int reps[MOST];
@@ -115,7 +120,7 @@ static hk_status audit_time(audit *a, const cli_item *item, const hk_epilogue *e
     s = hk_plan_create(&plan[i], &item->problem, e, &forced, &w);
     if (!s && hk_plan_workspace(plan[i]) > hk_plan_workspace(plan[widest])) widest = i;
   }
-  const int most = options->device == HK_CUDA ? 200 : 5000; /* there each call is a launch, recorded anew */
+  const int most = options->device == HK_CUDA ? 200 : 5000; /* on CUDA each call is a recorded launch */
   if (!s && a->count) s = cli_operands_workspace(m, plan[widest]);
   if (!s && a->count) {
     const hk_args args = cli_operands_args(m, plan[widest]);
@@ -159,9 +164,9 @@ static int audit_one(const cli_item *item, const hk_epilogue *e, const hk_option
     *log_ratio = log(ratio);
     if (o.csv || ratio > 1.15) {
       cli_progress_end();
-      printf("%s%s%.3f%s%.2f%s%.2f%s%.2f%s%s%s%s\n", text, o.csv ? "," : "\t", ratio, o.csv ? "," : "\t", 1e6 * a.predicted[0],
-             o.csv ? "," : "\t", 1e6 * a.best[0], o.csv ? "," : "\t", 1e6 * a.best[best], o.csv ? "," : "\t", a.decision[0],
-             o.csv ? "," : "\t", a.decision[best]);
+      printf("%s%s%.3f%s%.2f%s%.2f%s%.2f%s%s%s%s\n", text, o.csv ? "," : "\t", ratio, o.csv ? "," : "\t",
+             1e6 * a.predicted[0], o.csv ? "," : "\t", 1e6 * a.best[0], o.csv ? "," : "\t", 1e6 * a.best[best],
+             o.csv ? "," : "\t", a.decision[0], o.csv ? "," : "\t", a.decision[best]);
     }
   }
   for (int i = 0; i < a.count; i++) free(a.decision[i]);
@@ -188,7 +193,8 @@ static int each(cli_items *items, const hk_epilogue *e, const hk_options *option
   }
   cli_progress_end();
   if (o.audit && used)
-    cli_note("estimate over best, geometric mean of %d: %.3f, worst %.2f, %d beyond 1.15", used, exp(sum / used), exp(worst), misses);
+    cli_note("estimate over best, geometric mean of %d: %.3f, worst %.2f, %d beyond 1.15", used, exp(sum / used),
+             exp(worst), misses);
   return code;
 }
 
@@ -215,7 +221,8 @@ int cli_tune(const cli_verb *verb, int argc, char **argv) {
   hk_layout layout;
   cli_items items = {0};
   if (!cli_options_read(verb, tables, argc, argv, word, &words, &code)) return code;
-  if ((code = cli_planning_options(&options)) || (code = cli_planning_epilogue(&e)) || (code = cli_layout_read(o.layout, &layout)))
+  if ((code = cli_planning_options(&options)) || (code = cli_planning_epilogue(&e)) ||
+      (code = cli_layout_read(o.layout, &layout)))
     return code;
   if (words + (o.batch != NULL) + (o.random != 0) != 1 || o.random < 0 || o.random > 1000000) {
     cli_error("one of PROBLEM, --batch and --random; usage: hankel %s", verb->usage);

@@ -5,7 +5,8 @@
 #include "cli.h"
 
 static const char *save_to;
-static const cli_option table[] = {{"save", CLI_TEXT, &save_to, "FILE", "of import: the file to merge into (default: the user's)"}, {0}};
+static const cli_option table[] = {
+    {"save", CLI_TEXT, &save_to, "FILE", "of import: the file to merge into (default: the user's)"}, {0}};
 
 static int show(void) {
   size_t length = 0;

@@ -1,5 +1,5 @@
 /* A chain's memory, and its public functions. One block holds the chain, its ops, buffers and domains, and the packed
- * weights; the caller may own it. Assumes nothing of desc before hk_graph_check has passed it. */
+ * weights; the caller may own it. Reads nothing of desc before hk_graph_check has accepted it. */
 #include <string.h>
 
 #include "stream/stream.h"
@@ -108,7 +108,7 @@ static size_t chain_bytes(const hk_graph *g) {
          aligned((size_t)g->data * sizeof(float));
 }
 
-/* Slopes move into the chain's data, behind everything else that calls has placed. */
+/* Copies the slopes into the chain's data, after everything that hk_op_calls has placed. */
 static void copy_slopes(hk_net_op *op, hk_map_act *act, float **to) {
   if (op->kind != HK_OP_MAP || act->act != HK_ACT_PRELU) return;
   memcpy(*to, act->slopes, (size_t)op->rows * sizeof(float));

@@ -1,5 +1,5 @@
-/* From the caller's steps to a graph: every size checked, channels and rates of all signals, what reaches the output,
- * and how far back each signal is read. Refuses what hk_step does not allow, with the step's number. */
+/* From the caller's steps to a graph: checks every size and derives channels and rates of all signals, which of them
+ * reach the output, and how far back each is read. Refuses what hk_step does not allow, with the number of the step. */
 #include <math.h>
 
 #include "stream/stream.h"
@@ -145,7 +145,7 @@ static void use(hk_graph *g, int32_t id, int32_t step) {
   if (g->signal[id].last_use < step) g->signal[id].last_use = step;
 }
 
-/* Backwards: what the live steps read is live. */
+/* Backwards: what a live step reads is live. */
 static void mark_live(hk_graph *g) {
   for (int32_t id = 1; id <= g->signals; id++) {
     g->signal[id].live = false;

@@ -1,6 +1,6 @@
-/* A chain of one convolution from a problem, so that a stream computes what a plan of the same problem computes over
- * the whole signal. Refuses what has no meaning block by block: other ranks and types, batches, padding that is not
- * causal, input dilation, user functions, and channels that do not lie at one distance. */
+/* A chain of one convolution from a problem: the stream computes what a plan of the same problem computes over the
+ * whole signal. Refuses what has no meaning block by block (other ranks and types, batches, padding that is not causal,
+ * input dilation, user functions) and channels without a constant stride. */
 #include <string.h>
 
 #include "stream/stream.h"
@@ -29,13 +29,13 @@ static hk_status check_problem(const hk_geom *g, const hk_epi *epi, const hk_opt
   return HK_OK;
 }
 
-/* The one distance between channels, over group borders too. */
+/* Returns the constant stride between channels, across groups too. */
 static bool channel_distance(const hk_strides *s, int64_t groups, int64_t per_group, int64_t *distance) {
   *distance = per_group > 1 ? s->channel : groups > 1 ? s->group : 1;
   return groups == 1 || per_group == 1 || s->group == s->channel * per_group;
 }
 
-/* f in the order of hk_step, scaled: act(acc*scale + bias) is the same with the scale inside. */
+/* f in the order of hk_step, scaled: act(acc*scale + bias) is the same with the scale folded into f. */
 static void gather_weights(const hk_geom *g, const hk_epi *epi, const hk_weights *w, float *f) {
   const float *from = (const float *)w->f + g->f.offset, *scale = w->scale;
   for (int64_t k = 0; k < g->k * g->groups; k++) {
@@ -111,6 +111,7 @@ HK_API hk_status hk_chain_create_conv(hk_chain **chain, const hk_problem *proble
   if (!e) e = hk_epi_make(&epi, epilogue, problem);
   if (!e) e = check_problem(&g, &epi, options);
   if (!e && weights) e = hk_weights_check(&g, weights);
-  if (!e) g.stride[2] = problem->stride[0]; /* of the stream, not of one block, which may have a single output */
+  if (!e)
+    g.stride[2] = problem->stride[0]; /* the stride of the stream, not of one block, which may have a single output */
   return e ? e : create(chain, &g, &epi, options, weights);
 }

@@ -1,6 +1,6 @@
-/* From a checked graph to ops over buffers. Fuses: bias, one added signal, clip or leaky slope into the convolution;
- * the mix-in into the same sums; a running sum into the op that makes its newest term. Signals that are summed up share
- * one buffer; rows without history are reused as soon as they are dead, so that a layer stays in L1. */
+/* From a checked graph to ops over buffers. Fuses bias, one added signal, and clip or leaky slope into the convolution;
+ * the mix-in into the same accumulators; and a running sum into the op that makes its newest term. Signals of a running
+ * sum share one buffer; rows without history are reused as soon as they are dead, so that a layer stays in L1. */
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static bool reads(const hk_graph *g, int32_t step, int32_t root) {
          (s->residual && root_of(g, s->add) == root);
 }
 
-/* Sums whose one operand is dead afterwards go on in its buffer. */
+/* A sum with an operand that is dead afterwards continues in its buffer. */
 static void share_sums(hk_graph *g) {
   for (int32_t i = 0; i < g->desc.count; i++) {
     const hk_step *s = &g->step[i];
@@ -33,7 +33,7 @@ static void share_sums(hk_graph *g) {
     const int32_t pair[2] = {s->x, s->add};
     for (int j = 0; j < 2; j++) {
       const hk_net_signal *acc = &g->signal[pair[j]];
-      /* the newest term is not the one to add to: the op that makes it can add while it is in registers */
+      /* not the newest term: the op that makes the newest one can add while it is in registers */
       if (acc->last_use != i || acc->history || pair[j] == i + 1) continue;
       const int32_t root = root_of(g, pair[j]);
       out->share = root;
@@ -50,7 +50,7 @@ static void share_sums(hk_graph *g) {
 }
 
 static int32_t buffer_new(hk_graph *g, int64_t rows, int32_t domain, int64_t history, bool whole) {
-  if (!history && g->free_buffer >= 0) { /* the one freed last is the hottest */
+  if (!history && g->free_buffer >= 0) { /* the one freed last is the most likely to be in L1 */
     const int32_t b = g->free_buffer;
     hk_net_buffer *q = &g->buffer[b];
     g->free_buffer = q->next_free;
@@ -128,7 +128,7 @@ static hk_map_act map_act(const hk_step_act *a) {
   return m;
 }
 
-/* v = x (+ beta*add), then the activation or gate, then (+ beta*add), into y. Residuals that were fused are done. */
+/* v = x (+ beta*add), then the activation or gate, then (+ beta*add), into y. Fused residuals are already done. */
 static void lower_tail(hk_graph *g, const hk_step *s, int32_t x, int64_t rows, int32_t domain, int32_t y, bool added) {
   if (s->residual == HK_RESIDUAL_BEFORE && !added) {
     hk_net_op *op = op_new(g, HK_OP_MAP, s, domain);
@@ -181,7 +181,7 @@ static hk_net_op *conv_op(hk_graph *g, const hk_step *s, int32_t domain, int64_t
   return op;
 }
 
-/* The mix-in as an op of its own, where its groups do not follow those of the convolution; returns its buffer. */
+/* The mix-in as an op of its own, where its groups differ from those of the convolution; returns its buffer. */
 static int32_t lower_mix(hk_graph *g, const hk_step *s, int32_t domain, int32_t add) {
   hk_net_op *op = conv_op(g, s, domain, s->k, g->signal[s->mix].channels, or_one(s->mix_groups));
   op->x = signal_buffer(g, s->mix);
@@ -239,7 +239,7 @@ static void lower_conv(hk_graph *g, int32_t i, const hk_step *s) {
   if (temporary >= 0) buffer_drop(g, temporary);
 }
 
-/* True when the newest op made `term` and can add it to `root` while it is hot. */
+/* Returns whether the newest op made `term` and can add it to `root` while it is in registers or L1. */
 static bool sum_into_last(hk_graph *g, int32_t i, int32_t term, int32_t root) {
   if (!g->ops || term != i + 1 || root_of(g, term) != term || reads(g, i - 1, root)) return false;
   hk_net_op *op = &g->op[g->ops - 1];
@@ -298,11 +298,11 @@ static void drop_dead(hk_graph *g, int32_t i, const hk_step *s) {
     hk_net_signal *r = &g->signal[root_of(g, ids[j])];
     if (r->buffer < 0 || r->last_use != i) continue;
     buffer_drop(g, r->buffer);
-    r->last_use = -1; /* once */
+    r->last_use = -1; /* only once */
   }
 }
 
-/* True for the first call with a buffer that has a history. */
+/* Returns true for the first call with a buffer that has a history. */
 static bool close_buffer(hk_graph *g, int32_t b) {
   if (b < 0 || !g->buffer[b].history || g->buffer[b].closed) return false;
   return g->buffer[b].closed = true;
@@ -336,7 +336,7 @@ hk_status hk_graph_lower(hk_graph *g) {
   return HK_OK;
 }
 
-/* Rows start at different places of a page: a power of two between them would put all channels in one cache set. */
+/* Staggers the rows within a page: a power-of-two stride would map all channels to the same cache sets. */
 static int64_t row_stride(int64_t floats) {
   int64_t stride = hk_round_up(floats, 16);
   if (stride % 128 == 0) stride += 16;

@@ -33,12 +33,13 @@ void hk_op_calls(hk_graph *g, hk_net_op *op, hk_isa isa) {
   }
 }
 
-/* f[k][c][w] of one tap (or all taps as channels) into [group/mg][tile][channel][mg][mr]; returns where the next goes
- */
+/* Packs f[k][c][w] of one tap (or all taps as channels) into [group/mg][tile][channel][mg][mr]; returns where the next
+ * goes. */
 static float *pack_segment(const hk_net_op *op, const hk_net_call *call, const float *f, int64_t channels, int64_t step,
                            int64_t k_step, float *to) {
   const int64_t kg = op->k / op->groups;
-  const int64_t rows_a_tile = call->mg * call->mr; /* with several groups a tile the rows go on over group borders */
+  const int64_t rows_a_tile =
+      call->mg * call->mr; /* with several groups per tile, rows continue across group borders */
   for (int64_t g = 0; g < op->groups; g += call->mg) {
     for (int64_t j = 0; j < call->tiles; j++) {
       const float *rows = f + (g * kg + call->first + j * call->mr) * k_step;
@@ -70,8 +71,8 @@ static void pack_conv(const hk_net_op *op, float *data) {
   }
 }
 
-/* Transposed, so that the gates are one row and the inputs its reduction. sigmoid(v) is (tanh(v/2) + 1)/2: with the
- * rows of i, f and o halved, which is exact, one tanh over the row serves all four. */
+/* Transposed, so that the gates are one row and the inputs its reduction. sigmoid(v) = (tanh(v/2) + 1)/2: with the rows
+ * of i, f and o halved (exactly), one tanh over the row serves all four gates. */
 static void pack_lstm(const hk_net_op *op, float *data) {
   const hk_step *s = op->step;
   const int64_t in = op->c + op->k;

@@ -1,10 +1,10 @@
 /* One piece of a block through the ops, and process: blocks in, pieces through, blocks out. Nothing here allocates,
- * locks or calls the system, and no branch depends on sample values. */
+ * locks or makes a system call, and no branch depends on sample values. */
 #include <string.h>
 
 #include "stream/stream.h"
 
-/* Copies whole lines: up to 15 floats more than n, into slack or frames that are dead. */
+/* Copies whole cache lines: up to 15 floats beyond n, into slack or dead frames. */
 static inline void copy_lines(float *to, const float *from, int64_t n) {
   for (int64_t t = 0; t < n; t += 16) {
     float line[16];
@@ -17,8 +17,8 @@ static void fill(float *to, float v, int64_t n) {
   for (int64_t t = 0; t < n; t++) to[t] = v;
 }
 
-/* After n frames were written at the block's place: frames that have a twin at the other end of a ring get it. steady:
- * the block's first frame fills the whole history instead. */
+/* Mirrors the n frames just written at the block's position into the guard of their ring, or from it. steady: the
+ * block's first frame fills the whole history instead. */
 void hk_ring_store(const hk_stream *s, int32_t buffer, int64_t n, bool steady) {
   const hk_net_buffer *b = &s->chain->buffer[buffer];
   float *rows = s->ring + b->offset;
@@ -39,7 +39,7 @@ void hk_ring_store(const hk_stream *s, int32_t buffer, int64_t n, bool steady) {
   }
 }
 
-/* Row 0 of a buffer, `delay` frames before the block. */
+/* Returns row 0 of a buffer, `delay` frames before the block. */
 static const float *delayed(const hk_stream *s, int32_t buffer, int64_t delay) {
   const hk_net_buffer *b = &s->chain->buffer[buffer];
   if (!b->length) return (b->before ? s->ring : s->scratch) + b->offset + b->before - delay;
@@ -115,8 +115,8 @@ static void run_map(const hk_stream *s, const hk_net_op *op, int64_t n) {
   s->chain->map(&a);
 }
 
-/* Frames of x go to the row of their phase, so that a strided convolution reads contiguous rows. The first frame of the
- * new piece in a later phase than the stride begins with belongs to the frame before the piece. */
+/* Writes frames of x to the row of their phase, so that a strided convolution reads contiguous rows. A frame of a later
+ * phase than the stride starts with belongs to the output frame before the piece. */
 static void run_split(const hk_stream *s, const hk_net_op *op, bool steady) {
   const hk_chain *c = s->chain;
   const hk_net_domain *d = &c->domain[op->domain];

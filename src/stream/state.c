@@ -1,5 +1,6 @@
-/* A stream's memory and its state: create, reset, prewarm, save, restore. One block: the stream, this piece's frame
- * counts, the segments, then the state (phases, positions, LSTM state, rings: what save copies), then scratch rows. */
+/* A stream's memory and state: create, reset, prewarm, save, restore. One block holds the stream, the frame counts of
+ * this piece, the segments, then the state (phases, positions, LSTM state, rings: what save copies), then scratch
+ * rows. */
 #include <string.h>
 
 #include "stream/stream.h"
@@ -16,7 +17,7 @@ static char *take(char **p, size_t bytes) {
   return at;
 }
 
-/* memory NULL only measures: s then holds sizes, its pointers mean nothing. */
+/* With memory NULL it only measures: s then holds sizes, and its pointers are invalid. */
 size_t hk_stream_layout(const hk_chain *c, hk_stream *s, char *memory) {
   char *base = memory ? memory : (char *)HK_ALIGN, *p = base;
   hk_stream dummy;
@@ -35,7 +36,7 @@ size_t hk_stream_layout(const hk_chain *c, hk_stream *s, char *memory) {
   return (size_t)(p - base);
 }
 
-/* Everything of a segment but where its rows start, which moves with the block. */
+/* Everything of a segment except the address of its rows, which moves with the block. */
 static void fill_segments(hk_stream *s, const hk_net_op *op, const hk_net_call *call) {
   const hk_chain *c = s->chain;
   const int64_t row = c->buffer[op->x].stride, cg = op->c / op->groups, tile = op->groups * call->tiles * call->mr;
@@ -93,7 +94,7 @@ HK_API hk_status hk_stream_reset(hk_stream *s) {
   return HK_OK;
 }
 
-/* With zeros for ever behind it every signal is constant: one frame through the ops gives all of them. */
+/* After zeros forever every signal is constant: one frame through the ops gives all of them. */
 static void settle(hk_stream *s, int64_t frames) {
   const hk_chain *c = s->chain;
   for (int32_t d = 0; d < c->domains; d++) s->frames[d] = 1;
@@ -141,7 +142,7 @@ HK_API hk_status hk_stream_save(const hk_stream *s, void *state, size_t bytes) {
   return HK_OK;
 }
 
-/* Positions and phases index memory: a state from outside is checked before it is taken. */
+/* Positions and phases index memory: a state from outside is validated before it is used. */
 static bool state_fits(const hk_stream *s, const char *body) {
   const hk_chain *c = s->chain;
   for (int32_t d = 0; d < c->domains; d++) {

@@ -1,4 +1,4 @@
-/* Chains and streams, inside: what the passes hand to each other.
+/* Chains and streams: what the passes hand to each other.
  *
  *   check.c   untrusted steps -> graph: channels, rates, what is live, how much history each signal needs
  *   lower.c   graph -> ops over buffers: what is fused, what shares memory, where rings are
@@ -7,13 +7,13 @@
  *   run.c     one block: ops in order, in pieces of HK_PIECE frames so that everything stays in L1
  *   state.c   memory of a stream, reset, prewarm, save, restore
  *
- * A signal is a buffer of rows, one a channel, time contiguous. Rows that somebody reads with a delay have a history:
+ * A signal is a buffer of rows, one per channel, time contiguous. Rows that are read with a delay have a history:
  *   short (up to HK_PIECE frames)  it lies before the block, and the newest frames move there after every piece
- *   long                           rings: frame t lies at t mod length, and `guard` frames behind the end repeat the
- *                                  first ones, so that a piece starting anywhere is contiguous. A block is written at
- *                                  `at` and mirrored into the guard (or from it) right after
- * Either way the cost is at most one more store a sample or a history of one piece; nothing is ever rewound. Kernels may
- * run past the block up to a whole vector: HK_SLACK frames ahead of it are dead by construction. */
+ *   long                           a ring: frame t is at t mod length, and `guard` frames beyond the end repeat the
+ *                                  first ones, so that a piece is contiguous wherever it starts. A block is written
+ *                                  at `at` and mirrored into the guard (or from it) right after
+ * Either way the cost is at most one more store per sample or a history of one piece; nothing is ever rewound. Kernels
+ * may run past the block up to a whole vector: the HK_SLACK frames after it are dead by construction. */
 #ifndef HK_STREAM_H
 #define HK_STREAM_H
 #include "core/core.h"
@@ -25,12 +25,12 @@ typedef struct hk_net_signal {
   int64_t channels, history, reach; /* history: frames its readers look back; reach: receptive field so far */
   int32_t domain, last_use, share;  /* share: the signal whose buffer it continues, or itself */
   int32_t buffer;
-  bool live, whole;                 /* whole: some reader wants the whole history in one run */
+  bool live, whole;                 /* whole: some reader needs the whole history contiguous */
 } hk_net_signal;
 
 typedef struct hk_net_domain {
   int32_t parent;
-  int64_t stride;  /* one frame for so many of the parent's */
+  int64_t stride;  /* one frame per so many of the parent's */
   double rate;     /* frames per input frame */
 } hk_net_domain;
 
@@ -47,7 +47,7 @@ typedef enum hk_op_kind { HK_OP_CONV, HK_OP_MAP, HK_OP_LSTM, HK_OP_SPLIT } hk_op
 
 typedef struct hk_net_call { /* one kernel over all groups: tiles*mr channels of each group from `first` on */
   hk_kernel_fn fn;
-  int64_t mr, mg, tiles, first; /* mg: groups a tile */
+  int64_t mr, mg, tiles, first; /* mg: groups per tile */
   int64_t f;       /* packed weights, floats into the chain's data */
   int64_t seg;     /* first segment in the stream's table */
 } hk_net_call;
@@ -61,7 +61,7 @@ typedef struct hk_net_op {
   int64_t c, k, groups, window, dilation, phases, mix_c, mix_groups;
   const float *f, *bias, *mix_f; /* while packing only */
   int64_t bias_at;
-  bool taps_inside;      /* one input channel a group: taps take the place of channels in one segment */
+  bool taps_inside;      /* one input channel per group: taps take the place of channels in one segment */
   int32_t segs, calls, act;
   float lo, hi;
   hk_net_call call[HK_SMALL_PARTS];
@@ -70,7 +70,8 @@ typedef struct hk_net_op {
   int64_t rows, x2_row, x3_row; /* rows of x2 to start at; x3_row < 0: none */
   float beta;
   hk_map_act map_act, map_act2;
-  /* lstm: weights at call[0].f as [c + k][row], bias [row], h0 [pad], c0 [pad]; state in the stream: v [c + k], c [k] */
+  /* lstm: weights at call[0].f as [c + k][row], bias [row], h0 [pad], c0 [pad]; state in the stream: v [c + k], c
+   * [k] */
   int64_t state, pad, row; /* k and 4*k, rounded up to lines */
 } hk_net_op;
 

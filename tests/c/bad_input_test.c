@@ -175,10 +175,25 @@ static void like(void) {
 }
 
 static void texts(void) {
-  static const char *const bad[] = {"", "2d", "2d_", "4d_n1", "2d_n1_c1_k1_i4x4", "2d_c1_k1_i4x4_w3x3x3", "1d_c1_k1_i4_w3_q7",
-                                    "1d_c1_k1_i4_w99999999999999999999", "1d_c1_k1_i4_w3_f33", "ic3", "ic3oc4ih5",
-                                    "ic3oc4ih5kh3sh0", "mb0x", "ic8oc8ih5kh9ph0", "1d_c1_k1_i4_w3_xs=1.2", "ic1oc1iw1kw1dw-1",
-                                    "1d_c4_k4_i4_w3_g3", "g3ic4oc4iw4kw1", "ic8oc8iw9223372036854775807kw3pw9223372036854775807"};
+  static const char *const bad[] = {"",
+                                    "2d",
+                                    "2d_",
+                                    "4d_n1",
+                                    "2d_n1_c1_k1_i4x4",
+                                    "2d_c1_k1_i4x4_w3x3x3",
+                                    "1d_c1_k1_i4_w3_q7",
+                                    "1d_c1_k1_i4_w99999999999999999999",
+                                    "1d_c1_k1_i4_w3_f33",
+                                    "ic3",
+                                    "ic3oc4ih5",
+                                    "ic3oc4ih5kh3sh0",
+                                    "mb0x",
+                                    "ic8oc8ih5kh9ph0",
+                                    "1d_c1_k1_i4_w3_xs=1.2",
+                                    "ic1oc1iw1kw1dw-1",
+                                    "1d_c4_k4_i4_w3_g3",
+                                    "g3ic4oc4iw4kw1",
+                                    "ic8oc8iw9223372036854775807kw3pw9223372036854775807"};
   hk_problem p;
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     memset(&p, 0x5a, sizeof p);
@@ -188,7 +203,8 @@ static void texts(void) {
     CHECK(hk_last_error()[0] != 0, "\"%s\" left no sentence", bad[i]);
     CHECK(!memcmp(&p, &before, sizeof p), "\"%s\" was half read", bad[i]);
   }
-  static const char *const wrong[] = {"clip", "clip:1", "leaky", "gated:tanh", "scale:2", "swish", "sum:x", "user", "clip:2:1:0"};
+  static const char *const wrong[] = {"clip",  "clip:1", "leaky", "gated:tanh", "scale:2",
+                                      "swish", "sum:x",  "user",  "clip:2:1:0"};
   hk_epilogue e;
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
     CHECK(hk_epilogue_parse(&e, wrong[i]) == HK_SYNTAX, "\"%s\" was read", wrong[i]);

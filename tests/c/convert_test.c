@@ -59,7 +59,8 @@ static void rows(void) {
         hk_store_element(k->f_type, &want, 0, wide[i]);
         const bool nan = wide[i] != wide[i];
         const double back = hk_load_element(k->f_type, &half_out[i], 0);
-        CHECK(nan ? back != back : half_out[i] == want, "%s: %g became %#x, not %#x", k->name, (double)wide[i], half_out[i], want);
+        CHECK(nan ? back != back : half_out[i] == want, "%s: %g became %#x, not %#x", k->name, (double)wide[i],
+              half_out[i], want);
       }
     }
   }

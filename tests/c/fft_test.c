@@ -1,9 +1,9 @@
-/* Long windows by transforms, and shorter ones by nine products of sixteen, against exact sums: the error of every output
- * stays under the stated factor * gk * eps times the largest |x| of its stretch (here: of its row) times sum |f|, on even
- * data, on data with a spike and on data that fades away, and, on even data, the norm of the errors under 4 * eps * sqrt(gk)
- * of the result's; for every kernel the host has, every length of transform from the shortest possible on, both layouts,
- * padding, dilation, epilogues, two threads; the nine products bit for bit where all sums are small integers. Refused
- * without the math option. */
+/* Long windows by transforms, and shorter ones by nine products of sixteen, against exact sums: the error of every
+ * output stays under the stated factor * gk * eps times the largest |x| of its stretch (here: of its row) times sum
+ * |f|, on even data, on data with a spike and on data that fades away, and, on even data, the norm of the errors under
+ * 4 * eps * sqrt(gk) of the result's; for every kernel the host has, every length of transform from the shortest
+ * possible on, both layouts, padding, dilation, epilogues, two threads; the nine products bit for bit where all sums
+ * are small integers. Refused without the math option. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,9 +61,11 @@ static void tensors_free(tensors *t) {
   free(t->bias);
 }
 
-static hk_status plan_make(hk_plan **plan, const shape *d, const tensors *t, const char *decision, uint32_t math, int threads) {
+static hk_status plan_make(hk_plan **plan, const shape *d, const tensors *t, const char *decision, uint32_t math,
+                           int threads) {
   hk_conv_desc c = {.size = sizeof c, .rank = 1, .layout = d->layout, .n = d->n, .c = d->c, .k = d->c, .groups = d->c};
-  c.in[0] = d->w, c.window[0] = d->s, c.stride[0] = 1, c.dilation[0] = d->dilation, c.pad_lo[0] = d->lo, c.pad_hi[0] = d->hi;
+  c.in[0] = d->w, c.window[0] = d->s, c.stride[0] = 1, c.dilation[0] = d->dilation, c.pad_lo[0] = d->lo,
+  c.pad_hi[0] = d->hi;
   hk_problem p;
   hk_epilogue e = {.size = sizeof e};
   const hk_options o = {.size = sizeof o, .threads = threads, .math = math, .decision = decision};
@@ -116,8 +118,8 @@ static void run(const shape *d, tensors *t, int kind, const char *decision, int 
   const hk_args a = {.size = sizeof a, .x = t->x, .y = t->y, .workspace = space, .workspace_bytes = bytes};
   CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));
   const double factor = hk_plan_error_factor(plan), worst = judge(d, t, &miss);
-  CHECK(factor == 1 && worst <= factor, "%s, kind %d: element error %g of gk eps max|x| sum|f|, stated %g", decision, kind,
-        worst, factor);
+  CHECK(factor == 1 && worst <= factor, "%s, kind %d: element error %g of gk eps max|x| sum|f|, stated %g", decision,
+        kind, worst, factor);
   CHECK(kind != EVEN || miss <= 1, "%s: norm error %g of 4 eps sqrt(gk)", decision, miss);
   static double most;
   if (worst > most) {
@@ -129,7 +131,9 @@ static void run(const shape *d, tensors *t, int kind, const char *decision, int 
   hk_plan_destroy(plan);
 }
 
-static bool by_nine(const shape *d) { return d->layout == HK_CHANNELS_LAST && d->dilation == 1 && d->s >= 8 && d->s <= 128; }
+static bool by_nine(const shape *d) {
+  return d->layout == HK_CHANNELS_LAST && d->dilation == 1 && d->s >= 8 && d->s <= 128;
+}
 
 /* karatsuba adds and subtracts only: with small integers nothing is rounded. */
 static void run_integers(const shape *d, tensors *t, const char *decision) {
@@ -160,7 +164,8 @@ static void run_nine(const shape *d, tensors *t, int kind, const char *kernel) {
   if (kind != EVEN) return;
   run_integers(d, t, decision);
   hk_plan *plan = NULL;
-  CHECK(plan_make(&plan, d, t, decision, HK_MATH_STRICT, 1) && strstr(hk_last_error(), "math option"), "%s", hk_last_error());
+  CHECK(plan_make(&plan, d, t, decision, HK_MATH_STRICT, 1) && strstr(hk_last_error(), "math option"), "%s",
+        hk_last_error());
 }
 
 static void run_fft(const shape *d, tensors *t, int kind, const char *kernel) {
@@ -173,7 +178,8 @@ static void run_fft(const shape *d, tensors *t, int kind, const char *kernel) {
     }
   }
   hk_plan *plan = NULL;
-  CHECK(plan_make(&plan, d, t, decision, HK_MATH_STRICT, 1) && strstr(hk_last_error(), "math option"), "%s", hk_last_error());
+  CHECK(plan_make(&plan, d, t, decision, HK_MATH_STRICT, 1) && strstr(hk_last_error(), "math option"), "%s",
+        hk_last_error());
 }
 
 int main(void) {

@@ -18,8 +18,10 @@ static void texts(void) {
   round_trip("1d_c3_i20_k4_w5", "1d_n1_c3_i20_k4_w5_f32_first");
   round_trip("2d_n2_c8_i5x7_k6_w3x2_s2x1_p1:0x-1:2_d2_l1x3_g2_flip0x1_bf16:bf16:f32_last",
              "2d_n2_c8_i5x7_k6_w3x2_s2x1_p1:0x-1:2_d2_l1x3_g2_flip0x1_bf16:bf16:f32_last");
-  round_trip("3d_n4_c2_i3x4x5_k6_w1x2x3_b2_u8:s8:s32_xz3_fz-1", "3d_n4_c2_i3x4x5_k6_w1x2x3_b2_u8:s8:s32_xz3_fz-1_first");
-  round_trip("1d_n2_c2_i4_k2_w3_xs=3.0.8.4.-1_ys=0.0.4.2.1", "1d_n2_c2_i4_k2_w3_f32_xs=3.0.8.4.-1_fs=0.0.6.3.1_ys=0.0.4.2.1");
+  round_trip("3d_n4_c2_i3x4x5_k6_w1x2x3_b2_u8:s8:s32_xz3_fz-1",
+             "3d_n4_c2_i3x4x5_k6_w1x2x3_b2_u8:s8:s32_xz3_fz-1_first");
+  round_trip("1d_n2_c2_i4_k2_w3_xs=3.0.8.4.-1_ys=0.0.4.2.1",
+             "1d_n2_c2_i4_k2_w3_f32_xs=3.0.8.4.-1_fs=0.0.6.3.1_ys=0.0.4.2.1");
 }
 
 /* Strides that are only ever multiplied by 0 (of sizes of 1, of a single group, of empty tensors) leave no trace. */
@@ -36,18 +38,22 @@ static void canonical(const char *text, const char *expected) {
 }
 
 static void canonical_texts(void) {
-  canonical("1d_c3_i20_k4_w5_xs=0.9.9.20.1_fs=0.9.15.5.1_ys=0.9.9.16.1", "1d_n1_c3_i20_k4_w5_f32_first"); /* n and groups 1 */
-  canonical("2d_n2_c3_i4x4_k5_w1x1_xs=0.0.48.16.4.1_fs=0.0.3.1.9.9_ys=0.0.80.16.4.1", "2d_n2_c3_i4x4_k5_w1x1_f32_first");
+  canonical("1d_c3_i20_k4_w5_xs=0.9.9.20.1_fs=0.9.15.5.1_ys=0.9.9.16.1",
+            "1d_n1_c3_i20_k4_w5_f32_first"); /* n and groups 1 */
+  canonical("2d_n2_c3_i4x4_k5_w1x1_xs=0.0.48.16.4.1_fs=0.0.3.1.9.9_ys=0.0.80.16.4.1",
+            "2d_n2_c3_i4x4_k5_w1x1_f32_first");
   canonical("2d_n2_c3_i4x4_k5_w1x1_xs=0.0.48.1.12.3_fs=0.0.3.1.7.7_ys=0.0.80.1.20.5", "2d_n2_c3_i4x4_k5_w1x1_f32_last");
   canonical("1d_n2_c4_i9_k4_w3_g4_xs=0.9.36.5.1_fs=0.3.5.5.1_ys=0.7.28.7.1", "1d_n2_c4_i9_k4_w3_g4_f32_first");
   canonical("1d_n0_c4_i9_k4_w3_xs=1.2.3.4.5_ys=1.2.3.4.5", "1d_n0_c4_i9_k4_w3_f32_first");
-  canonical("1d_c2_i4_k2_w3_xs=3.5.8.4.-1_ys=0.6.4.2.1", "1d_n1_c2_i4_k2_w3_f32_xs=3.0.0.4.-1_fs=0.0.6.3.1_ys=0.0.0.2.1");
+  canonical("1d_c2_i4_k2_w3_xs=3.5.8.4.-1_ys=0.6.4.2.1",
+            "1d_n1_c2_i4_k2_w3_f32_xs=3.0.0.4.-1_fs=0.0.6.3.1_ys=0.0.0.2.1");
   /* a gate's y has one run of k/2 channels: y.channel counts, however few each group has */
   canonical("1d_n2_c4_i3_k4_w1_g4_xs=0.3.12.3.1_fs=0.1.1.1.1_ys=0.0.6.3.1",
             "1d_n2_c4_i3_k4_w1_g4_f32_xs=0.3.12.1.1_fs=0.1.0.1.1_ys=0.0.6.3.1");
 }
 
-/* What a plan made alike must share is compared field by field: no padding, no entry beyond the rank, no idle stride. */
+/* What a plan made alike must share is compared field by field: no padding, no entry beyond the rank, no idle stride.
+ */
 static void alike_by_field(void) {
   hk_problem p, q;
   hk_plan *plan, *like;
@@ -81,7 +87,8 @@ static void sizes(const char *text, int64_t o0, int64_t o1) {
   int64_t out[3] = {-1, -1, -1}, n;
   CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, text));
   CHECK_STATUS(HK_OK, "", hk_problem_output(&p, out, &n));
-  CHECK(out[0] == o0 && (p.rank < 2 || out[1] == o1), "%s: output %lld x %lld", text, (long long)out[0], (long long)out[1]);
+  CHECK(out[0] == o0 && (p.rank < 2 || out[1] == o1), "%s: output %lld x %lld", text, (long long)out[0],
+        (long long)out[1]);
 }
 
 static double *numbers(int64_t n, uint64_t *seed) {
@@ -110,7 +117,8 @@ static void adjoints(const char *text) {
   CHECK_STATUS(HK_OK, "", hk_problem_grad_input(&p, &gi));
   CHECK_STATUS(HK_OK, "", hk_problem_grad_filter(&p, &gf));
   double *x = numbers(ex.elements, &seed), *f = numbers(ef.elements, &seed), *dy = numbers(ey.elements, &seed);
-  double *y = numbers(ey.elements, &seed), *dx = calloc((size_t)ex.elements + 1, 8), *df = calloc((size_t)ef.elements + 1, 8);
+  double *y = numbers(ey.elements, &seed), *dx = calloc((size_t)ex.elements + 1, 8),
+         *df = calloc((size_t)ef.elements + 1, 8);
   execute(&p, x, f, y);
   execute(&gi, dy, f, dx);
   execute(&gf, x, dy, df);
@@ -151,8 +159,8 @@ static void transposed(int64_t s, int64_t d, int64_t pad, int64_t extra, int64_t
             if (to >= 0 && to < q) want[(n * K + kk) * q + to] += x[(n * C + c) * W + i] * w[(c * (K / g) + k) * S + t];
           }
   execute(&p, x, w, y);
-  CHECK(!memcmp(y, want, (size_t)(N * K * q) * 8), "transposed s%lld d%lld p%lld e%lld g%lld", (long long)s, (long long)d,
-        (long long)pad, (long long)extra, (long long)g);
+  CHECK(!memcmp(y, want, (size_t)(N * K * q) * 8), "transposed s%lld d%lld p%lld e%lld g%lld", (long long)s,
+        (long long)d, (long long)pad, (long long)extra, (long long)g);
   free(x), free(w), free(y), free(want);
 }
 

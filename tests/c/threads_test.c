@@ -73,7 +73,8 @@ static void *user_thread(void *context) {
   for (int i = 0; i < 50; i++) {
     memset(y, 0x7f, SIZE * sizeof *y);
     const hk_args a = {.size = sizeof a, .x = x, .y = y};
-    if (hk_plan_execute(s->plan, &a) || memcmp(y, s->expected, SIZE * sizeof *y)) __atomic_fetch_add(&s->wrong, 1, __ATOMIC_RELAXED);
+    if (hk_plan_execute(s->plan, &a) || memcmp(y, s->expected, SIZE * sizeof *y))
+      __atomic_fetch_add(&s->wrong, 1, __ATOMIC_RELAXED);
   }
   free(y);
   return NULL;

@@ -1,7 +1,7 @@
 /* Winograd against exact sums: the error of every output stays under the stated factor * gk * eps * sum |x||f|, and the
- * norm of the errors under factor * 4 * eps * sqrt(gk) of the result's, on normal-looking data, for both transforms in one
- * and two dimensions and every igemm kernel the host has. F(2x2) and F(2) are exact on small integers. Refusals name their
- * reason. */
+ * norm of the errors under factor * 4 * eps * sqrt(gk) of the result's, on normal-looking data, for both transforms in
+ * one and two dimensions and every igemm kernel the host has. F(2x2) and F(2) are exact on small integers. Refusals
+ * name their reason. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,10 @@ static double want[LONG * K], weight[LONG * K];
 static int high, wide, taps; /* an image and a window of 3 x 3, or a line and one of 3 */
 
 static void fill(uint64_t seed, bool integers) {
-  for (int i = 0; i < LONG * C; i++) x[i] = (float)hk_test_integer(&seed, integers ? 3 : 1000) / (integers ? 1.0f : 577.0f);
-  for (int i = 0; i < K * 9 * C; i++) f[i] = (float)hk_test_integer(&seed, integers ? 3 : 1000) / (integers ? 1.0f : 577.0f);
+  for (int i = 0; i < LONG * C; i++)
+    x[i] = (float)hk_test_integer(&seed, integers ? 3 : 1000) / (integers ? 1.0f : 577.0f);
+  for (int i = 0; i < K * 9 * C; i++)
+    f[i] = (float)hk_test_integer(&seed, integers ? 3 : 1000) / (integers ? 1.0f : 577.0f);
   for (int p = 0; p < high; p++)
     for (int q = 0; q < wide; q++)
       for (int k = 0; k < K; k++) {
@@ -69,14 +71,16 @@ static void judge(const char *decision, int m) {
     miss += e * e, norm += want[i] * want[i];
   }
   miss = sqrt(miss / norm) / (4 * eps * sqrt(C * taps));
-  printf("%s, %d taps: %.3f of gk eps sum|x||f|, norm %.3f of 4 eps sqrt(gk), stated factor %g\n", decision, taps, worst, miss, factor);
+  printf("%s, %d taps: %.3f of gk eps sum|x||f|, norm %.3f of 4 eps sqrt(gk), stated factor %g\n", decision, taps,
+         worst, miss, factor);
   CHECK(factor > 0 && worst <= factor, "element error %g", worst);
   CHECK(miss <= factor, "norm error %g", miss);
   hk_plan_destroy(plan);
   fill(7, true);
   plan = plan_make(decision, HK_MATH_FAST_ALGORITHMS);
   run(plan);
-  for (int i = 0; m == 2 && i < LONG * K; i++) CHECK(y[i] == want[i], "integers: y[%d] = %g, want %g", i, (double)y[i], want[i]);
+  for (int i = 0; m == 2 && i < LONG * K; i++)
+    CHECK(y[i] == want[i], "integers: y[%d] = %g, want %g", i, (double)y[i], want[i]);
   hk_plan_destroy(plan);
   fill(1, false);
 }
@@ -89,7 +93,8 @@ static void judge_all(void) {
       char decision[128];
       snprintf(decision, sizeof decision, "winograd%d kernel=%s", m, hk_kernels[i].name);
       judge(decision, m);
-      CHECK(plan_make(decision, HK_MATH_STRICT) == NULL && strstr(hk_last_error(), "math option"), "%s", hk_last_error());
+      CHECK(plan_make(decision, HK_MATH_STRICT) == NULL && strstr(hk_last_error(), "math option"), "%s",
+            hk_last_error());
     }
   }
 }

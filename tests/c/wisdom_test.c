@@ -24,7 +24,8 @@ static hk_status create(int i, hk_rigor rigor, int wisdom_only, hk_plan **plan) 
   char text[128];
   hk_problem p;
   const hk_weights w = {.size = sizeof w, .f = f};
-  const hk_options o = {.size = sizeof o, .threads = 1, .rigor = rigor, .wisdom_only = wisdom_only, .time_limit_s = 0.2};
+  const hk_options o = {
+      .size = sizeof o, .threads = 1, .rigor = rigor, .wisdom_only = wisdom_only, .time_limit_s = 0.2};
   problem(i, text);
   CHECK_STATUS(HK_OK, "", hk_problem_parse(&p, text));
   return hk_plan_create(plan, &p, NULL, &o, &w);
@@ -90,7 +91,8 @@ static void across_processes(const char *self) {
 
 static void learn_line(int writer, int i) {
   char key[256], decision[64];
-  sprintf(key, "%s\tcpu\tavx2\t1\tmath=0\t1d_n%d_c1_i8_k%d_w3_f32_first\tplain+none", HK_VERSION_TEXT, writer + 1, i + 1);
+  sprintf(key, "%s\tcpu\tavx2\t1\tmath=0\t1d_n%d_c1_i8_k%d_w3_f32_first\tplain+none", HK_VERSION_TEXT, writer + 1,
+          i + 1);
   sprintf(decision, "ref writer=%d", writer);
   hk_wisdom_learn(key, decision, 1e-6);
 }
@@ -143,16 +145,23 @@ static void killed(void) {
     close(ends[0]);
     waitpid(child, NULL, 0);
     const int64_t lines = lines_in(path);
-    CHECK(lines >= saved + 1 && lines <= saved + 2, "round %d: %lld lines, %d saved", round, (long long)lines, saved + 1);
+    CHECK(lines >= saved + 1 && lines <= saved + 2, "round %d: %lld lines, %d saved", round, (long long)lines,
+          saved + 1);
     next = (int)lines;
   }
   CHECK(next > 0, "no line was ever saved");
 }
 
 static void malformed(void) {
-  static const char good[] = "hankel-wisdom 2\n0.1.0\tcpu\tavx2\t1\tmath=0\t1d_n1_c1_i8_k1_w3_f32_first\tplain+none\tref\t1.5\nend 1\n";
+  static const char good[] =
+      "hankel-wisdom 2\n0.1.0\tcpu\tavx2\t1\tmath=0\t1d_n1_c1_i8_k1_w3_f32_first\tplain+none\tref\t1.5\nend 1\n";
   static const char *const bad[] = {
-      "", "hello\n", "hankel-wisdom 3\nend 0\n", "hankel-wisdom 2\n", "hankel-wisdom 2\nend 1\n", "hankel-wisdom 2\nend 0\nmore\n",
+      "",
+      "hello\n",
+      "hankel-wisdom 3\nend 0\n",
+      "hankel-wisdom 2\n",
+      "hankel-wisdom 2\nend 1\n",
+      "hankel-wisdom 2\nend 0\nmore\n",
       "hankel-wisdom 2\n0.1.0\tcpu\nend 1\n",
       "hankel-wisdom 2\n0.1.0\tcpu\tavx2\t1\tm\tnonsense\tplain\tref\t1.5\nend 1\n",
       "hankel-wisdom 2\n0.1.0\tcpu\tavx2\t1\tm\t1d_n1_c1_i8_k1_w3_f32_first\tplain\tref\tnan\nend 1\n",
@@ -280,7 +289,8 @@ static void on_old(void *context, const char *line) {
 /* Wisdom of hankel 0.1: refused where it is named, passed over with a line in the log where it is the user's own file,
  * and replaced by the next save. */
 static void old_format(void) {
-  static const char old[] = "hankel-wisdom 1\n0.1.0\tAMD EPYC\tavx2\t1\tm\t1d_n1_c1_i8_k1_w3_f32_first\tplain\tref\t1\nend 1\n";
+  static const char old[] =
+      "hankel-wisdom 1\n0.1.0\tAMD EPYC\tavx2\t1\tm\t1d_n1_c1_i8_k1_w3_f32_first\tplain\tref\t1\nend 1\n";
   char path[300];
   sprintf(path, "%s/old", folder);
   FILE *out = fopen(path, "w");

@@ -84,10 +84,10 @@ static bool case_make(fuzz *f) {
   cli_random_from(NULL, 0);
   f->at += part;
   f->left -= part;
-  f->t[0].with &= WITH_WILD | (WITH_WILD - 1); /* sequences are drawn here */
+  f->t[0].with &= WITH_NONFINITE | (WITH_NONFINITE - 1); /* sequences are drawn here */
   f->drawn.rigor = HK_ESTIMATE;
   f->base.math = f->drawn.math;
-  f->kind = f->t[0].with & WITH_WILD ? KIND_FLOATS : (check_kind)(seed & 1);
+  f->kind = f->t[0].with & WITH_NONFINITE ? KIND_FLOATS : (check_kind)(seed & 1);
   f->has[0] = is_small(&f->t[0]);
   char *line = f->has[0] ? check_line(&f->t[0], &f->base, NULL) : NULL;
   if (line) fuzz_note("%s", line);

@@ -1,7 +1,7 @@
-/* Values that are not numbers stay where they belong. Weights that hold Inf or NaN meet only the inputs the window reaches: a tap
- * in the padding is left out, not multiplied by zero. Every candidate a plan with such weights offers gives what the definition
- * gives, and what would multiply by zeros refuses itself. An Inf in x, in the last channel of an odd number of them too, reaches
- * the outputs as the definition says. */
+/* Values that are not numbers stay where they belong. Weights that hold Inf or NaN meet only the inputs the window
+ * reaches: a tap in the padding is left out, not multiplied by zero. Every candidate a plan with such weights offers
+ * gives what the definition gives, and what would multiply by zeros refuses itself. An Inf in x, in the last channel of
+ * an odd number of them too, reaches the outputs as the definition says. */
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
@@ -59,19 +59,24 @@ static void visit(void *context, const hk_candidate *c) {
 int main(void) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   static const char *const problems[] = {
-      "2d_n2_c5_i7x9_k6_w3x3_p1_f32_last", "2d_n2_c5_i7x9_k6_w3x3_p1_f32_first", "2d_n1_c20_i6x6_k33_w3x3_p2_d2_f32_last",
-      "2d_n1_c3_i9x40_k17_w3x3_s2_p1_f32_last", "3d_n1_c4_i4x5x6_k9_w3x3x3_p1_f32_first", "1d_n2_c4_i30_k8_w5_p4_f32_first",
-      "2d_n1_c6_i5x5_k7_w1x1_p1_f32_last", "1d_n1_c3_i40_k8_w3_f32_last", "2d_n1_c10_i9x9_k14_w3x3_g2_f32_last"};
+      "2d_n2_c5_i7x9_k6_w3x3_p1_f32_last",      "2d_n2_c5_i7x9_k6_w3x3_p1_f32_first",
+      "2d_n1_c20_i6x6_k33_w3x3_p2_d2_f32_last", "2d_n1_c3_i9x40_k17_w3x3_s2_p1_f32_last",
+      "3d_n1_c4_i4x5x6_k9_w3x3x3_p1_f32_first", "1d_n2_c4_i30_k8_w5_p4_f32_first",
+      "2d_n1_c6_i5x5_k7_w1x1_p1_f32_last",      "1d_n1_c3_i40_k8_w3_f32_last",
+      "2d_n1_c10_i9x9_k14_w3x3_g2_f32_last"};
   int bad = 0, refused = 0;
   for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
     hk_problem p;
     assert(hk_problem_parse(&p, problems[i]) == HK_OK);
     const int64_t room = 1 << 16;
-    float *x = numbers(room), *f = numbers(room), *want = malloc((size_t)room * sizeof *want), *y = malloc((size_t)room * sizeof *y);
+    float *x = numbers(room), *f = numbers(room), *want = malloc((size_t)room * sizeof *want),
+          *y = malloc((size_t)room * sizeof *y);
     const int64_t outputs = 4096; /* as many as the largest of these problems has, and more */
-    for (int wild = 0; wild < 3; wild++) {
-      if (wild == 1) x[p.c - 1] = INFINITY;
-      if (wild == 2) x[p.c - 1] = 1.0f, f[0] = INFINITY, f[1] = NAN; /* the first tap and channel of output channel 0, and what lies next to it */
+    for (int kind = 0; kind < 3; kind++) {
+      if (kind == 1) x[p.c - 1] = INFINITY;
+      if (kind == 2)
+        x[p.c - 1] = 1.0f, f[0] = INFINITY,
+                f[1] = NAN; /* the first tap and channel of output channel 0, and what lies next to it */
       assert(run(&p, "ref", x, f, want, outputs));
       assert(run(&p, NULL, x, f, y, outputs));
       for (int64_t j = 0; j < outputs; j++) bad += !same(y[j], want[j]);
@@ -81,10 +86,14 @@ int main(void) {
       tally t = {.p = &p, .x = x, .f = f, .want = want, .outputs = outputs};
       const hk_options o = {.size = sizeof o, .threads = 1};
       assert(hk_plan_candidates(&p, NULL, &o, visit, &t) == HK_OK);
-      printf("%s, %s: %d candidates agree, %d refused, %d wrong\n", problems[i], wild == 2 ? "wild" : wild ? "infinite x" : "finite", t.ran - t.wrong, t.refused, t.wrong);
+      printf("%s, %s: %d candidates agree, %d refused, %d wrong\n", problems[i],
+             kind == 2 ? "Inf and NaN weights"
+             : kind    ? "infinite x"
+                       : "finite",
+             t.ran - t.wrong, t.refused, t.wrong);
       bad += t.wrong;
       assert(t.ran >= 2);
-      refused += wild == 2 ? t.refused : 0;
+      refused += kind == 2 ? t.refused : 0;
     }
     free(x), free(f), free(want), free(y);
   }
