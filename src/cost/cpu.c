@@ -70,7 +70,7 @@ int64_t hk_cost_l3(void) {
 }
 
 /* Xeon (Sapphire Rapids), weights streaming from L3: 8 steps gain 6 to 15 % (2048-512 of 7 x 7, 1280-1280 of 16 x 16, 960-640 of
- * 32 x 32; bench/results/xeon-2026-11-15.md); Zen 4 brings them in itself. */
+ * 32 x 32; bench/results/2026-11-15-cpu-xeon.md); Zen 4 brings them in itself. */
 bool hk_cost_ahead(void) { return !halves_512(); }
 
 double hk_cost_move(double bytes, double working_set) {

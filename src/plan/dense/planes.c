@@ -111,7 +111,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   if (g->out[2] < d->kernel->nr) each += 3.0 * (double)lanes / (double)hk_max64(g->out[2], 1);
   const bool one = g->gk <= HK_PLANES_PANEL / d->kernel->nr;
   if (!flat) cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
-  if (step > 2) cycles *= 2.5; /* pixels apart: measured 2.2 to 3 times the count above (bench/results/cost-audit-2026-11-15.txt) */
+  if (step > 2) cycles *= 2.5; /* pixels apart: measured 2.2 to 3 times the count above (bench/results/2026-11-15-cost-audit-zen4.txt) */
   /* the weights are read again for every strip */
   const int64_t of_group = hk_ceil_div(hk_ceil_div(g->gm, hk_grid_count(g)), d->kernel->nr);
   const double strips = (double)(g->groups * hk_grid_count(g) * of_group);

@@ -216,7 +216,7 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   hk_grouped p = {0};
   if (!hk_grouped_layout(t, d, &p, why)) return false;
   /* tiles for few channels read their rows again and again: with many channels a group those leave L1, and it takes up
-   * to twice the count above; many outputs read the staged rows once a tile (bench/results/cost-audit-2026-11-15.txt) */
+   * to twice the count above; many outputs read the staged rows once a tile (bench/results/2026-11-15-cost-audit-zen4.txt) */
   const double channels = (double)t->geom.c / 256;
   const double single = t->geom.c == 1 && t->geom.k == 1 && t->geom.taps > 1 ? 1.2 : 1; /* a tile of one row waits for its loads */
   d->predicted_s = predict(t, &p) * (1 + (channels < 1 ? channels : 1)) * (t->geom.k > 32 ? 1.5 : 1) * single;
