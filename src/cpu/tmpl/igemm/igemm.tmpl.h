@@ -6,6 +6,9 @@
 #include "cpu/tmpl/common/unroll.tmpl.h"
 
 #define HK_TILE "cpu/tmpl/igemm/igemm_tile.tmpl.h"
+#if HK_OPENS
+#define HK_REOPEN /* chunk.tmpl.h: a chunk begins with a product */
+#endif
 #define HK_ROW_FN line_fn
 #define HK_KIND_2 line_
 #define HK_TABLE_2 lines_

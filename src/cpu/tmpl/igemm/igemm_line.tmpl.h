@@ -33,9 +33,9 @@ static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const line_at *at, const char *x
     for (int64_t t = 0; t < at->segments; t++) {
       if (__builtin_expect(at->seg[t] / HK_CHUNK != chunk, 0)) {
         chunk = at->seg[t] / HK_CHUNK;
-#define HK_SUMS HK_NV
+#define HK_CHUNK_SUMS HK_NV
 #include "cpu/tmpl/common/chunk.tmpl.h"
-#undef HK_SUMS
+#undef HK_CHUNK_SUMS
       }
       const float *f = at->f + at->seg[t] * NR;
       int64_t c = at->first;

@@ -31,9 +31,9 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
       if (__builtin_expect(!live, 0)) continue;
       if (__builtin_expect(*seg / HK_CHUNK != chunk, 0)) {
         chunk = *seg / HK_CHUNK;
-#define HK_SUMS HK_NV
+#define HK_CHUNK_SUMS HK_NV
 #include "cpu/tmpl/common/chunk.tmpl.h"
-#undef HK_SUMS
+#undef HK_CHUNK_SUMS
       }
       const float *f = r->f + *seg * NR;
       int64_t c = first;

@@ -30,9 +30,9 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_strip_args *a) {
       if (__builtin_expect(t->f >= chunk_end, 0)) {
         do chunk_end += HK_CHUNK / STEP * NR;
         while (t->f >= chunk_end);
-#define HK_SUMS SUMS
+#define HK_CHUNK_SUMS SUMS
 #include "cpu/tmpl/common/chunk.tmpl.h"
-#undef HK_SUMS
+#undef HK_CHUNK_SUMS
       }
       const float *x[HK_MR], *f = weights + t->f;
       const uint32_t mask = t->mask;
