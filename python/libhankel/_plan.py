@@ -127,7 +127,7 @@ class Plan(Executable):
 
     @property
     def error_factor(self) -> float:
-        """0 when integers come out exact, else the factor on gk*eps that the error stays under."""
+        """0: exact on integers. Else errors stay under it * gk * eps * sum|f| * the largest |x| of the image."""
         return lib.hk_plan_error_factor(self._handle)
 
     @property
