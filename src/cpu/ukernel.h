@@ -62,7 +62,7 @@ const hk_kernel *hk_kernel_convert(hk_type from, hk_type to, hk_isa isa);
  *   sum[m][j] = sum over segments t and c < channels of rows[t*row_step + m][x_at + c] * f[(seg[t] + c)*NR + j]
  * count is arbitrary: the kernel splits it into register tiles. A row pointer equal to `zeros` stands for a row of
  * zeros; a tile skips a segment whose rows are all `zeros`. Then, with the accumulators still in registers:
- *   SUSPEND  stores them to partial[m*NR + j] and returns; RESUME starts from partial instead of 0
+ *   SUSPEND  stores them to partial[m*NR + j] and returns; RESUME adds partial to them, last
  *   AFFINE   v = v*scale[j] + bias[j] (scale and bias hold NR values)
  *   BEFORE   v = v + beta*c[m][y_at + j]
  *   CLAMP    v = min(max(v, lo), hi)
