@@ -323,7 +323,7 @@ static void ranges(void) {
     for (int64_t apart = 1; apart < 70; apart++) {
       int64_t runs = 0;
       for (int64_t s = 0; s < apart && s < taps; s++) runs += hk_ceil_div(hk_ceil_div(taps - s, apart), HK_RUN_TAPS);
-      CHECK(hk_chain_runs(taps, apart) == runs, "%lld taps, %lld apart", (long long)taps, (long long)apart);
+      CHECK(hk_tap_run_count(taps, apart) == runs, "%lld taps, %lld apart", (long long)taps, (long long)apart);
     }
 }
 
