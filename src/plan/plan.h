@@ -41,7 +41,7 @@ typedef struct hk_task {
 typedef struct hk_algo hk_algo;
 typedef struct hk_rewrite hk_rewrite;
 
-/* path[0] turns the task into that of path[1], and so on; the algorithm sees what the last one leaves. */
+/* path[0] maps the task to that of path[1], and so on; the algorithm sees what the last one leaves. */
 typedef struct hk_decision {
   const hk_rewrite *path[HK_DEPTH];
   int depth;

@@ -102,7 +102,7 @@ def crowded(page):
         data["rows"].append(dict(
             row, name=f"family{i % 5}_a_rather_long_name_of_a_problem_{i}", us=us, flops=row["flops"] * (1 + i), spread=9.0 if i in (3, 17) else 1.0,
             peer={p: us * (0.8 + k) for k, p in enumerate(data["peers"])}, best="torch", ratio=0.8 + i / 10,
-            decision="relay_igemm kernel=hk_igemm_f32_6x64_avx512 bm=112 bn=16 bk=1024 pack=0 shards=1 parts=1"))
+            decision="state / convert / transpose / igemm kernel=hk_igemm_f32_6x64_avx512 bm=112 bn=16 bk=1024 pack=0 shards=1 parts=1"))
     return text[:found.start(2)] + json.dumps(data).replace("<", "\\u003c") + text[found.end(2):]
 
 

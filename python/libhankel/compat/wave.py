@@ -25,9 +25,14 @@ _KNOBS = (("igemm", {"block_m": ("bm", False), "block_n": ("bn", True), "block_k
           ("wgmma", {"block_m": ("bm", False), "block_n": ("bn", False)}))
 
 
+def _path(decision):
+    """A decision without kernel and knobs: its rewrites and its algorithm, as in convert / igemm."""
+    return " / ".join(part.split()[0] for part in decision.split(" / "))
+
+
 def _knobs(decision):
-    """Wave's knobs of a decision's algorithm; igemm's also below a rewrite (widen_igemm), wgmma's also above one."""
-    name = decision.split()[0]
+    """Wave's knobs of a decision's algorithm, which rewrites before it do not change."""
+    name = _path(decision).split(" / ")[-1]
     if name.startswith("wgmma"):
         return dict(_KNOBS)["wgmma"] if "planes" not in name and "halo" not in name else {}
     return next((knobs for family, knobs in _KNOBS if name.endswith(family)), {})
@@ -79,7 +84,7 @@ def _tiled(problem, device, tiles, make):
         if all(_blocks(plan.decision).get(name.upper()) == value for name, value in tiles.items()):
             return plan
     wanted = ", ".join(f"{name} = {value}" for name, value in tiles.items())
-    there = "; ".join(sorted({f"{d.split()[0]} has " + ", ".join(
+    there = "; ".join(sorted({f"{_path(d)} has " + ", ".join(
         name + (f" in steps of {_columns(d)}" if by else "") for name, (_, by) in _knobs(d).items())
         for d in usable if _knobs(d)})) or "no algorithm has any"
     raise invalid(f"{wanted} reaches no plan of {problem}: {why or there}")
