@@ -1,5 +1,5 @@
-/* Geometries made from another: what a rewrite leaves for the algorithm inside it. Every derived field is counted again,
- * so that a view is as consistent as what hk_geom_make returns. */
+/* Geometries made from another: what a rewrite leaves for the algorithm inside it. Every derived field is counted
+ * again, so that a view is as consistent as what hk_geom_make returns. */
 #include "core/core.h"
 
 static double all_inputs(const hk_geom *g) {

@@ -129,7 +129,8 @@ static hk_status parse_path(const hk_task *task, const char *text, char **save, 
 hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d) {
   char copy[512], *save = copy, *word;
   memset(d, 0, sizeof *d);
-  if (strlen(text) >= sizeof copy) return hk_fail(HK_SYNTAX, "decision text is longer than %zu characters", sizeof copy - 1);
+  if (strlen(text) >= sizeof copy)
+    return hk_fail(HK_SYNTAX, "decision text is longer than %zu characters", sizeof copy - 1);
   memcpy(copy, text, strlen(text) + 1);
   hk_status s = parse_path(task, text, &save, d);
   if (s) return s;

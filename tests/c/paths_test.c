@@ -1,6 +1,6 @@
 /* Decisions as paths of rewrites: how they print, parse and are refused; which of them the planner finds for the tasks
- * that no algorithm takes as they are; that every one found computes what the reference computes; and that wisdom of the
- * time before paths is refused with a sentence. */
+ * that no algorithm takes as they are; that every one found computes what the reference computes; and that wisdom of
+ * the time before paths is refused with a sentence. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -73,7 +73,8 @@ static void check_decision(trial *t, const char *decision, void *context) {
   visit *v = context;
   char name[256] = "";
   const char *algorithm = decision_algorithm(decision);
-  snprintf(name, sizeof name, "%.*s%.*s", (int)(algorithm - decision), decision, (int)strcspn(algorithm, " "), algorithm);
+  snprintf(name, sizeof name, "%.*s%.*s", (int)(algorithm - decision), decision, (int)strcspn(algorithm, " "),
+           algorithm);
   v->found |= !strcmp(name, v->t->path);
   const hk_options o = {.size = sizeof o, .threads = 1, .decision = decision, .stateful = v->t->stateful};
   hk_plan *plan = NULL;
@@ -87,7 +88,8 @@ static void check_decision(trial *t, const char *decision, void *context) {
   double *got = malloc((size_t)t->y.elements * sizeof *got);
   if (!got) exit(1);
   values(t, got);
-  CHECK(near_enough(t, got, v->expected), "%s %s: %s differs from the reference", v->t->problem, v->t->epilogue, decision);
+  CHECK(near_enough(t, got, v->expected), "%s %s: %s differs from the reference", v->t->problem, v->t->epilogue,
+        decision);
   free(got);
   hk_plan_destroy(plan);
 }
@@ -97,7 +99,11 @@ static void check_task(const task_text *text) {
   trial t;
   trial_make(&t, text->problem, text->epilogue, 5);
   const hk_options ref = {.size = sizeof ref, .threads = 1, .decision = "ref", .stateful = text->stateful},
-                   fast = {.size = sizeof fast, .threads = 2, .stateful = text->stateful, .forbid_fallback = 1, .rigor = HK_PATIENT};
+                   fast = {.size = sizeof fast,
+                           .threads = 2,
+                           .stateful = text->stateful,
+                           .forbid_fallback = 1,
+                           .rigor = HK_PATIENT};
   hk_plan *plan = NULL;
   double *expected = calloc((size_t)t.y.elements, sizeof *expected);
   CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &t.problem, &t.epilogue, &ref, &t.weights));

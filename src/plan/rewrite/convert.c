@@ -1,6 +1,6 @@
-/* convert: bf16, f16 and f8 through f32 algorithms. x is converted once per call into the workspace, dense in the order it
- * comes in (channels last or first), f once at creation (at execute when it comes then); sums are f32, and y is rounded to
- * its type in the epilogue. The conversion to f32 is exact, so the sums are those of the f32 algorithm. */
+/* convert: bf16, f16 and f8 through f32 algorithms. x is converted once per call into the workspace, dense in the order
+ * it comes in (channels last or first), f once at creation (at execute when it comes then); sums are f32, and y is
+ * rounded to its type in the epilogue. The conversion to f32 is exact, so the sums are those of the f32 algorithm. */
 #include <string.h>
 
 #include "cost/cost.h"
@@ -9,7 +9,9 @@
 static bool narrow_type(hk_type t) { return t == HK_F16 || t == HK_BF16 || t == HK_F8E4M3; }
 
 /* The channels of x over all feature groups as one axis where they lie evenly, else [outer][count]. */
-typedef struct channels { int64_t count, step, outer, outer_step; } channels;
+typedef struct channels {
+  int64_t count, step, outer, outer_step;
+} channels;
 
 static channels channels_of(const hk_geom *g) {
   const int64_t features = g->batch_grouped ? 1 : g->groups;
@@ -38,9 +40,7 @@ static hk_strides staged(const hk_geom *g) {
   return s;
 }
 
-static int64_t staged_elements(const hk_geom *g) {
-  return g->n * g->groups * g->c * g->in[0] * g->in[1] * g->in[2];
-}
+static int64_t staged_elements(const hk_geom *g) { return g->n * g->groups * g->c * g->in[0] * g->in[1] * g->in[2]; }
 
 /* f keeps its strides; the converted copy covers its extent */
 static hk_extent filter_extent(const hk_geom *g) {
@@ -63,7 +63,8 @@ static double seconds(const hk_task *t, double inner_s) {
 
 static bool takes(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  if (!narrow_type(g->x_type) && !narrow_type(g->f_type)) return hk_refuse(why, "neither x nor f is f16, bf16 or f8e4m3");
+  if (!narrow_type(g->x_type) && !narrow_type(g->f_type))
+    return hk_refuse(why, "neither x nor f is f16, bf16 or f8e4m3");
   if (g->acc_type != HK_F32) return hk_refuse(why, "sums are f64; convert takes f32 sums only");
   if (t->options.stateful) return hk_refuse(why, "options.stateful is 1: state goes before convert");
   if (g->gk == 0 || g->gm == 0 || g->k == 0 || staged_elements(g) == 0) return hk_refuse(why, "x, f or y is empty");
@@ -124,17 +125,20 @@ static void convert_row(void *context, int64_t index) {
   for (int64_t o = 0; o < c.outer; o++, src += c.outer_step * bytes) {
     if (last)
       for (int64_t w = 0; w < g->in[2]; w++)
-        convert_run(j->kernel, g->x_type, src + w * g->x.at[2] * bytes, 1, dst + w * j->to.at[2] + o * c.count, c.count);
+        convert_run(j->kernel, g->x_type, src + w * g->x.at[2] * bytes, 1, dst + w * j->to.at[2] + o * c.count,
+                    c.count);
     else
       for (int64_t k = 0; k < c.count; k++)
-        convert_run(j->kernel, g->x_type, src + k * c.step * bytes, g->x.at[2], dst + (o * c.count + k) * plane, g->in[2]);
+        convert_run(j->kernel, g->x_type, src + k * c.step * bytes, g->x.at[2], dst + (o * c.count + k) * plane,
+                    g->in[2]);
   }
 }
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_geom *g = &plan->task.geom;
   char *at = hk_rewrite_workspace(plan, call);
-  job j = {plan, call, hk_kernel_convert(g->x_type, HK_F32, plan->task.isa), staged(g), (float *)at, g->in[0] * g->in[1]};
+  job j = {plan,      call,        hk_kernel_convert(g->x_type, HK_F32, plan->task.isa),
+           staged(g), (float *)at, g->in[0] * g->in[1]};
   hk_plan_parallel(plan, j.rows * g->n * (g->batch_grouped ? g->groups : 1), convert_row, &j);
   hk_call in = *call;
   in.x = at;

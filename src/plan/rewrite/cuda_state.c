@@ -1,14 +1,12 @@
-/* state on the GPU: a pass joins the state and x in the workspace and writes the new state (src/cuda/state.cu); the inner
- * task sees a longer x without padding. */
+/* state on the GPU: a pass joins the state and x in the workspace and writes the new state (src/cuda/state.cu); the
+ * inner task sees a longer x without padding. */
 #include "plan/gpu/gpu.h"
 #include "plan/rewrite/state.h"
 
 /* Rows on 16-byte addresses, as the inner kernels like them. */
 static int64_t granule(const hk_task *t) { return 16 / (int64_t)hk_type_bytes(t->geom.x_type); }
 static size_t own_bytes(const hk_task *t) { return hk_state_bytes(t, granule(t)); }
-static double seconds(const hk_task *t, double inner_s) {
-  return inner_s + 2.5e-6 + 2 * (double)own_bytes(t) / 2.5e12;
-}
+static double seconds(const hk_task *t, double inner_s) { return inner_s + 2.5e-6 + 2 * (double)own_bytes(t) / 2.5e12; }
 
 static bool takes(const hk_task *t, char *why) {
   return t->options.stateful || hk_refuse(why, "options.stateful is 0");

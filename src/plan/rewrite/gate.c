@@ -1,6 +1,6 @@
-/* gate: gated and blended epilogues over algorithms that know none. The sums of all k channels, scaled and biased, go to
- * the workspace in y's order; then channel j and its partner j + k/2 meet, run by run, and the result goes to y with the
- * residual. Sums of f64 and int8 problems are f64, and so is what follows them, as in the reference. */
+/* gate: gated and blended epilogues over algorithms that know none. The sums of all k channels, scaled and biased, go
+ * to the workspace in y's order; then channel j and its partner j + k/2 meet, run by run, and the result goes to y with
+ * the residual. Sums of f64 and int8 problems are f64, and so is what follows them, as in the reference. */
 #include <string.h>
 
 #include "cost/cost.h"
@@ -80,7 +80,8 @@ static void gate_row_f64(void *context, int64_t index) {
   const hk_geom *g = &j->plan->task.geom;
   const hk_epilogue *e = &j->plan->task.epi.e;
   const int64_t n = index / (g->out[0] * g->out[1]), p[2] = {index / g->out[1] % g->out[0], index % g->out[1]};
-  const double *base = (const double *)(const void *)j->sums + n * j->at.outer + p[0] * j->at.at[0] + p[1] * j->at.at[1];
+  const double *base =
+      (const double *)(const void *)j->sums + n * j->at.outer + p[0] * j->at.at[0] + p[1] * j->at.at[1];
   double v[RUN];
   for (int64_t q = 0; q < g->out[2]; q++)
     for (int64_t k = 0; k < g->y_channels; k += RUN) {

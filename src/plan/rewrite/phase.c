@@ -1,8 +1,8 @@
-/* phase: a dilated window of one dimension as windows without dilation. With dilation d the outputs q, q + d, q + 2d, ...
- * read only x there, so x and y are seen as d interleaved rows, and the taps of a row chain as if they were neighbours.
- * The inner task sees them as the rows of an image; nothing is moved. The first rows may be one longer than the others, in
- * x and in y: then there are up to three parts. Needs channels-last x and y, stride 1, padding before x that is a multiple
- * of d, and an epilogue that names no positions. */
+/* phase: a dilated window of one dimension as windows without dilation. With dilation d the outputs q, q + d, q + 2d,
+ * ... read only x there, so x and y are seen as d interleaved rows, and the taps of a row chain as if they were
+ * neighbours. The inner task sees them as the rows of an image; nothing is moved. The first rows may be one longer than
+ * the others, in x and in y: then there are up to three parts. Needs channels-last x and y, stride 1, padding before x
+ * that is a multiple of d, and an epilogue that names no positions. */
 #include "plan/rewrite/rewrite.h"
 
 /* Rows [first, first + rows) of the interleaved ones, all as long as each other. */
@@ -17,7 +17,8 @@ static int ranges_make(const hk_geom *g, range *to) {
   for (int i = 0; i < 3; i++) {
     const int64_t first = hk_min64(cut[i], rows), next = hk_min64(cut[i + 1], rows);
     if (first == next) continue;
-    to[count++] = (range){first, next - first, g->in[2] > first ? hk_ceil_div(g->in[2] - first, d) : 0, hk_ceil_div(g->out[2] - first, d)};
+    to[count++] = (range){first, next - first, g->in[2] > first ? hk_ceil_div(g->in[2] - first, d) : 0,
+                          hk_ceil_div(g->out[2] - first, d)};
   }
   return count;
 }

@@ -96,7 +96,12 @@ bool hk_decision_check(const hk_task *t, hk_decision *d, char *why) {
 static hk_status build_inner(hk_plan *plan, const void *f) {
   const hk_rewrite *r = plan->decision.path[0];
   hk_packed *mine = plan->packed;
-  const hk_weights w = {.size = sizeof w, .f = f, .scale = mine->scale, .bias = mine->bias, .slopes = mine->slopes, .f_zero = mine->f_zero};
+  const hk_weights w = {.size = sizeof w,
+                        .f = f,
+                        .scale = mine->scale,
+                        .bias = mine->bias,
+                        .slopes = mine->slopes,
+                        .f_zero = mine->f_zero};
   const hk_plan shared = {.packed = mine, .f_shift = plan->f_shift};
   hk_decision d = plan->decision;
   hk_status s = HK_OK;

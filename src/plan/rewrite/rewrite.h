@@ -1,5 +1,5 @@
-/* Rewrites: rules from a task to an inner task, with what runs before and after it. They know nothing of algorithms, and
- * algorithms nothing of them; a decision names a path of them, and what they have in common (cost, workspace, plans
+/* Rewrites: rules from a task to an inner task, with what runs before and after it. They know nothing of algorithms,
+ * and algorithms nothing of them; a decision names a path of them, and what they have in common (cost, workspace, plans
  * inside plans) is done here for every path. */
 #ifndef HK_REWRITE_H
 #define HK_REWRITE_H

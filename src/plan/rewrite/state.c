@@ -1,6 +1,6 @@
 /* state: stateful 1D plans over algorithms that know no state. The state and x are copied one behind the other into the
- * workspace, in the order in which x lies; the inner task sees a longer x without padding; the new state is the end of it.
- * Costs a pass over x, which for blocks of a stream lies in the cache. */
+ * workspace, in the order in which x lies; the inner task sees a longer x without padding; the new state is the end of
+ * it. Costs a pass over x, which for blocks of a stream lies in the cache. */
 #include <string.h>
 
 #include "cost/cost.h"
@@ -30,7 +30,8 @@ void hk_state_inner(hk_task *t, int64_t granule) {
 }
 
 size_t hk_state_bytes(const hk_task *t, int64_t granule) {
-  return (size_t)hk_round_up(t->geom.n * hk_state_strides(&t->geom, granule).outer * (int64_t)hk_type_bytes(t->geom.x_type), HK_ALIGN);
+  return (size_t)hk_round_up(
+      t->geom.n * hk_state_strides(&t->geom, granule).outer * (int64_t)hk_type_bytes(t->geom.x_type), HK_ALIGN);
 }
 
 bool hk_state_takes(const hk_task *t, char *why) {
@@ -74,7 +75,8 @@ static void copy(char *to, int64_t to_step, const char *from, int64_t from_step,
     }
     return;
   }
-  for (int64_t i = 0; i < count; i++) memcpy(to + (size_t)(i * to_step) * bytes, from + (size_t)(i * from_step) * bytes, bytes);
+  for (int64_t i = 0; i < count; i++)
+    memcpy(to + (size_t)(i * to_step) * bytes, from + (size_t)(i * from_step) * bytes, bytes);
 }
 
 /* The past of one channel; zeros (x's zero point) without a state. */
@@ -84,7 +86,8 @@ static void stage_past(const job *j, int64_t n, int64_t ch) {
   const int64_t past = g->lo[2];
   char *to = j->stage + (size_t)(n * j->to.outer + ch * j->to.channel) * bytes;
   if (!j->call->state_in && !g->x_zero && j->to.at[2] == 1) memset(to, 0, (size_t)past * bytes);
-  else if (j->call->state_in) copy(to, j->to.at[2], j->call->state_in + (size_t)((n * all_channels(g) + ch) * past) * bytes, 1, past, bytes);
+  else if (j->call->state_in)
+    copy(to, j->to.at[2], j->call->state_in + (size_t)((n * all_channels(g) + ch) * past) * bytes, 1, past, bytes);
   else
     for (int64_t i = 0; i < past; i++) hk_store_element(g->x_type, to, i * j->to.at[2], g->x_zero);
 }
@@ -95,7 +98,8 @@ static void stage_image(void *context, int64_t n) {
   const hk_geom *g = &j->plan->task.geom;
   const size_t bytes = hk_type_bytes(g->x_type);
   const bool last = channels_last(g);
-  if (last && !j->call->state_in && !g->x_zero) memset(j->stage + (size_t)(n * j->to.outer) * bytes, 0, (size_t)(g->lo[2] * j->to.at[2]) * bytes);
+  if (last && !j->call->state_in && !g->x_zero)
+    memset(j->stage + (size_t)(n * j->to.outer) * bytes, 0, (size_t)(g->lo[2] * j->to.at[2]) * bytes);
   else
     for (int64_t ch = 0; ch < all_channels(g); ch++) stage_past(j, n, ch);
   /* the channels of all groups are one axis where they lie evenly */
@@ -118,7 +122,8 @@ static void keep_past(const job *j, int64_t n) {
   const size_t bytes = hk_type_bytes(g->x_type);
   for (int64_t ch = 0; ch < all_channels(g); ch++)
     copy(j->call->state_out + (size_t)((n * all_channels(g) + ch) * g->lo[2]) * bytes, 1,
-         j->stage + (size_t)(n * j->to.outer + ch * j->to.channel + g->in[2] * j->to.at[2]) * bytes, j->to.at[2], g->lo[2], bytes);
+         j->stage + (size_t)(n * j->to.outer + ch * j->to.channel + g->in[2] * j->to.at[2]) * bytes, j->to.at[2],
+         g->lo[2], bytes);
 }
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {

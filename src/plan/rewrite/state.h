@@ -3,8 +3,8 @@
 #define HK_PLAN_STATE_H
 #include "plan/rewrite/rewrite.h"
 
-/* Strides of the joined x, [n][position][channel] or [n][channel][position] as x lies; a channel's row takes a multiple of
- * `granule` elements. */
+/* Strides of the joined x, [n][position][channel] or [n][channel][position] as x lies; a channel's row takes a multiple
+ * of `granule` elements. */
 hk_strides hk_state_strides(const hk_geom *g, int64_t granule);
 /* Makes a copy of the task the one without state over the joined x; and that x's bytes. */
 void hk_state_inner(hk_task *copy, int64_t granule);

@@ -20,9 +20,8 @@ int hk_sums_inner(const hk_task *t, int part, hk_task *to) {
   const hk_epilogue *e = &t->epi.e;
   const hk_strides y = hk_sums_strides(&t->geom);
   (void)part;
-  to->epi = (hk_epi){.e = {.size = sizeof to->epi.e, .scale = e->scale, .bias = e->bias},
-                     .any = e->scale || e->bias,
-                     .simple = true};
+  to->epi = (hk_epi){
+      .e = {.size = sizeof to->epi.e, .scale = e->scale, .bias = e->bias}, .any = e->scale || e->bias, .simple = true};
   hk_geom_set_ungated(&to->geom, &y);
   hk_geom_set_types(&to->geom, t->geom.x_type, t->geom.f_type, hk_sums_type(&t->geom));
   return 1;

@@ -1,7 +1,7 @@
 /* transpose and transpose_x: channels-first tensors through channels-last algorithms. x is transposed in the workspace.
- * With transpose y is written there too, channels-last, in f32 and with the whole epilogue done, and then transposed into
- * its own layout and type; the residual goes the other way first, into the place of y. With transpose_x the algorithm
- * writes y where it lies. Worth it where each element takes part in many products. */
+ * With transpose y is written there too, channels-last, in f32 and with the whole epilogue done, and then transposed
+ * into its own layout and type; the residual goes the other way first, into the place of y. With transpose_x the
+ * algorithm writes y where it lies. Worth it where each element takes part in many products. */
 #include <string.h>
 
 #include "cost/cost.h"
@@ -50,8 +50,8 @@ static bool takes_both(const hk_task *t, char *why) {
   return true;
 }
 
-/* From pixel to pixel. Pixels a multiple of 1 KiB apart would share a few sets of L1 while they are transposed and while a
- * tile walks along several (Zen 4, 1024 to 256 channels of 14 x 14). */
+/* From pixel to pixel. Pixels a multiple of 1 KiB apart would share a few sets of L1 while they are transposed and
+ * while a tile walks along several (Zen 4, 1024 to 256 channels of 14 x 14). */
 static int64_t step_of(int64_t channels) { return channels % 256 ? channels : channels + 16; }
 
 /* [n][at..][group][channel] */
@@ -103,8 +103,8 @@ static double seconds_x(const hk_task *t, double inner_s) {
 }
 
 /* Around strip both ways of 256 channels of 28 x 28 took 40 us, of 56 x 56, which no L2 holds, 150 to 200 (Zen 4).
- * Other activations cost igemm 80 cycles per pixel beyond their values (16 channels of 4112, silu); 15 of them are counted,
- * because planes and small do not predict theirs either. */
+ * Other activations cost igemm 80 cycles per pixel beyond their values (16 channels of 4112, silu); 15 of them are
+ * counted, because planes and small do not predict theirs either. */
 static double seconds_both(const hk_task *t, double inner_s) {
   const double bytes = (double)x_bytes(t) + y_size(&t->geom) * (t->epi.e.residual ? 2 : 1);
   if (t->epi.simple) return inner_s + pass(t, bytes, bytes > 3.0 * (double)hk_cost_l2() ? 0.6 : 0.3);
@@ -120,7 +120,7 @@ typedef struct job {
   const hk_strides *s;
   char *planes;
   float *flat;
-  bool back; /* from flat to planes */
+  bool back;                                /* from flat to planes */
   int64_t chunks, pixels, channels, groups; /* groups a step of their channels apart are transposed as one */
 } job;
 
@@ -179,8 +179,12 @@ static void transpose_all(const hk_plan *plan, job j) {
 
 static void transpose_input(const hk_plan *plan, const hk_call *call, char *to) {
   const hk_geom *g = &plan->task.geom;
-  transpose_all(plan, (job){.type = HK_F32, .s = &g->x, .planes = (char *)(uintptr_t)call->x, .flat = (float *)(void *)to,
-                            .channels = g->c, .pixels = g->in[0] * g->in[1] * g->in[2]});
+  transpose_all(plan, (job){.type = HK_F32,
+                            .s = &g->x,
+                            .planes = (char *)(uintptr_t)call->x,
+                            .flat = (float *)(void *)to,
+                            .channels = g->c,
+                            .pixels = g->in[0] * g->in[1] * g->in[2]});
 }
 
 static hk_status run_x(const hk_plan *plan, const hk_call *call) {
@@ -194,8 +198,12 @@ static hk_status run_x(const hk_plan *plan, const hk_call *call) {
 static hk_status run_both(const hk_plan *plan, const hk_call *call) {
   const hk_geom *g = &plan->task.geom;
   char *x = hk_rewrite_workspace(plan, call), *y = x + x_bytes(&plan->task);
-  job j = {.type = g->y_type, .s = &plan->task.epi.c, .planes = (char *)(uintptr_t)call->c, .flat = (float *)(void *)y,
-           .channels = g->k, .pixels = g->pixels};
+  job j = {.type = g->y_type,
+           .s = &plan->task.epi.c,
+           .planes = (char *)(uintptr_t)call->c,
+           .flat = (float *)(void *)y,
+           .channels = g->k,
+           .pixels = g->pixels};
   hk_call in = *call;
   transpose_input(plan, call, x);
   if (plan->task.epi.e.residual) transpose_all(plan, j);
