@@ -1,0 +1,52 @@
+/* Candidates of batch-invariant plans: chosen as if for one image and one thread, kept only where they serve any. */
+#include <stdio.h>
+
+#include "tune/candidates.h"
+
+/* The task with another batch; the task itself where that is no legal problem (two images in one place). */
+static hk_task with_batch(const hk_task *task, int64_t images) {
+  hk_task t = *task;
+  t.problem.n = images * t.problem.batch_groups;
+  if (hk_geom_make(&t.geom, &t.problem, task->epi.e.gate) || hk_epi_make(&t.epi, &task->epi.e, &t.problem))
+    return *task;
+  return t;
+}
+
+hk_task hk_candidates_seen(const hk_task *task) {
+  if (!task->options.batch_invariant || task->geom.n <= 1) {
+    hk_task t = *task;
+    if (t.options.batch_invariant) t.threads = 1;
+    return t;
+  }
+  hk_task t = with_batch(task, 1);
+  t.threads = 1;
+  return t;
+}
+
+/* Whether a decision serves every batch and any number of threads alike. What one image may use and more may not would
+ * make the choice depend on the batch or on the threads: because of how images lie, or because a workspace that grows
+ * with either exceeds a limit. One image by one thread stands for few, two by many for all others: where two images
+ * share a place, no larger batch of these strides is legal. */
+static bool serves_any_batch(const hk_task *t, const hk_decision *d, char *why) {
+  static const int32_t threads[2] = {1, 64};
+  size_t bytes[2] = {0, 0};
+  for (int i = 0; i < 2; i++) {
+    hk_task b = with_batch(t, i + 1);
+    hk_decision same = *d;
+    b.threads = threads[i];
+    if (!hk_decision_check(&b, &same, why)) return false;
+    bytes[i] = same.workspace_bytes;
+  }
+  if (!t->options.limit_workspace || bytes[0] == bytes[1]) return true;
+  snprintf(why, HK_REASON,
+           "its workspace grows with batch or threads: batch_invariant allows it only without a workspace limit");
+  return false;
+}
+
+bool hk_candidates_settle(const hk_task *t, hk_decision *d, char *why) {
+  const double seconds = d->predicted_s;
+  if (!t->options.batch_invariant) return true;
+  if (!hk_decision_check(t, d, why)) return false;
+  d->predicted_s = seconds;
+  return t->geom.n == 0 || serves_any_batch(t, d, why);
+}
