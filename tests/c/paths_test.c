@@ -146,6 +146,19 @@ static void check_refusals(void) {
   refused("2d_n1_c8_i9x9_k8_w3x3_p1_last", "transpose / igemm", HK_UNSUPPORTED, "adjacent already");
 }
 
+/* Of the two rows that phase makes of x, only the second has padded taps. */
+static void check_nonfinite(void) {
+  trial t;
+  hk_plan *plan = NULL;
+  const hk_options o = {.size = sizeof o, .decision = "phase / dwc"};
+  trial_make(&t, "1d_n1_c8_i11_k8_w3_p0:1_d2_g8_last", "none", 1);
+  ((float *)t.memory[1])[1] = INFINITY;
+  CHECK_STATUS(HK_UNSUPPORTED, "decision \"phase / dwc\": weights hold Inf or NaN",
+               hk_plan_create(&plan, &t.problem, &t.epilogue, &o, &t.weights));
+  hk_plan_destroy(plan);
+  trial_free(&t);
+}
+
 typedef struct told {
   bool rewrite, path;
 } told;
@@ -185,6 +198,7 @@ static void check_wisdom(void) {
 int main(void) {
   for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) check_task(&tasks[i]);
   check_refusals();
+  check_nonfinite();
   check_why();
   check_orders();
   check_wisdom();

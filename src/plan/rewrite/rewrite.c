@@ -1,7 +1,6 @@
 /* What all rewrites share: see rewrite.h. */
 #include "plan/rewrite/rewrite.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,6 +31,14 @@ bool hk_path_make(hk_path *p, const hk_task *task, const hk_decision *d, char *w
   return true;
 }
 
+/* The algorithm's answer for the task that it would see. */
+static bool answer(const hk_task *t, hk_decision *d, bool offer, char *why) {
+  /* 0 * Inf is NaN: such weights need an algorithm that leaves taps outside x out */
+  if (t->wild && !d->algo->skips_padding && d->algo->device == HK_CPU)
+    return hk_refuse(why, "weights hold Inf or NaN, and padded taps would be multiplied by zero");
+  return offer ? d->algo->offer(t, d, why) : hk_decision_check_algo(t, d, why);
+}
+
 /* The algorithm's answer for the other parts of the last rewrite: time is added, workspace is shared. */
 static bool ask_parts(const hk_path *p, hk_decision *d, char *why) {
   const hk_task *t = hk_path_task(p, p->depth - 1);
@@ -41,7 +48,8 @@ static bool ask_parts(const hk_path *p, hk_decision *d, char *why) {
   for (int i = 1; i < p->parts[p->depth - 1]; i++) {
     hk_task part = *t;
     r->inner(t, i, &part);
-    if (!hk_decision_check_algo(&part, d, why)) return false;
+    hk_task_set_nonfinite(&part, t->nonfinite);
+    if (!answer(&part, d, false, why)) return false;
     seconds += d->predicted_s;
     if (d->workspace_bytes > bytes) bytes = d->workspace_bytes;
   }
@@ -57,13 +65,9 @@ double hk_path_seconds(const hk_path *p, double inner) {
 
 /* The algorithm's answer for the first part alone. */
 static bool ask_first(const hk_path *p, hk_decision *d, bool offer, char *why) {
-  const hk_task *t = hk_path_task(p, p->depth);
   for (int i = 0; i < HK_DEPTH; i++) d->path[i] = i < p->depth ? p->step[i] : NULL;
   d->depth = p->depth;
-  /* 0 * Inf is NaN: such weights need an algorithm that leaves taps outside x out */
-  if (t->wild && !d->algo->skips_padding && d->algo->device == HK_CPU)
-    return hk_refuse(why, "weights hold Inf or NaN, and padded taps would be multiplied by zero");
-  return offer ? d->algo->offer(t, d, why) : hk_decision_check_algo(t, d, why);
+  return answer(hk_path_task(p, p->depth), d, offer, why);
 }
 
 bool hk_path_suggest(const hk_path *p, hk_decision *d, char *why) { return ask_first(p, d, true, why); }
