@@ -30,7 +30,7 @@ OPERATIONS = [  # what it is called, problem, epilogue
 ]
 TYPES = ["f32", "f64", "bf16", "f16", "u8:s8:s8"]
 OTHER_PURPOSE = ["ISA cap", "CPU lacks", "neither x nor f is", "has no gate", "must be int8", "must be f64", "stateful is 0",
-                 "math option does not allow"]  # say nothing of these problems
+                 "options.math must allow"]  # say nothing of these problems
 HEAD = """# Limits: what is native, what is slower, what is refused
 
 Written by docs/limits.py from `hankel plan --why --json --isa avx2`; `docs/limits.py --check` says whether it is current. "reference" is the

@@ -164,7 +164,7 @@ static void run_nine(const shape *d, tensors *t, int kind, const char *kernel) {
   if (kind != EVEN) return;
   run_integers(d, t, decision);
   hk_plan *plan = NULL;
-  CHECK(plan_make(&plan, d, t, decision, HK_MATH_STRICT, 1) && strstr(hk_last_error(), "math option"), "%s",
+  CHECK(plan_make(&plan, d, t, decision, HK_MATH_STRICT, 1) && strstr(hk_last_error(), "options.math"), "%s",
         hk_last_error());
 }
 
@@ -178,7 +178,7 @@ static void run_fft(const shape *d, tensors *t, int kind, const char *kernel) {
     }
   }
   hk_plan *plan = NULL;
-  CHECK(plan_make(&plan, d, t, decision, HK_MATH_STRICT, 1) && strstr(hk_last_error(), "math option"), "%s",
+  CHECK(plan_make(&plan, d, t, decision, HK_MATH_STRICT, 1) && strstr(hk_last_error(), "options.math"), "%s",
         hk_last_error());
 }
 

@@ -20,9 +20,9 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
   if (g->x_type != HK_F64 || g->f_type != HK_F64) no = "x and f must be f64";
-  else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
-  else if (t->options.stateful) no = "streaming state is not read here";
-  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  else if (t->epi.e.gate) no = "a gate needs both halves of a channel pair in one tile";
+  else if (t->options.stateful) no = "options.stateful must be 0";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "x, f or y is empty";
   if (no) return hk_refuse(why, no);
   const double work = 2.0 * (double)g->groups * (double)hk_round_up(g->gm, d->kernel->mr) *
                       (double)(panels_of(g, d->kernel) * d->kernel->nr) * (double)g->gk;

@@ -61,12 +61,12 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
   if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
-  else if (k->isa > t->isa) no = "the kernel's ISA is above the cap";
-  else if (g->x.channel != 1 && g->c > 1) no = "the channels of x are not adjacent";
-  else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
-  else if (t->options.stateful) no = "streaming state lies channel by channel";
-  else if (k->family == HK_FAMILY_DOT && g->k > MOST_DOTS) no = "more output channels than sums of their own pay for";
-  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  else if (k->isa > t->isa) no = "the ISA of the kernel is above the cap";
+  else if (g->x.channel != 1 && g->c > 1) no = "the channels of x must be adjacent";
+  else if (t->epi.e.gate) no = "a gate needs both halves of a channel pair in one tile";
+  else if (t->options.stateful) no = "options.stateful must be 0";
+  else if (k->family == HK_FAMILY_DOT && g->k > MOST_DOTS) no = "dot takes at most 8 output channels per group";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "x, f or y is empty";
   else if (needs_zeros(g) && g->c > HK_TABLE_BYTES / (int64_t)sizeof(float))
     no = "a row of zeros for the padding would take more than 16 MiB";
   else if (t->wild && !hk_cuts_make(g, true).exact) no = "weights hold Inf or NaN, and the taps inside x change too often";

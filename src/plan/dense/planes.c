@@ -69,10 +69,10 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
   if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
-  else if (k->isa > t->isa) no = "the kernel's ISA is above the cap";
-  else if (t->epi.e.gate) no = "a gate pairs channels of different sets";
-  else if (t->options.stateful) no = "streaming state lies apart from x";
-  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  else if (k->isa > t->isa) no = "the ISA of the kernel is above the cap";
+  else if (t->epi.e.gate) no = "a gate needs both halves of a channel pair in one tile";
+  else if (t->options.stateful) no = "options.stateful must be 0";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "x, f or y is empty";
   return !no || hk_refuse(why, no);
 }
 

@@ -42,12 +42,12 @@ static bool one_tap(const hk_geom *g) {
 
 static bool supported(const hk_task *t, hk_dw_fuse *fuse, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "needs f32 x and f");
-  if (g->c < 1 || g->k < 1 || g->gm == 0) return hk_refuse(why, "the result is empty");
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "x and f must be f32");
+  if (g->c < 1 || g->k < 1 || g->gm == 0) return hk_refuse(why, "y is empty");
   if (!one_tap(g)) return hk_refuse(why, "needs a window of one tap, stride 1, no padding");
   if (!t->f_now) return hk_refuse(why, "needs the weights at creation");
-  if (g->batch_grouped) return hk_refuse(why, "the groups are of the batch");
-  if (t->epi.e.gate || t->options.stateful) return hk_refuse(why, "the epilogue is gated or the plan stateful");
+  if (g->batch_grouped) return hk_refuse(why, "batch_groups must be 1");
+  if (t->epi.e.gate || t->options.stateful) return hk_refuse(why, "epilogue.gate and options.stateful must be 0");
   if (!hk_dw_fuse_make(t, fuse) || t->epi.e.scale || t->epi.e.residual) return hk_refuse(why, "the epilogue is more than bias and clamp");
   return true;
 }

@@ -29,9 +29,9 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
   if (g->acc_type != HK_S32) no = "x and f must be int8";
-  else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
-  else if (t->options.stateful) no = "streaming state is not staged";
-  else if (g->gk == 0 || g->gm == 0 || g->k == 0 || g->in[0] * g->in[1] * g->in[2] == 0) no = "nothing to multiply";
+  else if (t->epi.e.gate) no = "a gate needs both halves of a channel pair in one tile";
+  else if (t->options.stateful) no = "options.stateful must be 0";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0 || g->in[0] * g->in[1] * g->in[2] == 0) no = "x, f or y is empty";
   if (no) return hk_refuse(why, no);
   const double work = 4.0 * (double)g->groups * (double)hk_round_up(g->gm, d->kernel->mr) *
                       (double)(panels_of(g, d->kernel) * d->kernel->nr) * (double)(pairs_of(g) * g->taps);

@@ -25,18 +25,18 @@ static bool reaches_far(const hk_geom *g) {
 
 static bool supported(const hk_task *t, hk_dw_fuse *fuse, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "needs f32 x and f");
-  if (g->c < 1 || g->k < 1 || g->gm == 0) return hk_refuse(why, "the result is empty");
-  if (g->batch_grouped) return hk_refuse(why, "the groups are of the batch");
-  if (!adjacent(&g->x, g->c) || !adjacent(&g->y, g->k)) return hk_refuse(why, "the channels of x or y are not adjacent");
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "x and f must be f32");
+  if (g->c < 1 || g->k < 1 || g->gm == 0) return hk_refuse(why, "y is empty");
+  if (g->batch_grouped) return hk_refuse(why, "batch_groups must be 1");
+  if (!adjacent(&g->x, g->c) || !adjacent(&g->y, g->k)) return hk_refuse(why, "the channels of x and y must be adjacent");
   if (g->c > MOST_INPUTS) return hk_refuse(why, "a group has more than 256 inputs");
   if (g->c == 1) return hk_refuse(why, "a group has one input");
   if (g->taps > HK_STRIP_TAPS) return hk_refuse(why, "the window has more than 512 taps");
-  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return hk_refuse(why, "input dilation is not 1");
+  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return hk_refuse(why, "input dilation must be 1");
   if (!t->f_now) return hk_refuse(why, "needs the weights at creation");
-  if (t->epi.e.gate || t->options.stateful) return hk_refuse(why, "the epilogue is gated or the plan stateful");
+  if (t->epi.e.gate || t->options.stateful) return hk_refuse(why, "epilogue.gate and options.stateful must be 0");
   if (!hk_dw_fuse_make(t, fuse)) return hk_refuse(why, "the epilogue is not one that kernels fuse");
-  if (t->epi.e.residual && !adjacent(&t->epi.c, g->k)) return hk_refuse(why, "the channels of the residual are not adjacent");
+  if (t->epi.e.residual && !adjacent(&t->epi.c, g->k)) return hk_refuse(why, "the channels of the residual must be adjacent");
   return !reaches_far(g) || hk_refuse(why, "the window spans too much memory");
 }
 

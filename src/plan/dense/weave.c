@@ -47,8 +47,8 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   const int64_t lanes = hk_isa_lanes(k->isa);
   const char *no = NULL;
   if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
-  else if (k->isa > t->isa) no = "the kernel's ISA is above the cap";
-  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  else if (k->isa > t->isa) no = "the ISA of the kernel is above the cap";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "x, f or y is empty";
   else if (g->groups > 1) no = "there are groups";
   else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is input dilation";
   else if (2 * g->k > lanes || g->c > lanes || pixels_of(g, lanes) < 2) no = "a vector does not hold two pixels";
@@ -56,7 +56,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (t->epi.e.residual && !adjacent(&t->epi.c, g->k, g->out[2])) no = "the residual's channels or pixels are not adjacent";
   else if (!hk_fuse_make(t, true).all) no = "the kernel does not finish this epilogue";
   else if (!t->f_now) no = "the weights must be known at creation";
-  else if (t->options.stateful) no = "streaming state lies channel by channel";
+  else if (t->options.stateful) no = "options.stateful must be 0";
   else if (g->win[0] * g->win[1] > MOST_ROWS) no = "the window has more than 64 rows";
   return !no || hk_refuse(why, no);
 }

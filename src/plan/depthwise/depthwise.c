@@ -90,16 +90,16 @@ hk_status hk_tap_runs_pack(hk_plan *plan, const hk_tap_runs *c) {
 
 const char *hk_dw_line_refuses(const hk_task *t, int64_t least_taps, int64_t most_taps) {
   const hk_geom *g = &t->geom;
-  if (!(t->options.math & HK_MATH_FAST_ALGORITHMS)) return "the math option does not allow fast algorithms";
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return "needs f32 x and f";
-  if (g->c != 1 || g->k != 1 || g->batch_grouped) return "is for one input and one output channel a group";
+  if (!(t->options.math & HK_MATH_FAST_ALGORITHMS)) return "options.math must allow fast algorithms";
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return "x and f must be f32";
+  if (g->c != 1 || g->k != 1 || g->batch_grouped) return "c and k must be 1 per group";
   if (!t->f_now) return "the weights must be known at creation";
   if (g->gm == 0 || g->in[2] < 1) return "x or the result is empty";
   if (g->win[0] != 1 || g->win[1] != 1 || g->in[0] != 1 || g->in[1] != 1 || g->out[0] != 1 || g->out[1] != 1 || g->lo[0] || g->lo[1])
-    return "is for one dimension";
-  if (g->stride[2] != 1 || g->in_dil[2] != 1) return "the stride or the input's dilation is not 1";
+    return "x and the window must have one dimension";
+  if (g->stride[2] != 1 || g->in_dil[2] != 1) return "stride and input dilation must be 1";
   if (g->taps < least_taps || g->taps > most_taps) return "the window has too few or too many taps";
-  if (t->epi.e.gate || t->options.stateful) return "the epilogue is gated or the plan stateful";
+  if (t->epi.e.gate || t->options.stateful) return "epilogue.gate and options.stateful must be 0";
   return NULL;
 }
 

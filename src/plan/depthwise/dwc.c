@@ -35,13 +35,13 @@ static bool fuses(const hk_task *t, hk_dw_fuse *fuse) {
 
 static bool supported(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "needs f32 x and f");
-  if (g->c < 1 || g->k < 1 || g->gm == 0) return hk_refuse(why, "the result is empty");
-  if (g->batch_grouped) return hk_refuse(why, "the groups are of the batch");
-  if (!flat(&g->x, g->groups, g->c)) return hk_refuse(why, "x's channels are not contiguous");
-  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return hk_refuse(why, "input dilation is not 1");
-  if (t->epi.e.gate) return hk_refuse(why, "the epilogue is gated");
-  if (t->options.stateful) return hk_refuse(why, "the plan is stateful");
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "x and f must be f32");
+  if (g->c < 1 || g->k < 1 || g->gm == 0) return hk_refuse(why, "y is empty");
+  if (g->batch_grouped) return hk_refuse(why, "batch_groups must be 1");
+  if (!flat(&g->x, g->groups, g->c)) return hk_refuse(why, "the channels of x must be adjacent");
+  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return hk_refuse(why, "input dilation must be 1");
+  if (t->epi.e.gate) return hk_refuse(why, "epilogue.gate must be 0");
+  if (t->options.stateful) return hk_refuse(why, "options.stateful must be 0");
   if (g->taps > HK_TABLE_TAPS) return hk_refuse(why, "the window has more than 262144 taps");
   int64_t reach = 0;
   for (int i = 0; i < 3; i++) {

@@ -14,13 +14,13 @@ enum { SHARDS, PARTS };
 static bool supported(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "needs f32 x and f";
-  else if (g->c != 1 || g->batch_grouped) no = "needs one input channel a group";
-  else if (g->gm == 0) no = "the result is empty";
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
+  else if (g->c != 1 || g->batch_grouped) no = "c must be 1 per group";
+  else if (g->gm == 0) no = "y is empty";
   else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1 || g->dil[2] != 1) no = "there is dilation";
-  else if (g->x.at[2] != 1) no = "the columns of x are not adjacent";
+  else if (g->x.at[2] != 1) no = "the columns of x must be adjacent";
   else if (!t->f_now && g->f.at[2] != 1) no = "weights at execute are not adjacent";
-  else if (t->epi.e.gate || t->options.stateful) no = "the epilogue is gated or the plan stateful";
+  else if (t->epi.e.gate || t->options.stateful) no = "epilogue.gate and options.stateful must be 0";
   return !no || hk_refuse(why, no);
 }
 

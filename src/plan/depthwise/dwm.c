@@ -26,8 +26,8 @@ static bool supported(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
   const char *no = NULL;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "needs f32 x and f";
-  else if (g->c != 1 || g->k != 1 || g->batch_grouped) no = "is for one input and one output channel a group";
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
+  else if (g->c != 1 || g->k != 1 || g->batch_grouped) no = "c and k must be 1 per group";
   else if (g->win[0] != 1 || g->win[1] != g->win[2] || (g->win[2] != SIDE && g->win[2] != 5 && g->win[2] != 7)) no = "the window is not 3 x 3, 5 x 5 or 7 x 7";
   else if (g->win[2] != SIDE && !row_wise(k)) no = "this kernel's window is 3 x 3";
   else if (g->stride[1] != g->stride[2] || g->stride[1] > 2) no = "the stride is not 1 or 2";
@@ -35,11 +35,11 @@ static bool supported(const hk_task *t, const hk_kernel *k, char *why) {
   else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is input dilation";
   else if (g->gm == 0 || g->in[1] < 1 || g->in[2] < 1) no = "x or the result is empty";
   else if (g->lo[0] != 0 || (g->out[0] - 1) * g->stride[0] >= g->in[0]) no = "the depth is padded";
-  else if (!hk_dw_flat(&g->x, g->groups) || !hk_dw_flat(&g->y, g->groups)) no = "the channels are not adjacent";
+  else if (!hk_dw_flat(&g->x, g->groups) || !hk_dw_flat(&g->y, g->groups)) no = "the channels of x and y must be adjacent";
   else if (!t->f_now) no = "the weights must be known at creation";
-  else if (t->epi.e.gate || t->options.stateful) no = "the epilogue is gated or the plan stateful";
+  else if (t->epi.e.gate || t->options.stateful) no = "epilogue.gate and options.stateful must be 0";
   else if (!hk_dw_fuse_make(t, &fuse)) no = "the epilogue is not one that kernels fuse";
-  else if (t->epi.e.residual && !hk_dw_flat(&t->epi.c, g->groups)) no = "the residual's channels are not adjacent";
+  else if (t->epi.e.residual && !hk_dw_flat(&t->epi.c, g->groups)) no = "the channels of the residual must be adjacent";
   return !no || hk_refuse(why, no);
 }
 

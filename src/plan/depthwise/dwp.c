@@ -244,10 +244,10 @@ static void choose_split(const hk_task *t, hk_decision *d, hk_dwp *p) {
 
 static bool supported(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "needs f32 x and f");
-  if (g->c != 1) return hk_refuse(why, "needs one input channel a group");
-  if (t->epi.e.gate) return hk_refuse(why, "the epilogue is gated");
-  if (t->options.stateful) return hk_refuse(why, "the plan is stateful");
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "x and f must be f32");
+  if (g->c != 1) return hk_refuse(why, "c must be 1 per group");
+  if (t->epi.e.gate) return hk_refuse(why, "epilogue.gate must be 0");
+  if (t->options.stateful) return hk_refuse(why, "options.stateful must be 0");
   if (!t->f_now && g->taps > HK_DW_TAPS_NOW) return hk_refuse(why, "the window is too large for weights at execute");
   if (g->taps > HK_TABLE_TAPS) return hk_refuse(why, "the window has more than 262144 taps");
   return true;
@@ -256,7 +256,7 @@ static bool supported(const hk_task *t, char *why) {
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   if (!supported(t, why)) return false;
-  if (g->gm == 0) return hk_refuse(why, "the result is empty");
+  if (g->gm == 0) return hk_refuse(why, "y is empty");
   hk_dwp p = {.vw = d->kernel->nr, .mr = d->kernel->mr};
   p.fused = hk_dw_fuse_make(t, &p.fuse);
   p.source = choose_band(g, &p) ? HK_DWP_BAND : HK_DWP_GATHER;

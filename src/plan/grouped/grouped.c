@@ -150,14 +150,14 @@ static void shape(const hk_task *t, hk_grouped *p) {
 
 static bool supported(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "needs f32 x and f");
-  if (g->gm == 0 || g->c < 1 || g->k < 1) return hk_refuse(why, "the result is empty");
+  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "x and f must be f32");
+  if (g->gm == 0 || g->c < 1 || g->k < 1) return hk_refuse(why, "y is empty");
   if (!t->f_now) return hk_refuse(why, "needs the weights at creation");
-  if (g->batch_grouped) return hk_refuse(why, "the groups are of the batch");
+  if (g->batch_grouped) return hk_refuse(why, "batch_groups must be 1");
   if (g->taps > HK_GROUPED_TAPS) return hk_refuse(why, "the window has more than 128 taps");
-  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return hk_refuse(why, "input dilation is not 1");
-  if (t->epi.e.gate) return hk_refuse(why, "the epilogue is gated");
-  if (t->options.stateful) return hk_refuse(why, "the plan is stateful");
+  if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) return hk_refuse(why, "input dilation must be 1");
+  if (t->epi.e.gate) return hk_refuse(why, "epilogue.gate must be 0");
+  if (t->options.stateful) return hk_refuse(why, "options.stateful must be 0");
   if (g->k > HK_TABLE_BYTES / (int64_t)sizeof(float) / g->groups)
     return hk_refuse(why, "a row of zeros in place of the bias would take more than 16 MiB");
   return true;

@@ -67,19 +67,19 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   hk_small_part part[HK_SMALL_PARTS];
   const char *no = NULL;
   if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
-  else if (k->isa > t->isa || !hk_cpu_has(k->isa)) no = "the kernel's ISA is above the cap";
+  else if (k->isa > t->isa || !hk_cpu_has(k->isa)) no = "the ISA of the kernel is above the cap";
   else if (!t->f_now) no = "weights must be known at creation";
-  else if (t->epi.e.gate) no = "a gate pairs channels of different tiles";
-  else if (t->options.stateful) no = "streaming state lies apart from x";
-  else if (g->batch_grouped) no = "batch groups";
-  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  else if (t->epi.e.gate) no = "a gate needs both halves of a channel pair in one tile";
+  else if (t->options.stateful) no = "options.stateful must be 0";
+  else if (g->batch_grouped) no = "batch_groups must be 1";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "x, f or y is empty";
   else if (g->stride[2] != 1 || g->x.at[2] != 1) no = "positions of the last dimension must be adjacent in x, stride 1";
-  else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "input dilation";
+  else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "input dilation must be 1";
   else if (g->taps > MAX_TAPS || g->k > MAX_CHANNELS || g->k * g->groups > STAGE / 16)
     no = "more than 256 taps, 64 channels a group or 512 in all";
   else {
     const int parts = hk_small_split(k->isa, g->k, g->groups, part);
-    if (part[parts - 1].mr != k->mr) no = "another tile divides the channels better";
+    if (part[parts - 1].mr != k->mr) no = "a tile of another height leaves fewer rows idle for this k";
   }
   return !no || hk_refuse(why, no);
 }

@@ -31,9 +31,9 @@ static bool supported(const hk_task *t, char *why) {
   hk_dw_fuse fuse;
   const char *no = hk_dw_line_refuses(t, LEAST_TAPS, MOST_TAPS);
   if (!no && g->dil[2] != 1) no = "a dilation is not 1";
-  if (!no && (!hk_dw_flat(&g->x, g->groups) || !hk_dw_flat(&g->y, g->groups))) no = "the channels of x or y are not adjacent";
+  if (!no && (!hk_dw_flat(&g->x, g->groups) || !hk_dw_flat(&g->y, g->groups))) no = "the channels of x and y must be adjacent";
   if (!no && !hk_dw_fuse_make(t, &fuse)) no = "the epilogue is not one that kernels fuse";
-  if (!no && t->epi.e.residual && !hk_dw_flat(&t->epi.c, g->groups)) no = "the channels of the residual are not adjacent";
+  if (!no && t->epi.e.residual && !hk_dw_flat(&t->epi.c, g->groups)) no = "the channels of the residual must be adjacent";
   return !no || hk_refuse(why, no);
 }
 

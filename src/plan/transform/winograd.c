@@ -20,22 +20,22 @@ static int64_t points_of(const hk_geom *g, int64_t m) { return is_line(g) ? m + 
 static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
-  if (!(t->options.math & HK_MATH_FAST_ALGORITHMS)) no = "the math option does not allow fast algorithms";
+  if (!(t->options.math & HK_MATH_FAST_ALGORITHMS)) no = "options.math must allow fast algorithms";
   else if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
-  else if (k->isa > t->isa) no = "the kernel's ISA is above the cap";
+  else if (k->isa > t->isa) no = "the ISA of the kernel is above the cap";
   else if (!t->f_now) no = "the weights must be known at creation";
   else if (g->win[0] != 1 || (g->win[1] != 3 && !is_line(g)) || g->win[2] != 3 || g->in[0] != 1 || g->out[0] != 1 || g->lo[0])
     no = "the window is neither 3 x 3 nor 3 along a line";
   else if (g->stride[1] != 1 || g->stride[2] != 1) no = "the stride is not 1";
   else if (g->dil[1] != 1 || g->dil[2] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is dilation";
   else if (sticks_out(g, 2) || (!is_line(g) && sticks_out(g, 1))) no = "padding of more than 1: the error of sums with few taps inside x would stand out";
-  else if (g->x.channel != 1 && g->c > 1) no = "the channels of x are not adjacent";
+  else if (g->x.channel != 1 && g->c > 1) no = "the channels of x must be adjacent";
   else if (g->c < 16) no = "fewer than 16 channels: the transforms cost more than they save, and their error stands out";
   else if (g->c > HK_TABLE_BYTES / (int64_t)sizeof(float))
     no = "a row of zeros for the padding would take more than 16 MiB";
-  else if (t->epi.e.gate) no = "a gate pairs channels of different panels";
-  else if (t->options.stateful) no = "streaming state lies channel by channel";
-  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "nothing to multiply";
+  else if (t->epi.e.gate) no = "a gate needs both halves of a channel pair in one tile";
+  else if (t->options.stateful) no = "options.stateful must be 0";
+  else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "x, f or y is empty";
   return !no || hk_refuse(why, no);
 }
 
