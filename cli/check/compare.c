@@ -1,6 +1,7 @@
 /* What each output should be, how far from it one may land, and the comparison. Integers are exact where the plan says
- * so; floats stay within gk*eps*sum|x||f| each, those of a transform within the plan's factor times what the
- * largest |x| would allow, and the norm of all errors within what N(0,1) data allows. A sampled case is compared with the formula on its sample, and all of its outputs with the first exact decision's. */
+ * so; floats stay within gk*eps*sum|x||f| each, those of a transform within the plan's factor times what the largest
+ * |x| would allow, and the norm of all errors within what N(0,1) data allows. A sampled case is compared with the
+ * formula on its sample, and all of its outputs with the first exact decision's. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
