@@ -30,15 +30,22 @@ static void shelf_put(void *p, size_t bytes) {
   hk_gpu_free(p);
 }
 
-static hk_status keep(cli_site *s, const void *from, size_t bytes, void **to) {
-  size_t has = bytes;
-  *to = shelf_take(bytes, &has);
-  const hk_status status = *to ? HK_OK : hk_gpu_alloc(to, bytes);
+enum { ALIGN = 256 }; /* of what hk_gpu_alloc returns */
+
+/* Takes device memory whose byte `at` is aligned and fills it from `from` unless that is NULL. */
+static hk_status keep_at(cli_site *s, const void *from, size_t bytes, size_t at, void **to) {
+  const size_t shift = (ALIGN - at % ALIGN) % ALIGN, all = bytes + shift;
+  size_t has = all;
+  *to = shelf_take(all, &has);
+  const hk_status status = *to ? HK_OK : hk_gpu_alloc(to, all);
   if (status) return status;
   s->bytes[s->blocks] = has;
   s->block[s->blocks++] = *to;
+  *to = (char *)*to + shift;
   return from ? hk_gpu_copy(*to, from, bytes) : HK_OK;
 }
+
+static hk_status keep(cli_site *s, const void *from, size_t bytes, void **to) { return keep_at(s, from, bytes, 0, to); }
 
 /* The extent of c that a residual with its own strides reads. Unlike y it may read an element more than once. */
 static hk_status residual_extent(const hk_problem *p, const hk_strides *strides, hk_extent *c) {
@@ -80,7 +87,7 @@ static hk_status tensor(cli_site *s, const void *p, hk_extent e, hk_type type, i
   const size_t element = hk_type_bytes(type), below = (size_t)e.below * element;
   hk_status status = HK_OK;
   for (int i = 0; p && i < copies && !status; i++) {
-    status = keep(s, (const char *)p - below, (size_t)e.elements * element, &to[i]);
+    status = keep_at(s, (const char *)p - below, (size_t)e.elements * element, below, &to[i]);
     if (!status) to[i] = (char *)to[i] + below;
   }
   return status;

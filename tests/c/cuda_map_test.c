@@ -457,8 +457,22 @@ static void device_numbers(void) {
   unsetenv("HANKEL_CUDA_DEVICE");
 }
 
+/* Gathering x orders the reduction otherwise than transposing it: which of both may not depend on the batch. */
+static void gathered_for_any_batch(void) {
+  hk_problem problem;
+  hk_geom g;
+  CHECK(!hk_problem_parse(&problem, "3d_n1_c11_i1x1x7_k15_w2x1x1_s1x1x2_p1:0x3:1x1:3_d1x1x3_f32_first"), "%s",
+        hk_last_error());
+  CHECK(!hk_geom_make(&g, &problem, false), "%s", hk_last_error());
+  const bool one = hk_cu_gather_takes(&g);
+  problem.n = 9;
+  CHECK(!hk_geom_make(&g, &problem, false), "%s", hk_last_error());
+  CHECK(hk_cu_gather_takes(&g) == one, "the batch decides whether x is gathered");
+}
+
 int main(void) {
   device_numbers();
+  gathered_for_any_batch();
   walks();
   sources();
   cropped();

@@ -20,11 +20,12 @@ bool hk_cu_gather_takes(const hk_geom *g) {
       return false;
     far = far || g->stride[d] > 8;
   }
-  /* padding is written out: more than x has in all would be too much */
-  const double bytes = (double)g->n * (double)g->pixels * (double)run_of(g) * (double)hk_type_bytes(g->x_type);
-  double x = (double)g->n * (double)g->c * (double)hk_type_bytes(g->x_type);
-  for (int d = 0; d < 3; ++d) x *= (double)g->in[d];
-  return far && bytes / 16 < INT32_MAX && bytes < 2 * x + 4096;
+  /* Padding is written out: more than twice the image would be too much. Counted per image: gathering orders the
+   * reduction otherwise than transposing does, and a batch-invariant plan must not depend on the batch. */
+  const double bytes = (double)g->pixels * (double)run_of(g) * (double)hk_type_bytes(g->x_type);
+  double image = (double)g->c * (double)hk_type_bytes(g->x_type);
+  for (int d = 0; d < 3; ++d) image *= (double)g->in[d];
+  return far && (double)g->n * bytes / 16 < INT32_MAX && bytes < 2 * image + 4096;
 }
 
 hk_geom hk_cu_gather_geom(const hk_geom *g) {

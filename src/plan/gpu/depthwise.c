@@ -86,9 +86,7 @@ static hk_status pack(hk_plan *plan, const hk_cu_dw_state *own, hk_cu_weights *w
 static int64_t layout_of(const hk_cu_dw *p) {
   const int64_t parts[] = {p->pack,      p->channels, p->k_steps,    p->lead,   p->phases, p->pixel,
                            p->row_pairs, p->taps,     p->taps_bytes, p->taps_u, p->turned};
-  uint64_t hash = 14695981039346656037u; /* FNV-1a, word by word */
-  for (int i = 0; i < HK_COUNT(parts); i++) hash = (hash ^ (uint64_t)parts[i]) * 1099511628211u;
-  return (int64_t)(hash >> 1);
+  return hk_plan_cuda_order(parts, HK_COUNT(parts));
 }
 
 static hk_status build(hk_plan *plan) {
@@ -104,6 +102,8 @@ static hk_status build(hk_plan *plan) {
   if (!s && t->f_now)
     s = hk_plan_keep_layout(plan, plan->packed->f_bytes,
                             (const int64_t[]){(int64_t)own->tiling.packed_bytes, layout_of(&own->tiling.params)}, 2);
+  /* f32 on the tensor cores is split into two tf32 parts; the product of the low parts, 2^-22, is lost */
+  if (t->geom.x_type == HK_F32 && kind_of(plan->decision.algo) == HK_DW_TOEPLITZ) plan->error_factor = 4;
   return s;
 }
 

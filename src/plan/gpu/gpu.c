@@ -50,6 +50,24 @@ hk_status hk_plan_cuda_pack(hk_plan *plan, const hk_cu_igemm_state *state, size_
   return s;
 }
 
+int64_t hk_plan_cuda_order(const int64_t *parts, int count) {
+  uint64_t hash = 14695981039346656037u; /* FNV-1a, word by word */
+  for (int i = 0; i < count; i++) hash = (hash ^ (uint64_t)parts[i]) * 1099511628211u;
+  return (int64_t)(hash >> 1);
+}
+
+hk_status hk_plan_cuda_keep_order(hk_plan *plan, const hk_cu_igemm_state *s) {
+  const hk_cu_pack *p = &s->packing.pack;
+  const hk_cu_view *v = &p->view;
+  const int64_t parts[] = {v->group,    v->outer,       v->channel,     v->at[0],       v->at[1],      v->at[2],
+                           p->cg,       p->kg,          p->win[0],      p->win[1],      p->win[2],     p->blocks,
+                           p->f_type,   p->to_type,     p->bn,          p->group_tiles_n, p->k_blocks, p->gate,
+                           p->parts,    p->fold,        p->fold_run,    p->fold_win[0], p->fold_win[1], p->fold_win[2],
+                           p->join_c,   p->join_k,      s->packing.halves, s->packing.apart};
+  const int64_t order = hk_plan_cuda_order(parts, HK_COUNT(parts));
+  return plan->task.f_now ? hk_plan_keep_layout(plan, plan->packed->f_bytes, &order, 1) : HK_OK;
+}
+
 void hk_plan_cuda_enter(void) {
   hk_cu_device here;
   hk_cu_ctx current = NULL;

@@ -11,6 +11,11 @@ bool hk_plan_cuda_takes(const hk_task *task, hk_cu_device *here, char *why);
 hk_status hk_plan_cuda_weights(hk_plan *plan, hk_cu_weights **weights);
 /* Raw filters on the device, then the packing kernel: `bytes` of images into w->f, and behind them the raw ones where they are kept. */
 hk_status hk_plan_cuda_pack(hk_plan *plan, const hk_cu_igemm_state *s, size_t bytes, bool keep, hk_cu_weights *w);
+/* One number for what a packing order depends on. */
+int64_t hk_plan_cuda_order(const int64_t *parts, int count);
+/* hk_plan_keep_layout by everything that the packing kernel reads of `s`: a plan made like another for a problem whose
+ * images have another order (taps folded into channels, other blocks, joined groups) is refused. */
+hk_status hk_plan_cuda_keep_order(hk_plan *plan, const hk_cu_igemm_state *s);
 /* Gives a thread that has no context yet the one that creation would have used: tensor maps need one, and so do
  * launches on the default stream. Should it fail, the launch that follows says why. */
 void hk_plan_cuda_enter(void);

@@ -86,7 +86,7 @@ static hk_status build(hk_plan *plan) {
   hk_status s = hk_cu_halo_build(own, row, &t->geom, &t->epi);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
   if (!s && t->f_now && !hk_plan_shares(plan)) s = hk_plan_cuda_pack(plan, &own->filters, hk_cu_planes_filter_bytes(row, &t->geom), false, w);
-  return s;
+  return s ? s : hk_plan_cuda_keep_order(plan, &own->filters);
 }
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
