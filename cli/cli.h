@@ -168,7 +168,7 @@ void cli_site_free(cli_site *s);
 /* The device's rate for a problem's types by its clocks and units, in flop/s; 0 where not known. */
 double cli_gpu_peak(const hk_problem *p, uint32_t math);
 double cli_site_time(const cli_site *s, const hk_plan *plan, int calls); /* mean seconds; infinite when it fails */
-bool cli_problem_is_double(const hk_problem *p); /* scale, bias and user values are double */
+bool cli_problem_is_double(const hk_problem *p);                         /* scale, bias and user values are double */
 bool cli_problem_is_int8(const hk_problem *p);
 bool cli_type_read(const char *text, hk_type *type);
 #endif

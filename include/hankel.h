@@ -9,11 +9,11 @@
  * header hands over smaller structs: the fields it does not know count as zero, and the library writes only the bytes
  * it has. A size larger than the library's is refused: the program is newer than the library. Zero is the default of
  * every field of hk_epilogue, hk_options, hk_weights, hk_conv_desc, hk_xla_desc and hk_args; sizes, strides and
- * dilations of an hk_problem have none, and helpers fill them. hk_problem and hk_epilogue are also filled by the library
- * and keep their size.
+ * dilations of an hk_problem have none, and helpers fill them. hk_problem and hk_epilogue are also filled by the
+ * library and keep their size.
  *
  * Sizes and strides count elements; byte counts end in _bytes. Every function that can fail returns hk_status, and
- * hk_last_error() then holds a sentence that names the field, the value and the rule.
+ * hk_last_error() then holds a sentence that names what broke which rule.
  *
  * Threads: every section below says which of its functions may run at the same time. Where it says "any thread", calls
  * need no lock of the caller's as long as no two of them write the same memory. */
@@ -242,7 +242,12 @@ typedef enum hk_isa {
 typedef enum hk_rigor { HK_ESTIMATE = 0, HK_MEASURE = 1, HK_PATIENT = 2 } hk_rigor;
 typedef enum hk_denormals { HK_DENORMALS_KEEP = 0, HK_DENORMALS_FLUSH = 1 } hk_denormals;
 /* Math modes that may be used besides strict arithmetic; bits. */
-enum { HK_MATH_STRICT = 0, HK_MATH_FAST_ALGORITHMS = 1 /* Winograd, FFT, Karatsuba */, HK_MATH_TF32 = 2, HK_MATH_SPLIT_F32 = 4 };
+enum {
+  HK_MATH_STRICT = 0,
+  HK_MATH_FAST_ALGORITHMS = 1, /* Winograd, FFT, Karatsuba */
+  HK_MATH_TF32 = 2,
+  HK_MATH_SPLIT_F32 = 4
+};
 
 /* Runs body(context, i) for every i in 0..count-1, each once, and returns when all are done. */
 typedef void (*hk_parallel_for)(void *pool, int64_t count, void (*body)(void *context, int64_t i), void *context);
@@ -331,11 +336,11 @@ HK_API hk_status hk_plan_symbol(const hk_plan *plan, int32_t index, const char *
 /* 0: exact on integers. Else errors stay under it * gk * eps * sum|f| * largest |x| of the image: docs/manual.md. */
 HK_API double hk_plan_error_factor(const hk_plan *plan);
 
-/* Every candidate the planner would consider (rigor PATIENT: other knob settings too), best first, then the refused with
- * their reasons. */
+/* Every candidate the planner would consider (rigor PATIENT: other knob settings too), best first, then the refused
+ * ones with their reasons. */
 typedef struct hk_candidate {
   size_t size;
-  const char *decision;    /* text; the algorithm and kernel for a refused one */
+  const char *decision;    /* text; of a refused one rewrites, algorithm and kernel */
   const char *refusal;     /* NULL when usable */
   double predicted_s;      /* 0 when unknown */
   size_t workspace_bytes;
@@ -352,7 +357,7 @@ HK_API hk_status hk_plan_candidates(const hk_problem *problem, const hk_epilogue
 HK_API hk_status hk_wisdom_import(const char *text);               /* all of it, or nothing and a reason */
 HK_API hk_status hk_wisdom_export(char *buffer, size_t size, size_t *length);
 HK_API hk_status hk_wisdom_load(const char *path);                 /* adds a file; NULL: the files named above, again */
-HK_API hk_status hk_wisdom_save(const char *path);                 /* merges into a file, atomically; NULL: the user's */
+HK_API hk_status hk_wisdom_save(const char *path); /* merges into a file, atomically; NULL: the user's */
 HK_API hk_status hk_wisdom_path(char *buffer, size_t size, size_t *length); /* the user's file; "" for none */
 HK_API void hk_wisdom_forget(void);                                /* memory only, files stay */
 HK_API int64_t hk_wisdom_count(void);
@@ -386,7 +391,7 @@ typedef struct hk_gpu {
   int32_t processors, driver;
   int64_t l2_bytes;
   int32_t kernels;         /* nonzero: this build holds device code */
-  /* by its clocks and units, not measured; 0 where not known. tensor_flops: bf16, half of it for tf32, twice for e4m3 */
+  /* by its clocks and units, not measured; 0 where not known. tensor_flops: bf16; tf32 has half, e4m3 twice as many */
   double tensor_flops, fma_flops, bytes_per_s;
 } hk_gpu;
 HK_API hk_status hk_gpu_info(hk_gpu *gpu);
@@ -440,7 +445,7 @@ typedef struct hk_step {
   hk_step_kind kind;
   int32_t x;
   int64_t k, window, dilation, stride, groups; /* CONV; 0 means 1 but for k. stride > 1 makes a slower signal */
-  const float *f;       /* [k][c/groups][window], oldest tap first; LSTM: [4k][c + k], gates i f g o, input before state */
+  const float *f;       /* [k][c/groups][window], oldest tap first; LSTM: [4k][c + k], gates i f g o, input first */
   const float *bias;    /* [k] or NULL; LSTM: [4k] */
   int32_t mix;          /* CONV: another signal of the same rate as the result */
   int64_t mix_groups;
@@ -493,8 +498,8 @@ HK_API hk_status hk_chain_info(const hk_chain *chain, hk_chain_facts *facts);
 
 HK_API hk_status hk_stream_create(hk_stream **stream, const hk_chain *chain, void *memory, size_t memory_bytes);
 HK_API void hk_stream_destroy(hk_stream *stream);
-/* Takes 0..max_block frames and makes *n_out (may be NULL) frames: n, or what the strides leave. Never allocates, locks,
- * or calls the system; the cost of a block depends on its length alone. y may equal x when both lie alike. */
+/* Takes 0..max_block frames and makes *n_out (may be NULL) frames: n, or what the strides leave. Never allocates,
+ * locks, or calls the system; the cost of a block depends on its length alone. y may equal x when both lie alike. */
 HK_API hk_status hk_stream_process(hk_stream *stream, const float *x, int64_t n, float *y, int64_t *n_out);
 /* As new. */
 HK_API hk_status hk_stream_reset(hk_stream *stream);

@@ -43,16 +43,16 @@ HK_API hk_status hk_nam_set_size(hk_nam *model, double value);
 typedef struct hk_nam_facts {
   size_t size;
   const char *architecture, *version, *name, *modeled_by, *gear; /* "" when the file says nothing */
-  const char *layers;       /* one line per layer array, for people */
-  double sample_rate;       /* 0 when the file says nothing */
+  const char *layers;                                            /* one line per layer array, for people */
+  double sample_rate;                                            /* 0 when the file says nothing */
   int32_t in_channels, out_channels;
-  int32_t sizes, at_size;   /* how many sizes there are, and which is active, from 0 */
+  int32_t sizes, at_size; /* how many sizes there are, and which is active, from 0 */
   int32_t has_loudness, has_input_level, has_output_level;
   double loudness, input_level_dbu, output_level_dbu; /* metadata; process applies no gain */
-  int64_t receptive_field;  /* frames */
+  int64_t receptive_field;                            /* frames */
   int32_t recurrent;
-  double flops;             /* per frame */
-  size_t bytes;             /* of the one allocation */
+  double flops; /* per frame */
+  size_t bytes; /* of the one allocation */
   const char *isa;
 } hk_nam_facts;
 /* Of the active size. The texts live as long as the model. */

@@ -52,7 +52,7 @@ bool nam_spend(nam_budget *budget, size_t bytes); /* false, with a sentence, whe
 typedef enum nam_kind { NAM_NULL, NAM_FALSE, NAM_TRUE, NAM_NUMBER, NAM_TEXT, NAM_ARRAY, NAM_OBJECT } nam_kind;
 typedef struct nam_value {
   nam_kind kind;
-  uint32_t count;     /* elements, members, or bytes of a text */
+  uint32_t count; /* elements, members, or bytes of a text */
   union {
     double number;
     const char *text; /* UTF-8, ended by a zero byte */
@@ -72,8 +72,8 @@ const nam_value *nam_after(const nam_value *v); /* what follows in the tree; v i
 /* json.c; all set the error sentence and return false when the field is missing (without a default) or wrong */
 bool nam_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* always false; HK_INVALID */
 bool nam_refuse(hk_status status, const char *format, ...) __attribute__((format(printf, 2, 3))); /* always false */
-hk_status nam_failure(void);                  /* the status of the sentence */
-hk_status nam_status(hk_status status);       /* keeps the sentence of a failed hk_ function */
+hk_status nam_failure(void);                                      /* the status of the sentence */
+hk_status nam_status(hk_status status);                           /* keeps the sentence of a failed hk_ function */
 const nam_value *nam_object(const nam_value *o, const char *key); /* NULL when absent or null; no error */
 bool nam_int(const nam_value *o, const char *key, int64_t low, int64_t high, int64_t *value);
 bool nam_int_or(const nam_value *o, const char *key, int64_t fallback, int64_t low, int64_t high, int64_t *value);
@@ -91,13 +91,13 @@ typedef struct nam_signal {
 typedef struct nam_net {
   nam_budget *budget;
   hk_step *step;
-  nam_signal *signal;     /* [1] the input, then one per step */
+  nam_signal *signal; /* [1] the input, then one per step */
   int32_t count, room;
   bool recurrent;
-  double work;            /* operations per frame, what no formula counts estimated: see nam_step */
-  nam_chunk *chunks;      /* weights and slopes; freed with the net */
+  double work;       /* operations per frame, what no formula counts estimated: see nam_step */
+  nam_chunk *chunks; /* weights and slopes; freed with the net */
   bool rational;
-  double sample_rate;     /* of the outermost model */
+  double sample_rate; /* of the outermost model */
   char layers[LAYERS_TEXT];
   size_t layers_length;
 } nam_net;
@@ -109,7 +109,7 @@ typedef struct nam_weights { /* what is left of a model's flat array */
 
 bool nam_net_start(nam_net *net, nam_budget *budget, int64_t channels); /* of the input; net is all zeros before */
 void nam_net_free(nam_net *net);
-float *nam_floats(nam_net *net, size_t count);       /* arena; NULL when memory is out */
+float *nam_floats(nam_net *net, size_t count); /* arena; NULL when memory is out */
 bool nam_read_weights(nam_net *net, const nam_value *array, nam_weights *w);
 bool nam_take(nam_weights *w, double count, const float **at);
 bool nam_end(const nam_weights *w);
@@ -125,13 +125,13 @@ typedef struct nam_conv {
 } nam_conv;
 /* Reads its weights into step->f and step->bias, and sets k, window, dilation, groups. */
 bool nam_read_conv(nam_net *net, nam_weights *w, const nam_conv *c, hk_step *step);
-int32_t nam_add(nam_net *net, int32_t a, int32_t b);  /* a + b */
+int32_t nam_add(nam_net *net, int32_t a, int32_t b); /* a + b */
 
 /* model.c and the architectures: append to the net, signal of the output or 0 */
 typedef struct nam_size { /* one size of a file */
   const nam_value *model;
-  double below;           /* chosen when the value is below this */
-  double ratio;           /* slimmable WaveNet: channels by this value */
+  double below; /* chosen when the value is below this */
+  double ratio; /* slimmable WaveNet: channels by this value */
 } nam_size;
 bool nam_sizes(const nam_value *root, nam_size *sizes, int32_t *count);
 bool nam_version(const nam_value *root, const char **text);

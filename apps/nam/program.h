@@ -8,8 +8,8 @@
 typedef struct arguments {
   const char *verb, *path[3];
   int paths;
-  double size;          /* below 0: not given */
-  long block;           /* 0: the verb's own choice */
+  double size; /* below 0: not given */
+  long block;  /* 0: the verb's own choice */
   double seconds;
   int passes;
   bool resample, force, rational, quiet;
@@ -22,7 +22,7 @@ int verb_info(const arguments *a);
 /* Loads a->path[0] at the requested size, or prints why not and returns NULL. */
 hk_nam *program_load(const arguments *a, hk_nam_facts *facts);
 void program_note(const char *format, ...) __attribute__((format(printf, 1, 2))); /* a line on stderr */
-int program_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* returns 1 */
+int program_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));  /* returns 1 */
 /* Samples of one sound in memory: 1 GiB, 93 minutes of 48 kHz mono. A few bytes of a file can stand for many samples.
  */
 #define MAX_SAMPLES (INT64_C(1) << 28)

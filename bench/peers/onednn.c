@@ -28,8 +28,8 @@ static void destroy(void *context) {
   free(s);
 }
 
-static dnnl_status_t describe(const plain_conv *v, dnnl_memory_desc_t *x, dnnl_memory_desc_t *f, dnnl_memory_desc_t *any,
-                              dnnl_memory_desc_t *b, dnnl_memory_desc_t *y) {
+static dnnl_status_t describe(const plain_conv *v, dnnl_memory_desc_t *x, dnnl_memory_desc_t *f,
+                              dnnl_memory_desc_t *any, dnnl_memory_desc_t *b, dnnl_memory_desc_t *y) {
   const int64_t g = v->groups;
   dnnl_dims_t dx = {v->n, v->c, v->h, v->w}, dy = {v->n, v->k, v->p, v->q}, db = {v->k};
   dnnl_dims_t df = {v->k, v->c, v->r, v->s}, dg = {g, v->k / g, v->c / g, v->r, v->s};
@@ -38,7 +38,8 @@ static dnnl_status_t describe(const plain_conv *v, dnnl_memory_desc_t *x, dnnl_m
   const int rank = g > 1 ? 5 : 4;
   int64_t *weights = g > 1 ? dg : df;
   dnnl_status_t s;
-  if ((s = dnnl_memory_desc_init_by_tag(x, 4, dx, dnnl_f32, io)) || (s = dnnl_memory_desc_init_by_tag(y, 4, dy, dnnl_f32, io)) ||
+  if ((s = dnnl_memory_desc_init_by_tag(x, 4, dx, dnnl_f32, io)) ||
+      (s = dnnl_memory_desc_init_by_tag(y, 4, dy, dnnl_f32, io)) ||
       (s = dnnl_memory_desc_init_by_tag(b, 1, db, dnnl_f32, dnnl_x)) ||
       (s = dnnl_memory_desc_init_by_tag(f, rank, weights, dnnl_f32, plain)))
     return s;
@@ -54,7 +55,8 @@ static dnnl_status_t build(state *s, const plain_conv *v, const hk_peer_job *job
   dnnl_dims_t stride = {v->stride[0], v->stride[1]}, dil = {v->dil[0] - 1, v->dil[1] - 1};
   dnnl_dims_t lo = {v->lo[0], v->lo[1]}, hi = {v->hi[0], v->hi[1]};
   dnnl_status_t e;
-  if ((e = dnnl_engine_create(&s->engine, dnnl_cpu, 0)) || (e = dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags)) ||
+  if ((e = dnnl_engine_create(&s->engine, dnnl_cpu, 0)) ||
+      (e = dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags)) ||
       (e = describe(v, &x, &f, &any, &b, &y)) ||
       (e = dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &x, &any,
                                                       v->bias ? &b : NULL, &y, stride, dil, lo, hi)) ||
@@ -69,7 +71,8 @@ static dnnl_status_t build(state *s, const plain_conv *v, const hk_peer_job *job
   const dnnl_memory_desc_t *want = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
   dnnl_primitive_desc_t rd = NULL;
   dnnl_primitive_t reorder = NULL;
-  if ((e = dnnl_memory_create(&s->x, &x, s->engine, (void *)job->x)) || (e = dnnl_memory_create(&s->f, &f, s->engine, (void *)job->f)) ||
+  if ((e = dnnl_memory_create(&s->x, &x, s->engine, (void *)job->x)) ||
+      (e = dnnl_memory_create(&s->f, &f, s->engine, (void *)job->f)) ||
       (e = dnnl_memory_create(&s->y, &y, s->engine, job->y)) ||
       (v->bias && (e = dnnl_memory_create(&s->b, &b, s->engine, (void *)job->bias))) ||
       (e = dnnl_memory_create(&s->packed, want, s->engine, DNNL_MEMORY_ALLOCATE)) ||
@@ -104,7 +107,8 @@ static void *make(const hk_peer_job *job, char *why) {
 
 static void run(void *context) {
   const state *s = context;
-  dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, s->x}, {DNNL_ARG_WEIGHTS, s->packed}, {DNNL_ARG_DST, s->y}, {DNNL_ARG_BIAS, s->b}};
+  dnnl_exec_arg_t args[4] = {
+      {DNNL_ARG_SRC, s->x}, {DNNL_ARG_WEIGHTS, s->packed}, {DNNL_ARG_DST, s->y}, {DNNL_ARG_BIAS, s->b}};
   if (omp_set_num_threads) omp_set_num_threads(s->threads);
   dnnl_primitive_execute(s->conv, s->stream, s->b ? 4 : 3, args);
   dnnl_stream_wait(s->stream);

@@ -23,7 +23,8 @@ static void destroy(void *context) {
 }
 
 static bool pointwise(const plain_conv *v) {
-  return v->r == 1 && v->s == 1 && v->stride[0] == 1 && v->stride[1] == 1 && !v->lo[0] && !v->lo[1] && !v->hi[0] && !v->hi[1];
+  return v->r == 1 && v->s == 1 && v->stride[0] == 1 && v->stride[1] == 1 && !v->lo[0] && !v->lo[1] && !v->hi[0] &&
+         !v->hi[1];
 }
 
 static void *make(const hk_peer_job *job, char *why) {
@@ -43,7 +44,8 @@ static void im2col_last(const plain_conv *v, const float *x, float *to) {
     for (int64_t q = 0; q < v->q; q++)
       for (int64_t r = 0; r < v->r; r++)
         for (int64_t s = 0; s < v->s; s++, to += cg) {
-          const int64_t i = p * v->stride[0] + r * v->dil[0] - v->lo[0], j = q * v->stride[1] + s * v->dil[1] - v->lo[1];
+          const int64_t i = p * v->stride[0] + r * v->dil[0] - v->lo[0],
+                        j = q * v->stride[1] + s * v->dil[1] - v->lo[1];
           if (i < 0 || i >= v->h || j < 0 || j >= v->w) memset(to, 0, (size_t)cg * sizeof *to);
           else memcpy(to, x + (i * v->w + j) * v->c, (size_t)cg * sizeof *to);
         }

@@ -26,8 +26,8 @@ static void destroy(void *context) {
   free(s);
 }
 
-/* XNNPACK chooses kernels by what cpuinfo found, and no variable holds it: what HANKEL_PEER_ISA leaves out is taken away
- * from cpuinfo before XNNPACK looks. False where it would use more than asked and cannot be held. */
+/* XNNPACK chooses kernels by what cpuinfo found, and no variable holds it: what HANKEL_PEER_ISA leaves out is taken
+ * away from cpuinfo before XNNPACK looks. False where it would use more than asked and cannot be held. */
 static bool hold(void) {
   const char *isa = getenv("HANKEL_PEER_ISA");
   if (!isa || strcmp(isa, "avx2") != 0) return true;
@@ -49,11 +49,11 @@ static enum xnn_status build(state *s, const plain_conv *v, const hk_peer_job *j
   if (!s->x) return xnn_status_out_of_memory;
   memcpy(s->x, job->x, x_bytes);
   if (job->threads > 1) s->pool = pthreadpool_create((size_t)job->threads);
-  e = xnn_create_convolution2d_nhwc_f32(
-      (uint32_t)v->lo[0], (uint32_t)v->hi[1], (uint32_t)v->hi[0], (uint32_t)v->lo[1], (uint32_t)v->r, (uint32_t)v->s,
-      (uint32_t)v->stride[0], (uint32_t)v->stride[1], (uint32_t)v->dil[0], (uint32_t)v->dil[1], (uint32_t)g,
-      (size_t)v->c / g, (size_t)v->k / g, (size_t)v->c, (size_t)v->k, job->f, v->bias ? job->bias : NULL,
-      v->relu ? 0.0f : -INFINITY, INFINITY, 0, &s->op);
+  e = xnn_create_convolution2d_nhwc_f32((uint32_t)v->lo[0], (uint32_t)v->hi[1], (uint32_t)v->hi[0], (uint32_t)v->lo[1],
+                                        (uint32_t)v->r, (uint32_t)v->s, (uint32_t)v->stride[0], (uint32_t)v->stride[1],
+                                        (uint32_t)v->dil[0], (uint32_t)v->dil[1], (uint32_t)g, (size_t)v->c / g,
+                                        (size_t)v->k / g, (size_t)v->c, (size_t)v->k, job->f,
+                                        v->bias ? job->bias : NULL, v->relu ? 0.0f : -INFINITY, INFINITY, 0, &s->op);
   if (e) return e;
   return xnn_setup_convolution2d_nhwc_f32(s->op, (size_t)v->n, (size_t)v->h, (size_t)v->w, s->x, job->y, s->pool);
 }
@@ -84,7 +84,11 @@ static void run(void *context) {
 }
 
 __attribute__((visibility("default"))) const hk_peer *hk_peer_get(void) {
-  static const hk_peer peer = {.version = HK_PEER_VERSION, .name = "xnnpack", .about = "XNNPACK (the system's)",
-                               .make = make, .run = run, .destroy = destroy};
+  static const hk_peer peer = {.version = HK_PEER_VERSION,
+                               .name = "xnnpack",
+                               .about = "XNNPACK (the system's)",
+                               .make = make,
+                               .run = run,
+                               .destroy = destroy};
   return &peer;
 }

@@ -8,8 +8,8 @@
 #include "cli.h"
 #include "bench/bench.h"
 
-/* What holds each library to an instruction set; read by it when it is loaded, so it is said before that. XNNPACK has no
- * variable of its own: its peer reads HANKEL_PEER_ISA. What the caller has set stands. */
+/* What holds each library to an instruction set; read by it when it is loaded, so it is said before that. XNNPACK has
+ * no variable of its own: its peer reads HANKEL_PEER_ISA. What the caller has set stands. */
 void bench_peers_hold(hk_isa isa) {
   static const char *const avx2[][2] = {
       {"ONEDNN_MAX_CPU_ISA", "AVX2"}, {"OPENBLAS_CORETYPE", "Haswell"}, {"HANKEL_PEER_ISA", "avx2"}};

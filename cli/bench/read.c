@@ -1,6 +1,6 @@
-/* Reads the output of `hankel bench --json`, or any in google-benchmark's shape with medians: one entry a run, its median
- * and the quartile distance where there is one. Nothing in a file is trusted: types, signs and sizes are checked. Reading
- * JSON needs jansson; without it the reader says that it is unsupported. */
+/* Reads the output of `hankel bench --json`, or any in google-benchmark's shape with medians: one entry a run, its
+ * median and the quartile distance where there is one. Nothing in a file is trusted: types, signs and sizes are
+ * checked. Reading JSON needs jansson; without it the reader says that it is unsupported. */
 #include "bench/read.h"
 
 #include <math.h>
@@ -56,7 +56,8 @@ static void collect(bench_times *t, const json_t *list) {
 int bench_times_read(bench_times *t, const char *text, size_t length, char *why) {
   json_error_t error;
   *t = (bench_times){0};
-  json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error), *list = root ? json_object_get(root, "benchmarks") : NULL;
+  json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error),
+         *list = root ? json_object_get(root, "benchmarks") : NULL;
   int code = 0;
   if (!json_is_array(list)) {
     snprintf(why, 200, "%s", root ? "has no array \"benchmarks\"" : error.text);

@@ -6,20 +6,20 @@
 
 /* What a problem string and an epilogue text do not say. */
 enum {
-  WITH_LATE = 1,       /* weights, scale and bias come at execute */
-  WITH_STATE = 2,      /* a stateful plan */
-  WITH_USER = 4,       /* the activation is a user function */
-  WITH_USER2 = 8,      /* a user function as the last step */
-  WITH_STORE = 16,     /* a user store */
-  WITH_C_STRIDES = 32, /* the residual lies otherwise than y */
-  WITH_IN_PLACE = 64,  /* the residual is y */
-  WITH_F_ZEROS = 128,  /* a zero point per channel */
-  WITH_NONFINITE = 256,     /* some weights are Inf or NaN (floats only) */
-  WITH_FLUSH = 512,    /* denormals are flushed during execute */
-  WITH_LIKE = 1024,    /* hk_plan_create_like to another batch, size, padding and strides, and back */
-  WITH_WISDOM = 2048,  /* the decision goes through wisdom */
-  WITH_HOSTILE = 4096, /* knobs out of range: refused, or right */
-  WITH_ALIVE = 8192,   /* the plans stay alive and run again from several threads */
+  WITH_LATE = 1,        /* weights, scale and bias come at execute */
+  WITH_STATE = 2,       /* a stateful plan */
+  WITH_USER = 4,        /* the activation is a user function */
+  WITH_USER2 = 8,       /* a user function as the last step */
+  WITH_STORE = 16,      /* a user store */
+  WITH_C_STRIDES = 32,  /* the residual lies otherwise than y */
+  WITH_IN_PLACE = 64,   /* the residual is y */
+  WITH_F_ZEROS = 128,   /* a zero point per channel */
+  WITH_NONFINITE = 256, /* some weights are Inf or NaN (floats only) */
+  WITH_FLUSH = 512,     /* denormals are flushed during execute */
+  WITH_LIKE = 1024,     /* hk_plan_create_like to another batch, size, padding and strides, and back */
+  WITH_WISDOM = 2048,   /* the decision goes through wisdom */
+  WITH_HOSTILE = 4096,  /* knobs out of range: refused, or right */
+  WITH_ALIVE = 8192,    /* the plans stay alive and run again from several threads */
   WITH_WORDS = 14
 };
 

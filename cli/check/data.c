@@ -125,7 +125,7 @@ typedef struct source {
   check_kind kind;
   uint64_t random;
   const double *f_zero;
-  int64_t nonfinite;         /* one of so many elements is Inf or NaN; 0: none */
+  int64_t nonfinite;    /* one of so many elements is Inf or NaN; 0: none */
   const double *normal; /* of a large tensor: NORMALS values to choose from */
 } source;
 

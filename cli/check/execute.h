@@ -14,7 +14,7 @@ typedef struct check_session {
   check_sink sink;
   int64_t *at;                                    /* where each compared output lies in a result */
   double *value, *bound, *norm_bound, *ref_bound; /* one per compared output: see check/compare.c */
-  double *spread_bound;                            /* of plans that transform: by the largest |x| */
+  double *spread_bound;                           /* of plans that transform: by the largest |x| */
   char *before[2];      /* y before a call: two poisons, so that what is not written differs */
   char *result, *again; /* y (or what the store got) after it */
   char *agreed;         /* all of the first exact result of a sampled case; NULL before */

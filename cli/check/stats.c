@@ -56,8 +56,8 @@ static const char *const coupled[] = {
     "strides of 4 KiB",  "channels 2^n"};
 static const char *const sizes[] = {"gm over 256", "gn over 64", "gk over 256", "all three over 32", "10^5 elements"};
 static const char *const option_words[] = {
-    "threads",   "ISA cap", "workspace limit", "workspace 0", "batch invariant", "no fallback", "patient",
-    "fast math", "nonfinite", "flush",             "like",        "wisdom",          "hostile",     "alive"};
+    "threads",   "ISA cap",   "workspace limit", "workspace 0", "batch invariant", "no fallback", "patient",
+    "fast math", "nonfinite", "flush",           "like",        "wisdom",          "hostile",     "alive"};
 enum {
   COUPLED = sizeof coupled / sizeof *coupled,
   SIZES = sizeof sizes / sizeof *sizes,
@@ -131,13 +131,13 @@ static void sizes_note(int64_t *counts, const check_case *t, const check_shape *
 }
 
 static void options_note(int64_t *counts, const check_case *t, const hk_options *o) {
-  const bool some[OPTIONS] = {o->threads > 1,         o->isa != HK_ISA_BEST,
-                              o->limit_workspace,     o->limit_workspace && !o->workspace_limit_bytes,
-                              o->batch_invariant,     o->forbid_fallback,
-                              o->rigor == HK_PATIENT, o->math & HK_MATH_FAST_ALGORITHMS,
+  const bool some[OPTIONS] = {o->threads > 1,           o->isa != HK_ISA_BEST,
+                              o->limit_workspace,       o->limit_workspace && !o->workspace_limit_bytes,
+                              o->batch_invariant,       o->forbid_fallback,
+                              o->rigor == HK_PATIENT,   o->math & HK_MATH_FAST_ALGORITHMS,
                               t->with & WITH_NONFINITE, t->with & WITH_FLUSH,
-                              t->with & WITH_LIKE,    t->with & WITH_WISDOM,
-                              t->with & WITH_HOSTILE, t->with & WITH_ALIVE};
+                              t->with & WITH_LIKE,      t->with & WITH_WISDOM,
+                              t->with & WITH_HOSTILE,   t->with & WITH_ALIVE};
   for (int i = 0; i < OPTIONS; i++) counts[T_OPTIONS + i] += some[i];
 }
 

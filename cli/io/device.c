@@ -8,7 +8,10 @@
 
 /* Freed device memory that fits is reused: `check` allocates thousands of times, and the driver is slow. */
 enum { SHELVES = 64, SHELF_MOST = 1 << 24 };
-static struct { void *p; size_t bytes; } shelf[SHELVES];
+static struct {
+  void *p;
+  size_t bytes;
+} shelf[SHELVES];
 
 static void *shelf_take(size_t bytes, size_t *has) {
   for (int i = 0; i < SHELVES; i++)
@@ -163,7 +166,8 @@ double cli_gpu_peak(const hk_problem *p, uint32_t math) {
   hk_gpu gpu = {.size = sizeof gpu};
   if (hk_gpu_info(&gpu)) return 0;
   switch (p->x_type) {
-  case HK_F16: case HK_BF16: return gpu.tensor_flops;
+  case HK_F16:
+  case HK_BF16: return gpu.tensor_flops;
   case HK_F8E4M3: return 2 * gpu.tensor_flops;
   case HK_F32:
     return math & HK_MATH_TF32 ? gpu.tensor_flops / 2 : math & HK_MATH_SPLIT_F32 ? gpu.tensor_flops / 6 : gpu.fma_flops;

@@ -363,7 +363,7 @@ static int arrays_agree(const hk_problem *p, const cli_npy *x, const cli_npy *f)
 /* What a problem string states itself, what --spec leaves no room for, and what only one kind of problem has. */
 static int options_agree(const char *text) {
   static const char *const of_arrays[] = {
-      "layout",       "spec",       "stride",         "padding", "dilation", "in-dilation", "flip",  "groups",
+      "layout",       "spec",       "stride",         "padding", "dilation", "in-dilation", "flip",   "groups",
       "batch-groups", "transposed", "output-padding", "y-type",  "x-zero",   "f-zero",      "y-zero", NULL};
   static const char *const not_spec[] = {"layout", "flip", "transposed", "output-padding", NULL};
   static const char *const not_transposed[] = {"in-dilation", "flip", "batch-groups", NULL};

@@ -1,4 +1,5 @@
-/* Creating plans and listing candidates: structs of any header's size, then task, planner, build. No logic of its own. */
+/* Creating plans and listing candidates: structs of any header's size, then task, planner, build. No logic of its own.
+ */
 #include "tune/planner.h"
 
 static void log_create(const hk_plan *plan, double seconds) {
@@ -8,8 +9,9 @@ static void log_create(const hk_plan *plan, double seconds) {
   hk_epilogue_print(&plan->task.epi.e, epilogue, sizeof epilogue, NULL);
   hk_plan_decision(plan, decision, sizeof decision, NULL);
   const bool cuda = plan->task.options.device == HK_CUDA;
-  hk_log(HK_LOG_CREATE, "hankel,create,%s,%s,%s,%s,%s,%.6g ms,hankel plan '%s' --epilogue '%s'%s", cuda ? "cuda" : "cpu", problem,
-         epilogue, decision, plan->source, seconds * 1e3, problem, epilogue, cuda ? " --device cuda" : "");
+  hk_log(HK_LOG_CREATE, "hankel,create,%s,%s,%s,%s,%s,%.6g ms,hankel plan '%s' --epilogue '%s'%s",
+         cuda ? "cuda" : "cpu", problem, epilogue, decision, plan->source, seconds * 1e3, problem, epilogue,
+         cuda ? " --device cuda" : "");
 }
 
 static hk_status check_workspace(const hk_task *t, const hk_decision *d) {

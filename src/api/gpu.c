@@ -14,7 +14,8 @@ hk_status hk_gpu_info(hk_gpu *to) {
   gpu->major = here.major, gpu->minor = here.minor;
   gpu->processors = here.processors, gpu->driver = here.driver, gpu->l2_bytes = here.l2_bytes;
   gpu->kernels = hk_cu_built();
-  /* the memory's clock counts twice (both edges); Hopper's multiprocessor does 2048 bf16 products and 128 f32 ones a clock */
+  /* the memory's clock counts twice (both edges); Hopper's multiprocessor does 2048 bf16 products and 128 f32 ones a
+   * clock */
   gpu->bytes_per_s = 2e3 * here.memory_khz * (here.bus_bits / 8.0);
   gpu->fma_flops = 1e3 * here.clock_khz * here.processors * 256.0;
   gpu->tensor_flops = here.major == 9 ? 1e3 * here.clock_khz * here.processors * 4096.0 : 0;

@@ -16,9 +16,7 @@
 
 static const char *const isa_names[] = {"best", "scalar", "neon", "avx2", "avx512", "amx"};
 
-const char *hk_isa_name(hk_isa isa) {
-  return (unsigned)isa < (unsigned)HK_COUNT(isa_names) ? isa_names[isa] : NULL;
-}
+const char *hk_isa_name(hk_isa isa) { return (unsigned)isa < (unsigned)HK_COUNT(isa_names) ? isa_names[isa] : NULL; }
 
 bool hk_isa_parse(const char *text, hk_isa *isa) {
   for (int i = 0; i < HK_COUNT(isa_names); i++)
@@ -93,8 +91,8 @@ hk_isa hk_cpu_best_isa(void) {
   const char *cap = getenv("HANKEL_MAX_ISA");
   hk_isa wanted;
   if (!cap || !*cap) return best;
-  if (!hk_isa_parse(cap, &wanted) || (wanted != HK_ISA_BEST && (wanted == HK_ISA_NEON) != (best == HK_ISA_NEON) &&
-                                      wanted != HK_ISA_SCALAR)) {
+  if (!hk_isa_parse(cap, &wanted) ||
+      (wanted != HK_ISA_BEST && (wanted == HK_ISA_NEON) != (best == HK_ISA_NEON) && wanted != HK_ISA_SCALAR)) {
     ignored(&told, "HANKEL_MAX_ISA", cap, HK_MAX_ISA_WORDS);
     return best;
   }

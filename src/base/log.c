@@ -9,11 +9,21 @@
 
 #include "base/base.h"
 
-static const struct { const char *word; uint32_t bits; } words[] = {
-    {"none", 0}, {"0", 0}, {"error", HK_LOG_ERROR}, {"warn", HK_LOG_WARN}, {"check", HK_LOG_CHECK},
-    {"dispatch", HK_LOG_DISPATCH}, {"profile_create", HK_LOG_CREATE}, {"profile_exec", HK_LOG_EXEC},
-    {"profile", HK_LOG_CREATE | HK_LOG_EXEC}, {"1", HK_LOG_EXEC | HK_LOG_ERROR},
-    {"2", HK_LOG_EXEC | HK_LOG_ERROR | HK_LOG_CREATE}, {"all", 63}};
+static const struct {
+  const char *word;
+  uint32_t bits;
+} words[] = {{"none", 0},
+             {"0", 0},
+             {"error", HK_LOG_ERROR},
+             {"warn", HK_LOG_WARN},
+             {"check", HK_LOG_CHECK},
+             {"dispatch", HK_LOG_DISPATCH},
+             {"profile_create", HK_LOG_CREATE},
+             {"profile_exec", HK_LOG_EXEC},
+             {"profile", HK_LOG_CREATE | HK_LOG_EXEC},
+             {"1", HK_LOG_EXEC | HK_LOG_ERROR},
+             {"2", HK_LOG_EXEC | HK_LOG_ERROR | HK_LOG_CREATE},
+             {"all", 63}};
 
 _Atomic uint32_t hk_log_mask;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -68,8 +78,10 @@ void hk_log(uint32_t word, const char *format, ...) {
       if (!file) {
         file = stderr;
         if (path && *path)
-          fprintf(file, "hankel,error,environment,HANKEL_LOGFILE is '%.400s', which cannot be opened; accepted: a file "
-                  "that can be appended to; log lines go to stderr\n", path);
+          fprintf(file,
+                  "hankel,error,environment,HANKEL_LOGFILE is '%.400s', which cannot be opened; accepted: a file "
+                  "that can be appended to; log lines go to stderr\n",
+                  path);
       }
     }
     fprintf(file, "%s\n", line);

@@ -20,15 +20,15 @@ typedef struct job {
 } job;
 
 static struct {
-  atomic_flag taken;          /* a run owns the pool */
+  atomic_flag taken; /* a run owns the pool */
   pthread_mutex_t lock;
   pthread_cond_t wake;
-  int helpers;                /* threads started, by the owner only */
+  int helpers; /* threads started, by the owner only */
   job current;
-  atomic_int wanted;          /* helpers that may still join this run */
-  atomic_int active;          /* helpers inside this run */
-  atomic_llong next;          /* next index */
-  atomic_uint generation;     /* counts runs */
+  atomic_int wanted;      /* helpers that may still join this run */
+  atomic_int active;      /* helpers inside this run */
+  atomic_llong next;      /* next index */
+  atomic_uint generation; /* counts runs */
   int hooked;
 } pool = {.taken = ATOMIC_FLAG_INIT, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 

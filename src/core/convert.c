@@ -5,16 +5,26 @@
 
 #include "core/core.h"
 
-static const struct { const char *name; size_t bytes; } types[] = {
-    {"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"s8", 1}, {"u8", 1}, {"s32", 4}, {"f8e4m3", 1}};
+static const struct {
+  const char *name;
+  size_t bytes;
+} types[] = {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"s8", 1}, {"u8", 1}, {"s32", 4}, {"f8e4m3", 1}};
 
 bool hk_type_valid(hk_type t) { return (unsigned)t < (unsigned)HK_COUNT(types); }
 const char *hk_type_name(hk_type t) { return hk_type_valid(t) ? types[t].name : NULL; }
 size_t hk_type_bytes(hk_type t) { return hk_type_valid(t) ? types[t].bytes : 0; }
 bool hk_type_is_int8(hk_type t) { return t == HK_S8 || t == HK_U8; }
 
-static uint64_t bits64(double d) { uint64_t u; memcpy(&u, &d, 8); return u; }
-static float as_f32(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
+static uint64_t bits64(double d) {
+  uint64_t u;
+  memcpy(&u, &d, 8);
+  return u;
+}
+static float as_f32(uint32_t u) {
+  float f;
+  memcpy(&f, &u, 4);
+  return f;
+}
 
 /* A small float from a double in one rounding: exp_bits and man_bits; returns sign|exp|man; overflow gives `over`. */
 static uint32_t narrow(double d, int exp_bits, int man_bits, uint32_t over, uint32_t nan) {
@@ -27,8 +37,8 @@ static uint32_t narrow(double d, int exp_bits, int man_bits, uint32_t over, uint
   int e;
   frexp(a, &e); /* a = m * 2^e, m in [0.5, 1) */
   e -= 1;
-  const int shift = e < 1 - bias ? 1 - bias : e;     /* denormals share the smallest exponent */
-  double q = ldexp(a, man_bits - shift);             /* units in the last place */
+  const int shift = e < 1 - bias ? 1 - bias : e; /* denormals share the smallest exponent */
+  double q = ldexp(a, man_bits - shift);         /* units in the last place */
   q = nearbyint(q);
   uint32_t code = (uint32_t)q;
   if (e >= 1 - bias) code += (uint32_t)(e + bias - 1) << man_bits; /* the hidden bit adds the last 1 */
@@ -71,28 +81,28 @@ static double saturate(double v, double lo, double hi) {
 
 double hk_load_element(hk_type t, const void *base, int64_t i) {
   switch (t) {
-    case HK_F32: return ((const float *)base)[i];
-    case HK_F64: return ((const double *)base)[i];
-    case HK_F16: return hk_f16_to_f32(((const uint16_t *)base)[i]);
-    case HK_BF16: return hk_bf16_to_f32(((const uint16_t *)base)[i]);
-    case HK_S8: return ((const int8_t *)base)[i];
-    case HK_U8: return ((const uint8_t *)base)[i];
-    case HK_S32: return ((const int32_t *)base)[i];
-    case HK_F8E4M3: return hk_f8_to_f32(((const uint8_t *)base)[i]);
+  case HK_F32: return ((const float *)base)[i];
+  case HK_F64: return ((const double *)base)[i];
+  case HK_F16: return hk_f16_to_f32(((const uint16_t *)base)[i]);
+  case HK_BF16: return hk_bf16_to_f32(((const uint16_t *)base)[i]);
+  case HK_S8: return ((const int8_t *)base)[i];
+  case HK_U8: return ((const uint8_t *)base)[i];
+  case HK_S32: return ((const int32_t *)base)[i];
+  case HK_F8E4M3: return hk_f8_to_f32(((const uint8_t *)base)[i]);
   }
   return 0;
 }
 
 void hk_store_element(hk_type t, void *base, int64_t i, double v) {
   switch (t) {
-    case HK_F32: ((float *)base)[i] = (float)v; break;
-    case HK_F64: ((double *)base)[i] = v; break;
-    case HK_F16: ((uint16_t *)base)[i] = hk_f64_to_f16(v); break;
-    case HK_BF16: ((uint16_t *)base)[i] = hk_f64_to_bf16(v); break;
-    case HK_S8: ((int8_t *)base)[i] = (int8_t)saturate(v, -128, 127); break;
-    case HK_U8: ((uint8_t *)base)[i] = (uint8_t)saturate(v, 0, 255); break;
-    case HK_S32: ((int32_t *)base)[i] = (int32_t)saturate(v, -2147483648.0, 2147483647.0); break;
-    case HK_F8E4M3: ((uint8_t *)base)[i] = hk_f64_to_f8(v); break;
+  case HK_F32: ((float *)base)[i] = (float)v; break;
+  case HK_F64: ((double *)base)[i] = v; break;
+  case HK_F16: ((uint16_t *)base)[i] = hk_f64_to_f16(v); break;
+  case HK_BF16: ((uint16_t *)base)[i] = hk_f64_to_bf16(v); break;
+  case HK_S8: ((int8_t *)base)[i] = (int8_t)saturate(v, -128, 127); break;
+  case HK_U8: ((uint8_t *)base)[i] = (uint8_t)saturate(v, 0, 255); break;
+  case HK_S32: ((int32_t *)base)[i] = (int32_t)saturate(v, -2147483648.0, 2147483647.0); break;
+  case HK_F8E4M3: ((uint8_t *)base)[i] = hk_f64_to_f8(v); break;
   }
 }
 

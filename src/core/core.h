@@ -31,18 +31,18 @@ uint8_t hk_f64_to_f8(double d);
 typedef struct hk_geom {
   int32_t rank;
   hk_type x_type, f_type, y_type;
-  hk_type acc_type;            /* HK_F32, HK_F64 or HK_S32 */
-  int64_t groups;              /* of either kind */
+  hk_type acc_type; /* HK_F32, HK_F64 or HK_S32 */
+  int64_t groups;   /* of either kind */
   bool batch_grouped;
-  int64_t n, c, k;             /* per group: output batch, input channels, output channels */
-  int64_t in[3], in_span[3];   /* in_span: with input dilation, in_dil*(in-1)+1, or 0 */
+  int64_t n, c, k;           /* per group: output batch, input channels, output channels */
+  int64_t in[3], in_span[3]; /* in_span: with input dilation, in_dil*(in-1)+1, or 0 */
   int64_t win[3], out[3], stride[3], lo[3], hi[3], dil[3], in_dil[3];
   int32_t x_zero, f_zero, y_zero;
-  hk_strides x, f, y;          /* offset already counts reversal; add it to the pointers once */
-  int64_t y_channels;          /* k*groups, or half of it under a gate: then y's channel j lies at y.channel*j */
-  int64_t taps;                /* win[0]*win[1]*win[2] */
-  int64_t pixels;              /* out[0]*out[1]*out[2] */
-  int64_t gm, gn, gk;          /* n*pixels, k, c*taps: the GEMM of one group */
+  hk_strides x, f, y; /* offset already counts reversal; add it to the pointers once */
+  int64_t y_channels; /* k*groups, or half of it under a gate: then y's channel j lies at y.channel*j */
+  int64_t taps;       /* win[0]*win[1]*win[2] */
+  int64_t pixels;     /* out[0]*out[1]*out[2] */
+  int64_t gm, gn, gk; /* n*pixels, k, c*taps: the GEMM of one group */
   double flops, bytes;
 } hk_geom;
 /* Checks everything; the caller's problem is untrusted. y_channels 0 means k. */
@@ -53,7 +53,8 @@ hk_status hk_geom_make_either(hk_geom *g, const hk_problem *p);
 void hk_geom_valid(const hk_geom *g, int d, int64_t s, int64_t *lo, int64_t *hi);
 /* True when some output finds a tap of dimension d outside x, or between the elements of a dilated x. */
 bool hk_geom_leaves(const hk_geom *g, int d);
-/* The share of a window's taps that lie inside x, over all outputs (input dilation 1 only); of long windows a sample. */
+/* The share of a window's taps that lie inside x, over all outputs (input dilation 1 only); of long windows a sample.
+ */
 double hk_geom_inside(const hk_geom *g);
 /* Offset of channel k (over all groups) in y or in a residual laid out as s. */
 static inline int64_t hk_geom_y_channel(const hk_geom *g, const hk_strides *s, int64_t k) {
@@ -72,8 +73,8 @@ void hk_geom_set_types(hk_geom *g, hk_type x, hk_type f, hk_type y);           /
 void hk_geom_set_ungated(hk_geom *g, const hk_strides *y);
 /* The last dimension's padding before x becomes elements of x. */
 void hk_geom_set_joined(hk_geom *g, const hk_strides *x);
-/* One dimension dilated by d as `rows` interleaved rows without dilation, `in` of x and `out` of y in each. Needs stride
- * 1 and lo[2] % d == 0. */
+/* One dimension dilated by d as `rows` interleaved rows without dilation, `in` of x and `out` of y in each. Needs
+ * stride 1 and lo[2] % d == 0. */
 void hk_geom_set_phase(hk_geom *g, int64_t rows, int64_t in, int64_t out);
 /* What a tensor of these strides touches, its offset counted. */
 hk_extent hk_extent_of(const hk_strides *s, int64_t groups, int64_t outer, int64_t channels, const int64_t *at);
@@ -94,10 +95,10 @@ bool hk_mul_checked(int64_t a, int64_t b, int64_t *r);
 
 /* epilogue.c */
 typedef struct hk_epi {
-  hk_epilogue e;     /* zeros where the caller gave none */
-  hk_strides c;      /* of the residual */
-  bool any;          /* anything at all to do beyond conversion */
-  bool simple;       /* only scale, bias, relu or clip, residual: what kernels fuse in registers */
+  hk_epilogue e; /* zeros where the caller gave none */
+  hk_strides c;  /* of the residual */
+  bool any;      /* anything at all to do beyond conversion */
+  bool simple;   /* only scale, bias, relu or clip, residual: what kernels fuse in registers */
   bool transcendental;
 } hk_epi;
 hk_status hk_epi_make(hk_epi *epi, const hk_epilogue *e, const hk_problem *p);

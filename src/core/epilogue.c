@@ -9,22 +9,23 @@ static double sigmoid(double v) { return v >= 0 ? 1 / (1 + exp(-v)) : exp(v) / (
 double hk_act_eval(hk_act act, double a, double b, double slope, double v) {
   if (v != v) return v;
   switch (act) {
-    case HK_ACT_NONE: case HK_ACT_USER: return v;
-    case HK_ACT_RELU: return v > 0 ? v : 0;
-    case HK_ACT_CLIP: return v < a ? a : v > b ? b : v;
-    case HK_ACT_LEAKY: return v < 0 ? a * v : v;
-    case HK_ACT_PRELU: return v < 0 ? slope * v : v;
-    case HK_ACT_SIGMOID: return sigmoid(v);
-    case HK_ACT_SILU: return v == -INFINITY ? 0 : v * sigmoid(v);
-    case HK_ACT_TANH: return tanh(v);
-    case HK_ACT_GELU: return v == -INFINITY ? 0 : 0.5 * v * erfc(-v * 0.70710678118654752440);
-    case HK_ACT_GELU_TANH:
-      return v == -INFINITY ? 0 : 0.5 * v * (1 + tanh(0.79788456080286535588 * (v + 0.044715 * v * v * v)));
-    case HK_ACT_HARDSWISH: return v <= -3 ? 0 : v >= 3 ? v : v * (v + 3) / 6;
-    case HK_ACT_HARDTANH:
-      if (a == 0 && b == 0) a = -1, b = 1;
-      return v < a ? a : v > b ? b : v;
-    case HK_ACT_SOFTSIGN: return isinf(v) ? (v > 0 ? 1 : -1) : v / (1 + fabs(v));
+  case HK_ACT_NONE:
+  case HK_ACT_USER: return v;
+  case HK_ACT_RELU: return v > 0 ? v : 0;
+  case HK_ACT_CLIP: return v < a ? a : v > b ? b : v;
+  case HK_ACT_LEAKY: return v < 0 ? a * v : v;
+  case HK_ACT_PRELU: return v < 0 ? slope * v : v;
+  case HK_ACT_SIGMOID: return sigmoid(v);
+  case HK_ACT_SILU: return v == -INFINITY ? 0 : v * sigmoid(v);
+  case HK_ACT_TANH: return tanh(v);
+  case HK_ACT_GELU: return v == -INFINITY ? 0 : 0.5 * v * erfc(-v * 0.70710678118654752440);
+  case HK_ACT_GELU_TANH:
+    return v == -INFINITY ? 0 : 0.5 * v * (1 + tanh(0.79788456080286535588 * (v + 0.044715 * v * v * v)));
+  case HK_ACT_HARDSWISH: return v <= -3 ? 0 : v >= 3 ? v : v * (v + 3) / 6;
+  case HK_ACT_HARDTANH:
+    if (a == 0 && b == 0) a = -1, b = 1;
+    return v < a ? a : v > b ? b : v;
+  case HK_ACT_SOFTSIGN: return isinf(v) ? (v > 0 ? 1 : -1) : v / (1 + fabs(v));
   }
   return v;
 }
@@ -65,7 +66,8 @@ static hk_status check_residual(hk_epi *epi, const hk_problem *p) {
 }
 
 static hk_status check_gate(const hk_epilogue *e) {
-  if ((unsigned)e->gate > HK_GATE_BLENDED) return hk_fail(HK_INVALID, "gate = %d must be an hk_gate value", (int)e->gate);
+  if ((unsigned)e->gate > HK_GATE_BLENDED)
+    return hk_fail(HK_INVALID, "gate = %d must be an hk_gate value", (int)e->gate);
   if (!e->gate && e->act2) return hk_fail(HK_INVALID, "act2 = %s needs a gate", hk_act_name(e->act2));
   if (e->gate && e->residual == HK_RESIDUAL_BEFORE)
     return hk_fail(HK_INVALID, "a gate takes its residual after the activation (C has y's k/2 channels)");
@@ -99,7 +101,8 @@ hk_status hk_epi_make(hk_epi *epi, const hk_epilogue *e, const hk_problem *p) {
   const hk_epilogue *c = &epi->e;
   const bool users = c->user || c->user2 || c->store || c->cuda_user || c->cuda_user2 || c->cuda_store;
   epi->any = c->scale || c->bias || c->act || c->gate || c->residual || users;
-  const bool clamp = c->act == HK_ACT_NONE || c->act == HK_ACT_RELU || c->act == HK_ACT_CLIP || c->act == HK_ACT_HARDTANH;
+  const bool clamp =
+      c->act == HK_ACT_NONE || c->act == HK_ACT_RELU || c->act == HK_ACT_CLIP || c->act == HK_ACT_HARDTANH;
   epi->simple = clamp && !c->gate && !users;
   epi->transcendental = act_smooth(c->act) || (c->gate && act_smooth(c->act2));
   return HK_OK;

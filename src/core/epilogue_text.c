@@ -1,8 +1,8 @@
 /* Epilogue strings: words joined by '+', in any order but printed in the order they act.
  *
- *   scale1 scale bias | relu clip:a:b leaky:a prelu sigmoid silu tanh gelu gelu_tanh hardswish hardtanh[:a:b] softsign user
- *   gated:ACT:ACT2 blended:ACT:ACT2 (parameters as ACT=a=b) | sum[:beta] presum[:beta] | user2 store
- * "none" is the empty epilogue. User words only print: a text holds no function. */
+ *   scale1 scale bias | relu clip:a:b leaky:a prelu sigmoid silu tanh gelu gelu_tanh hardswish hardtanh[:a:b] softsign
+ * user gated:ACT:ACT2 blended:ACT:ACT2 (parameters as ACT=a=b) | sum[:beta] presum[:beta] | user2 store "none" is the
+ * empty epilogue. User words only print: a text holds no function. */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 #include "core/core.h"
 
-static const char *const acts[] = {"none", "relu", "clip", "leaky", "prelu", "sigmoid", "silu", "tanh", "gelu",
-                                   "gelu_tanh", "hardswish", "hardtanh", "softsign", "user"};
+static const char *const acts[] = {"none", "relu", "clip",      "leaky",     "prelu",    "sigmoid",  "silu",
+                                   "tanh", "gelu", "gelu_tanh", "hardswish", "hardtanh", "softsign", "user"};
 static const int parameters[] = {0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0};
 
 const char *hk_act_name(hk_act act) { return (unsigned)act < (unsigned)HK_COUNT(acts) ? acts[act] : "?"; }
@@ -84,7 +84,8 @@ hk_status hk_epilogue_parse(hk_epilogue *out, const char *text) {
   char copy[512];
   hk_epilogue e = {.size = sizeof e};
   if (!out || !text) return hk_fail(HK_INVALID, "epilogue and text must not be NULL");
-  if (strlen(text) >= sizeof copy) return hk_fail(HK_SYNTAX, "epilogue text is longer than %zu characters", sizeof copy - 1);
+  if (strlen(text) >= sizeof copy)
+    return hk_fail(HK_SYNTAX, "epilogue text is longer than %zu characters", sizeof copy - 1);
   memcpy(copy, text, strlen(text) + 1);
   char *save = NULL;
   for (char *t = strtok_r(copy, "+", &save); t; t = strtok_r(NULL, "+", &save))
@@ -106,7 +107,8 @@ hk_status hk_epilogue_print(const hk_epilogue *e, char *buffer, size_t size, siz
   if (!(e = hk_take(e, &room, sizeof room, "epilogue"))) return HK_INVALID;
   hk_text t = {buffer, size, 0};
   const char *plus = "";
-#define WORD(condition, ...) if (condition) hk_text_add(&t, "%s", plus), hk_text_add(&t, __VA_ARGS__), plus = "+"
+#define WORD(condition, ...)                                                                                           \
+  if (condition) hk_text_add(&t, "%s", plus), hk_text_add(&t, __VA_ARGS__), plus = "+"
   WORD(e->scale, e->scale == 1 ? "scale1" : "scale");
   WORD(e->bias, "bias");
   if (e->residual == HK_RESIDUAL_BEFORE) {

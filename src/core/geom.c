@@ -36,12 +36,16 @@ static hk_status check_types(const hk_problem *p, hk_geom *g) {
                    hk_type_name(x));
   if (p->y_zero && !hk_type_is_int8(y))
     return hk_fail(HK_INVALID, "y_zero = %d must be 0 for y_type = %s", p->y_zero, hk_type_name(y));
-  const struct { const char *name; int32_t zero; hk_type t; } z[] = {
-      {"x_zero", p->x_zero, x}, {"f_zero", p->f_zero, f}, {"y_zero", p->y_zero, y}};
+  const struct {
+    const char *name;
+    int32_t zero;
+    hk_type t;
+  } z[] = {{"x_zero", p->x_zero, x}, {"f_zero", p->f_zero, f}, {"y_zero", p->y_zero, y}};
   for (int i = 0; i < 3; i++) {
     const int lo = z[i].t == HK_U8 ? 0 : -128, hi = z[i].t == HK_U8 ? 255 : 127;
     if (hk_type_is_int8(z[i].t) && (z[i].zero < lo || z[i].zero > hi))
-      return hk_fail(HK_INVALID, "%s = %d must be in %d..%d for %s", z[i].name, z[i].zero, lo, hi, hk_type_name(z[i].t));
+      return hk_fail(HK_INVALID, "%s = %d must be in %d..%d for %s", z[i].name, z[i].zero, lo, hi,
+                     hk_type_name(z[i].t));
   }
   g->x_type = x, g->f_type = f, g->y_type = y;
   g->x_zero = p->x_zero, g->f_zero = p->f_zero, g->y_zero = p->y_zero;
@@ -59,9 +63,13 @@ static hk_status check_groups(const hk_problem *p, hk_geom *g) {
   if (fg > 1 && bg > 1)
     return hk_fail(HK_INVALID, "feature_groups = %lld and batch_groups = %lld: at most one may exceed 1", (long long)fg,
                    (long long)bg);
-  const struct { const char *size, *groups; int64_t v, by; } rule[] = {
-      {"c", "feature_groups", p->c, fg}, {"k", "feature_groups", p->k, fg}, {"n", "batch_groups", p->n, bg},
-      {"k", "batch_groups", p->k, bg}};
+  const struct {
+    const char *size, *groups;
+    int64_t v, by;
+  } rule[] = {{"c", "feature_groups", p->c, fg},
+              {"k", "feature_groups", p->k, fg},
+              {"n", "batch_groups", p->n, bg},
+              {"k", "batch_groups", p->k, bg}};
   for (int i = 0; i < 4; i++)
     if (rule[i].v % rule[i].by)
       return hk_fail(HK_INVALID, "%s = %lld must be a multiple of %s = %lld", rule[i].size, (long long)rule[i].v,
@@ -109,7 +117,9 @@ static hk_status check_dimension(const hk_problem *p, hk_geom *g, int i, int d) 
   return HK_OK;
 }
 
-typedef struct axis { int64_t size, stride; } axis;
+typedef struct axis {
+  int64_t size, stride;
+} axis;
 
 /* Product of sizes, reach of strides and offset stay inside 63 bits. Empty tensors are never addressed. */
 static hk_status check_tensor(const char *name, const axis *a, int count, int64_t offset) {
@@ -178,7 +188,8 @@ static hk_status check_distinct(const axis *all, int count) {
   for (int i = 0; i < count; i++) {
     if (all[i].size == 1) continue;
     if (all[i].stride == 0)
-      return hk_fail(HK_INVALID, "a stride of y is 0 over size %lld: y must address distinct elements", (long long)all[i].size);
+      return hk_fail(HK_INVALID, "a stride of y is 0 over size %lld: y must address distinct elements",
+                     (long long)all[i].size);
     a[n++] = (axis){all[i].size, llabs(all[i].stride)};
   }
   qsort(a, (size_t)n, sizeof a[0], by_stride_down);
@@ -192,13 +203,17 @@ static hk_status check_distinct(const axis *all, int count) {
 }
 
 static hk_status check_strides(hk_geom *g) {
-  const axis x[6] = {{g->groups, g->x.group}, {g->n, g->x.outer}, {g->c, g->x.channel},
-                     {g->in[0], g->x.at[0]}, {g->in[1], g->x.at[1]}, {g->in[2], g->x.at[2]}};
-  const axis f[6] = {{g->groups, g->f.group}, {g->k, g->f.outer}, {g->c, g->f.channel},
+  const axis x[6] = {{g->groups, g->x.group}, {g->n, g->x.outer},     {g->c, g->x.channel},
+                     {g->in[0], g->x.at[0]},  {g->in[1], g->x.at[1]}, {g->in[2], g->x.at[2]}};
+  const axis f[6] = {{g->groups, g->f.group}, {g->k, g->f.outer},      {g->c, g->f.channel},
                      {g->win[0], g->f.at[0]}, {g->win[1], g->f.at[1]}, {g->win[2], g->f.at[2]}};
   const bool gated = g->y_channels != g->k * g->groups;
-  const axis y[6] = {{gated ? 1 : g->groups, g->y.group}, {g->n, g->y.outer}, {gated ? g->y_channels : g->k, g->y.channel},
-                     {g->out[0], g->y.at[0]}, {g->out[1], g->y.at[1]}, {g->out[2], g->y.at[2]}};
+  const axis y[6] = {{gated ? 1 : g->groups, g->y.group},
+                     {g->n, g->y.outer},
+                     {gated ? g->y_channels : g->k, g->y.channel},
+                     {g->out[0], g->y.at[0]},
+                     {g->out[1], g->y.at[1]},
+                     {g->out[2], g->y.at[2]}};
   hk_status s;
   if ((s = check_tensor("x", x, 6, g->x.offset)) || (s = check_tensor("f", f, 6, g->f.offset)) ||
       (s = check_tensor("y", y, 6, g->y.offset)))
@@ -244,9 +259,10 @@ static hk_status derive(hk_geom *g) {
   g->flops = 2.0 * (double)g->groups * (double)g->gm * (double)g->gn * (double)g->gk;
   const double images = (double)g->n * (g->batch_grouped ? (double)g->groups : 1);
   const double channels = (double)g->c * (g->batch_grouped ? 1 : (double)g->groups);
-  g->bytes = images * channels * (double)g->in[0] * (double)g->in[1] * (double)g->in[2] * (double)hk_type_bytes(g->x_type) +
-             (double)g->groups * (double)g->k * (double)g->gk * (double)hk_type_bytes(g->f_type) +
-             (double)g->gm * (double)g->y_channels * (double)hk_type_bytes(g->y_type);
+  g->bytes =
+      images * channels * (double)g->in[0] * (double)g->in[1] * (double)g->in[2] * (double)hk_type_bytes(g->x_type) +
+      (double)g->groups * (double)g->k * (double)g->gk * (double)hk_type_bytes(g->f_type) +
+      (double)g->gm * (double)g->y_channels * (double)hk_type_bytes(g->y_type);
   return HK_OK;
 }
 
@@ -298,8 +314,7 @@ void hk_geom_valid(const hk_geom *g, int d, int64_t s, int64_t *lo, int64_t *hi)
 }
 
 bool hk_geom_leaves(const hk_geom *g, int d) {
-  return g->in_dil[d] > 1 || g->lo[d] > 0 ||
-         hk_geom_source(g, d, g->out[d] - 1, g->win[d] - 1) >= g->in_span[d];
+  return g->in_dil[d] > 1 || g->lo[d] > 0 || hk_geom_source(g, d, g->out[d] - 1, g->win[d] - 1) >= g->in_span[d];
 }
 
 double hk_geom_inside(const hk_geom *g) {

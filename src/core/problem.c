@@ -62,8 +62,8 @@ static hk_status sizes(const hk_problem *p, hk_geom *g) {
 static hk_status sizes_to_write(const hk_problem *p, hk_geom *g) {
   const hk_status s = sizes(p, g);
   if (s || p->size == sizeof *p) return s;
-  return hk_fail(HK_INVALID, "problem.size = %zu must be sizeof(hk_problem) = %zu here: its fields are written", p->size,
-                 sizeof *p);
+  return hk_fail(HK_INVALID, "problem.size = %zu must be sizeof(hk_problem) = %zu here: its fields are written",
+                 p->size, sizeof *p);
 }
 
 static hk_status overflow(const char *tensor) {
@@ -229,9 +229,9 @@ hk_status hk_problem_conv_transpose(hk_problem *p, const hk_conv_desc *d) {
     if (extra < 0 || (extra >= st && extra >= fwd.dilation[i]))
       return hk_fail(HK_INVALID, "output_padding[%d] = %lld must be >= 0 and below stride %lld or dilation %lld", i,
                      (long long)extra, (long long)st, (long long)fwd.dilation[i]);
-    if (!hk_mul_checked(hk_max64(d->in[i], 1) - 1, st, &far) || !hk_mul_checked(fwd.dilation[i], fwd.window[i] - 1, &reach) ||
-        !hk_add_checked(far, reach, &out) || !hk_add_checked(out, 1 - fwd.pad_lo[i], &out) ||
-        !hk_add_checked(out, extra - fwd.pad_hi[i], &out))
+    if (!hk_mul_checked(hk_max64(d->in[i], 1) - 1, st, &far) ||
+        !hk_mul_checked(fwd.dilation[i], fwd.window[i] - 1, &reach) || !hk_add_checked(far, reach, &out) ||
+        !hk_add_checked(out, 1 - fwd.pad_lo[i], &out) || !hk_add_checked(out, extra - fwd.pad_hi[i], &out))
       return hk_fail(HK_INVALID, "the output size of dimension %d overflows 63 bits", i);
     if (out <= 0)
       return hk_fail(HK_INVALID, "the output size %lld of dimension %d must be positive", (long long)out, i);

@@ -1,4 +1,5 @@
-/* Helpers of hankel 0.1 that hk_conv_desc replaced: exported for programs built against its header, declared in none. */
+/* Helpers of hankel 0.1 that hk_conv_desc replaced: exported for programs built against its header, declared in none.
+ */
 #include "core/core.h"
 
 HK_API hk_status hk_problem_conv1d(hk_problem *p, hk_layout layout, int64_t n, int64_t c, int64_t w, int64_t k,
@@ -7,8 +8,8 @@ HK_API hk_status hk_problem_conv2d(hk_problem *p, hk_layout layout, int64_t n, i
                                    int64_t k, int64_t r, int64_t s, int64_t stride, int64_t pad, int64_t dilation,
                                    int64_t groups);
 HK_API hk_status hk_problem_conv3d(hk_problem *p, hk_layout layout, int64_t n, int64_t c, int64_t d, int64_t h,
-                                   int64_t w, int64_t k, int64_t q, int64_t r, int64_t s, int64_t stride,
-                                   int64_t pad, int64_t dilation, int64_t groups);
+                                   int64_t w, int64_t k, int64_t q, int64_t r, int64_t s, int64_t stride, int64_t pad,
+                                   int64_t dilation, int64_t groups);
 HK_API hk_status hk_problem_depthwise(hk_problem *p, hk_layout layout, int32_t rank, int64_t n, int64_t c,
                                       const int64_t *in, const int64_t *window, int64_t multiplier, int64_t stride,
                                       hk_padding padding, int64_t dilation);

@@ -8,11 +8,20 @@
 #include "core/text.h"
 
 enum { D, H, W };
-typedef struct dims { int64_t i, o, k, s, p, d; bool any, has_p; } dims;
-typedef struct parse { int64_t g, mb, ic, oc; dims at[3]; } parse;
+typedef struct dims {
+  int64_t i, o, k, s, p, d;
+  bool any, has_p;
+} dims;
+typedef struct parse {
+  int64_t g, mb, ic, oc;
+  dims at[3];
+} parse;
 
 static bool token(parse *q, const char **at) {
-  static const struct { const char *key; int kind; } whole[] = {{"mb", 0}, {"ic", 1}, {"oc", 2}, {"g", 3}};
+  static const struct {
+    const char *key;
+    int kind;
+  } whole[] = {{"mb", 0}, {"ic", 1}, {"oc", 2}, {"g", 3}};
   const char *s = *at;
   for (int i = 0; i < HK_COUNT(whole); i++) {
     const size_t n = strlen(whole[i].key);
@@ -31,12 +40,12 @@ static bool token(parse *q, const char **at) {
   if (!hk_text_number(&s, &v)) return false;
   d->any = true;
   switch (kind) {
-    case 'i': d->i = v; break;
-    case 'o': d->o = v; break;
-    case 'k': d->k = v; break;
-    case 's': d->s = v; break;
-    case 'd': d->d = v; break;
-    default: d->p = v, d->has_p = true;
+  case 'i': d->i = v; break;
+  case 'o': d->o = v; break;
+  case 'k': d->k = v; break;
+  case 's': d->s = v; break;
+  case 'd': d->d = v; break;
+  default: d->p = v, d->has_p = true;
   }
   *at = s;
   return true;
@@ -56,7 +65,8 @@ static hk_status deduce(dims *d, bool deconv, const char *text) {
   if (!d->o) {
     if (d->p > INT64_MAX / 4 || d->p < -(INT64_MAX / 4)) return missing(text, "padding overflows 63 bits");
     if (deconv) {
-      if (!hk_mul_checked(d->i - 1, d->s, &far) || !hk_add_checked(far, reach, &far) || !hk_add_checked(far, -2 * d->p, &d->o))
+      if (!hk_mul_checked(d->i - 1, d->s, &far) || !hk_add_checked(far, reach, &far) ||
+          !hk_add_checked(far, -2 * d->p, &d->o))
         return missing(text, "the output size overflows 63 bits");
     } else {
       if (!hk_add_checked(d->i, 2 * d->p, &far)) return missing(text, "the padded size overflows 63 bits");
@@ -66,7 +76,8 @@ static hk_status deduce(dims *d, bool deconv, const char *text) {
     if (d->o < 1) return missing(text, "the output size must be positive");
   } else if (!d->has_p) {
     const int64_t small = deconv ? d->i : d->o, large = deconv ? d->o : d->i;
-    if (!hk_mul_checked(small - 1, d->s, &far) || !hk_add_checked(far, -large, &far) || !hk_add_checked(far, reach, &far))
+    if (!hk_mul_checked(small - 1, d->s, &far) || !hk_add_checked(far, -large, &far) ||
+        !hk_add_checked(far, reach, &far))
       return missing(text, "the padding overflows 63 bits");
     d->p = far / 2;
   }

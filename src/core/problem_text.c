@@ -123,17 +123,17 @@ static bool token(parse *q, const char *s) {
   if (!strncmp(s, "yz", 2)) return zero(s + 2, &p->y_zero);
   if (types(s, p)) return true;
   switch (*s) {
-    case 'n': return one(s + 1, &p->n);
-    case 'c': return q->seen_c = one(s + 1, &p->c);
-    case 'k': return q->seen_k = one(s + 1, &p->k);
-    case 'g': return one(s + 1, &p->feature_groups);
-    case 'b': return one(s + 1, &p->batch_groups);
-    case 'i': return q->seen_i = numbers(s + 1, r, p->in);
-    case 'w': return q->seen_w = numbers(s + 1, r, p->window);
-    case 's': return numbers(s + 1, r, p->stride);
-    case 'd': return numbers(s + 1, r, p->dilation);
-    case 'l': return numbers(s + 1, r, p->in_dilation);
-    case 'p': return paddings(s + 1, r, p->pad_lo, p->pad_hi);
+  case 'n': return one(s + 1, &p->n);
+  case 'c': return q->seen_c = one(s + 1, &p->c);
+  case 'k': return q->seen_k = one(s + 1, &p->k);
+  case 'g': return one(s + 1, &p->feature_groups);
+  case 'b': return one(s + 1, &p->batch_groups);
+  case 'i': return q->seen_i = numbers(s + 1, r, p->in);
+  case 'w': return q->seen_w = numbers(s + 1, r, p->window);
+  case 's': return numbers(s + 1, r, p->stride);
+  case 'd': return numbers(s + 1, r, p->dilation);
+  case 'l': return numbers(s + 1, r, p->in_dilation);
+  case 'p': return paddings(s + 1, r, p->pad_lo, p->pad_hi);
   }
   return false;
 }

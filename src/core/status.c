@@ -6,8 +6,8 @@
 
 static _Thread_local char sentence[512];
 
-static const char *const names[] = {"HK_OK", "HK_INVALID", "HK_UNSUPPORTED", "HK_NO_MEMORY", "HK_WORKSPACE",
-                                    "HK_SYNTAX", "HK_NO_WISDOM", "HK_FALLBACK", "HK_DEVICE", "HK_IO"};
+static const char *const names[] = {"HK_OK",     "HK_INVALID",   "HK_UNSUPPORTED", "HK_NO_MEMORY", "HK_WORKSPACE",
+                                    "HK_SYNTAX", "HK_NO_WISDOM", "HK_FALLBACK",    "HK_DEVICE",    "HK_IO"};
 
 hk_status hk_fail(hk_status status, const char *format, ...) {
   va_list ap;

@@ -1,5 +1,6 @@
-/* Public structs from programs built against another hankel.h. A struct grows at its end only, so a smaller size means an
- * older header, whose missing fields are zero; a larger one means a newer header, whose fields nothing here obeys. */
+/* Public structs from programs built against another hankel.h. A struct grows at its end only, so a smaller size means
+ * an older header, whose missing fields are zero; a larger one means a newer header, whose fields nothing here obeys.
+ */
 #include <string.h>
 
 #include "core/core.h"
@@ -11,12 +12,13 @@ _Static_assert(sizeof(void *) != 8 || sizeof(hk_epilogue) == 160, "hk_epilogue m
 
 static hk_status check_size(size_t size, size_t known, const char *name) {
   if (size > known)
-    return hk_fail(HK_INVALID, "%s.size = %zu is larger than the %zu bytes that hankel %s knows: the program was built "
-                               "against a newer hankel.h",
+    return hk_fail(HK_INVALID,
+                   "%s.size = %zu is larger than the %zu bytes that hankel %s knows: the program was built "
+                   "against a newer hankel.h",
                    name, size, known, HK_VERSION_TEXT);
   if (size < 2 * sizeof(size_t) || size % sizeof(size_t))
-    return hk_fail(HK_INVALID, "%s.size = %zu must be set to sizeof of the struct: a multiple of %zu from %zu to %zu", name,
-                   size, sizeof(size_t), 2 * sizeof(size_t), known);
+    return hk_fail(HK_INVALID, "%s.size = %zu must be set to sizeof of the struct: a multiple of %zu from %zu to %zu",
+                   name, size, sizeof(size_t), 2 * sizeof(size_t), known);
   return HK_OK;
 }
 

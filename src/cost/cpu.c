@@ -31,10 +31,11 @@ static bool halves_512(void) {
 
 double hk_cost_peak(hk_isa isa) {
   switch (isa) {
-    case HK_ISA_AVX512: case HK_ISA_AMX: return CYCLES * (halves_512() ? 32 : 64);
-    case HK_ISA_AVX2: return CYCLES * 32;
-    case HK_ISA_NEON: return CYCLES * 16;
-    default: return CYCLES * 2;
+  case HK_ISA_AVX512:
+  case HK_ISA_AMX: return CYCLES * (halves_512() ? 32 : 64);
+  case HK_ISA_AVX2: return CYCLES * 32;
+  case HK_ISA_NEON: return CYCLES * 16;
+  default: return CYCLES * 2;
   }
 }
 
@@ -69,14 +70,16 @@ int64_t hk_cost_l3(void) {
 #endif
 }
 
-/* Xeon (Sapphire Rapids), weights streaming from L3: 8 steps gain 6 to 15 % (2048-512 of 7 x 7, 1280-1280 of 16 x 16, 960-640 of
- * 32 x 32; bench/results/2026-11-15-cpu-xeon.md); Zen 4 brings them in itself. */
+/* Xeon (Sapphire Rapids), weights streaming from L3: 8 steps gain 6 to 15 % (2048-512 of 7 x 7, 1280-1280 of 16 x 16,
+ * 960-640 of 32 x 32; bench/results/2026-11-15-cpu-xeon.md); Zen 4 brings them in itself. */
 bool hk_cost_ahead(void) { return !halves_512(); }
 
 double hk_cost_move(double bytes, double working_set) {
   /* bytes a cycle from L1, L2, L3 and memory of a Zen 3 or Zen 4 core, read and written mixed */
-  const double rate = working_set <= (double)hk_cost_l1() ? 48 : working_set <= (double)hk_cost_l2() ? 24 :
-                      working_set <= 16e6 ? 10 : 5;
+  const double rate = working_set <= (double)hk_cost_l1()   ? 48
+                      : working_set <= (double)hk_cost_l2() ? 24
+                      : working_set <= 16e6                 ? 10
+                                                            : 5;
   return bytes / (rate * CYCLES);
 }
 

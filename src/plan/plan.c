@@ -100,8 +100,8 @@ hk_status hk_plan_build(hk_plan **out, const hk_task *task, const hk_decision *d
   return hk_plan_build_at(out, task, d, w, f ? f + g->f.offset * (int64_t)hk_type_bytes(g->f_type) : NULL, like);
 }
 
-hk_status hk_plan_build_at(hk_plan **out, const hk_task *task, const hk_decision *d, const hk_weights *w,
-                           const void *f, const hk_plan *like) {
+hk_status hk_plan_build_at(hk_plan **out, const hk_task *task, const hk_decision *d, const hk_weights *w, const void *f,
+                           const hk_plan *like) {
   hk_plan *plan = hk_alloc_zero(sizeof *plan);
   if (!plan) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   plan->task = *task;

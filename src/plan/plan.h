@@ -27,10 +27,10 @@ typedef struct hk_task {
   hk_problem problem;
   hk_geom geom;
   hk_epi epi;
-  hk_options options;  /* every field present; decision pointer not kept */
-  hk_isa isa;          /* highest that may be used */
-  int32_t threads;     /* >= 1 */
-  bool f_now;          /* weights are known at creation */
+  hk_options options; /* every field present; decision pointer not kept */
+  hk_isa isa;         /* highest that may be used */
+  int32_t threads;    /* >= 1 */
+  bool f_now;         /* weights are known at creation */
   bool f_zero_per_k;
   bool nonfinite; /* the weights, known at creation, hold Inf or NaN */
   bool wild;      /* and some tap falls outside x */
@@ -46,7 +46,7 @@ typedef struct hk_decision {
   const hk_rewrite *path[HK_DEPTH];
   int depth;
   const hk_algo *algo;
-  const hk_kernel *kernel;   /* NULL for algorithms without rows */
+  const hk_kernel *kernel; /* NULL for algorithms without rows */
   int64_t knob[HK_KNOBS];
   double predicted_s;
   size_t workspace_bytes;
@@ -92,11 +92,11 @@ typedef struct hk_knob {
 struct hk_algo {
   const char *name;
   hk_knob knobs[HK_KNOBS];
-  hk_family family;              /* its rows are offered one by one; HK_FAMILY_NONE: one offer, kernel NULL */
+  hk_family family; /* its rows are offered one by one; HK_FAMILY_NONE: one offer, kernel NULL */
   hk_device device;
-  bool fallback;                 /* a slow path: forbid_fallback refuses it */
-  double error_factor;           /* 0: integers exact */
-  bool skips_padding;            /* padded taps are never read, so Inf and NaN weights are safe */
+  bool fallback;       /* a slow path: forbid_fallback refuses it */
+  double error_factor; /* 0: integers exact */
+  bool skips_padding;  /* padded taps are never read, so Inf and NaN weights are safe */
   /* Fills knobs, predicted_s and workspace_bytes of *d (algo and kernel are set), or writes why not (HK_REASON bytes)
    * and returns false. */
   bool (*offer)(const hk_task *task, hk_decision *d, char *why);
@@ -110,18 +110,18 @@ struct hk_algo {
    * whatever else; may allocate. */
   hk_status (*build)(hk_plan *plan);
   hk_status (*run)(const hk_plan *plan, const hk_call *call);
-  void (*destroy)(hk_plan *plan);  /* frees plan->own; may be NULL */
+  void (*destroy)(hk_plan *plan); /* frees plan->own; may be NULL */
 };
 
 /* Packed weights, shared between plans made alike. All pointers owned. */
 typedef struct hk_packed {
   atomic_int refs;
-  void *f;          /* as the algorithm packed it; for algorithms that read f as given: a plain copy */
+  void *f; /* as the algorithm packed it; for algorithms that read f as given: a plain copy */
   size_t f_bytes;
   const hk_algo *algo;       /* who packed f */
   const hk_kernel *kernel;   /* and for which kernel */
   int64_t layout[HK_LAYOUT]; /* and what else the order of f depends on: see hk_plan_keep_layout */
-  void (*f_free)(void *f); /* how to free f; NULL: hk_free */
+  void (*f_free)(void *f);   /* how to free f; NULL: hk_free */
   void *scale, *bias, *slopes;
   int32_t *f_zero;
 } hk_packed;
@@ -129,8 +129,8 @@ typedef struct hk_packed {
 /* What execute needs to know of a plan that takes x and y and nothing else from its caller: found once, at creation. */
 typedef struct hk_short_way {
   bool open;
-  uintptr_t x_mask, y_mask;   /* bits of the pointers that must be 0 */
-  int64_t x_bytes, y_bytes;   /* the problem's offsets */
+  uintptr_t x_mask, y_mask; /* bits of the pointers that must be 0 */
+  int64_t x_bytes, y_bytes; /* the problem's offsets */
   const char *f;
   const void *scale, *bias;
   hk_status (*run)(const hk_plan *plan, const hk_call *call);
@@ -144,17 +144,17 @@ struct hk_plan {
   hk_task task;
   hk_decision decision;
   hk_packed *packed;
-  const void *raw_f;          /* during build only: the caller's weights, offset added */
-  const hk_packed *share;     /* during build only: packed weights to reuse (create-like) */
-  int64_t f_shift;            /* hk_plan_copy_weights: element of packed->f that is f[0] */
-  const hk_kernel *act;       /* activation rows of the plan's ISA */
-  const hk_kernel *map;       /* scale, bias and residual of rows, rounded as the decision's kernel rounds them */
-  const hk_kernel *narrow;    /* f32 rows into y's type; NULL when y is f32 or has no such row */
-  const hk_kernel *wide;      /* the way back, for the residual */
-  void *own;                  /* the algorithm's tables */
-  hk_plan *inner[HK_PARTS];   /* of a rewrite: plans of the rest of the path, NULL where there are fewer */
-  void *pass;                 /* of a rewrite: what its own pass needs, or NULL */
-  const char *source;         /* where the decision came from: "estimate", "wisdom", "forced", "measured" */
+  const void *raw_f;        /* during build only: the caller's weights, offset added */
+  const hk_packed *share;   /* during build only: packed weights to reuse (create-like) */
+  int64_t f_shift;          /* hk_plan_copy_weights: element of packed->f that is f[0] */
+  const hk_kernel *act;     /* activation rows of the plan's ISA */
+  const hk_kernel *map;     /* scale, bias and residual of rows, rounded as the decision's kernel rounds them */
+  const hk_kernel *narrow;  /* f32 rows into y's type; NULL when y is f32 or has no such row */
+  const hk_kernel *wide;    /* the way back, for the residual */
+  void *own;                /* the algorithm's tables */
+  hk_plan *inner[HK_PARTS]; /* of a rewrite: plans of the rest of the path, NULL where there are fewer */
+  void *pass;               /* of a rewrite: what its own pass needs, or NULL */
+  const char *source;       /* where the decision came from: "estimate", "wisdom", "forced", "measured" */
   double error_factor;
 };
 
@@ -172,7 +172,8 @@ extern const hk_rewrite *const hk_rewrites[];
 void hk_plan_parallel(const hk_plan *plan, int64_t count, hk_body body, void *context);
 
 void hk_plan_short_way(hk_plan *plan); /* run.c: sets plan->short_way of a plan that is built */
-hk_status hk_plan_run(const hk_plan *plan, const hk_call *call); /* run.c: the first rewrite of the path, or the algorithm */
+hk_status hk_plan_run(const hk_plan *plan,
+                      const hk_call *call);                 /* run.c: the first rewrite of the path, or the algorithm */
 void hk_plan_log_exec(const hk_plan *plan, double seconds); /* print.c */
 
 /* decision.c: writes why not (HK_REASON bytes) and returns false, for refusals to return. */
@@ -182,10 +183,11 @@ void hk_decision_print(hk_text *t, const hk_decision *d);
 /* The same without knobs, and without an algorithm where a rewrite was refused: as refusals are told. */
 void hk_decision_print_name(hk_text *t, const hk_decision *d);
 hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d);
-/* The one gate for decisions, offered, varied, parsed or forced: rewrites, knob ranges, then the algorithm's check. Sets
- * workspace_bytes and predicted_s for this task; writes why not. */
+/* The one gate for decisions, offered, varied, parsed or forced: rewrites, knob ranges, then the algorithm's check.
+ * Sets workspace_bytes and predicted_s for this task; writes why not. */
 bool hk_decision_check(const hk_task *task, hk_decision *d, char *why);
-/* False with a reason when the options alone forbid the algorithm or its kernel: device, ISA cap, forbid_fallback, size.
+/* False with a reason when the options alone forbid the algorithm or its kernel: device, ISA cap, forbid_fallback,
+ * size.
  */
 bool hk_decision_allowed(const hk_task *task, const hk_decision *d, char *why);
 

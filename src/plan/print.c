@@ -47,19 +47,36 @@ hk_status hk_plan_print(const hk_plan *plan, char *buffer, size_t size, size_t *
 }
 
 hk_status hk_plan_symbol(const hk_plan *plan, int32_t index, const char **name, double *value) {
-  if (!plan || !name || !value || index < 0) return hk_fail(HK_INVALID, "plan, name and value must not be NULL, index >= 0");
+  if (!plan || !name || !value || index < 0)
+    return hk_fail(HK_INVALID, "plan, name and value must not be NULL, index >= 0");
   const hk_geom *g = &plan->task.geom;
   const hk_decision *d = &plan->decision;
-  const struct { const char *name; double value; } fixed[] = {
-      {"N", (double)g->n}, {"C", (double)g->c * (g->batch_grouped ? 1 : (double)g->groups)},
-      {"K", (double)g->k * (double)g->groups}, {"GROUPS", (double)g->groups},
-      {"D", (double)g->in[0]}, {"H", (double)g->in[1]}, {"W", (double)g->in[2]},
-      {"DF", (double)g->win[0]}, {"HF", (double)g->win[1]}, {"WF", (double)g->win[2]},
-      {"D_OUT", (double)g->out[0]}, {"H_OUT", (double)g->out[1]}, {"W_OUT", (double)g->out[2]},
-      {"gm", (double)g->gm}, {"gn", (double)g->gn}, {"gk", (double)g->gk}, {"flops", g->flops}, {"bytes", g->bytes},
-      {"MR", d->kernel ? d->kernel->mr : 1}, {"NR", d->kernel ? d->kernel->nr : 1},
-      {"threads", plan->task.threads}, {"workspace_bytes", (double)d->workspace_bytes},
-      {"packed_bytes", (double)plan->packed->f_bytes}};
+  const struct {
+    const char *name;
+    double value;
+  } fixed[] = {{"N", (double)g->n},
+               {"C", (double)g->c * (g->batch_grouped ? 1 : (double)g->groups)},
+               {"K", (double)g->k * (double)g->groups},
+               {"GROUPS", (double)g->groups},
+               {"D", (double)g->in[0]},
+               {"H", (double)g->in[1]},
+               {"W", (double)g->in[2]},
+               {"DF", (double)g->win[0]},
+               {"HF", (double)g->win[1]},
+               {"WF", (double)g->win[2]},
+               {"D_OUT", (double)g->out[0]},
+               {"H_OUT", (double)g->out[1]},
+               {"W_OUT", (double)g->out[2]},
+               {"gm", (double)g->gm},
+               {"gn", (double)g->gn},
+               {"gk", (double)g->gk},
+               {"flops", g->flops},
+               {"bytes", g->bytes},
+               {"MR", d->kernel ? d->kernel->mr : 1},
+               {"NR", d->kernel ? d->kernel->nr : 1},
+               {"threads", plan->task.threads},
+               {"workspace_bytes", (double)d->workspace_bytes},
+               {"packed_bytes", (double)plan->packed->f_bytes}};
   if (index < HK_COUNT(fixed)) {
     *name = fixed[index].name, *value = fixed[index].value;
     return HK_OK;
@@ -78,6 +95,7 @@ void hk_plan_log_exec(const hk_plan *plan, double seconds) {
   problem_text(plan, problem, sizeof problem, epilogue, sizeof epilogue);
   hk_decision_print(&t, &plan->decision);
   const bool cuda = plan->task.options.device == HK_CUDA; /* there the time is that of the launch */
-  hk_log(HK_LOG_EXEC, "hankel,exec,%s,%s,%s,%s,%.6g ms,hankel bench '%s' --epilogue '%s' --decision '%s'%s", cuda ? "cuda" : "cpu",
-         problem, epilogue, decision, seconds * 1e3, problem, epilogue, decision, cuda ? " --device cuda" : "");
+  hk_log(HK_LOG_EXEC, "hankel,exec,%s,%s,%s,%s,%.6g ms,hankel bench '%s' --epilogue '%s' --decision '%s'%s",
+         cuda ? "cuda" : "cpu", problem, epilogue, decision, seconds * 1e3, problem, epilogue, decision,
+         cuda ? " --device cuda" : "");
 }

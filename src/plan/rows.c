@@ -7,7 +7,7 @@ typedef struct row {
   const hk_call *call;
   const hk_at *at;
   int64_t count;
-  int64_t base, step;   /* of y, elements */
+  int64_t base, step; /* of y, elements */
   int64_t c_base, c_step;
 } row;
 
@@ -95,8 +95,14 @@ static void write(const row *r, const float *v) {
 static row row_make(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count) {
   const hk_geom *g = &plan->task.geom;
   const hk_epi *epi = &plan->task.epi;
-  return (row){plan, call, at, count, place(g, &g->y, at), at->along_k ? g->y.channel : g->y.at[2],
-               place(g, &epi->c, at), at->along_k ? epi->c.channel : epi->c.at[2]};
+  return (row){plan,
+               call,
+               at,
+               count,
+               place(g, &g->y, at),
+               at->along_k ? g->y.channel : g->y.at[2],
+               place(g, &epi->c, at),
+               at->along_k ? epi->c.channel : epi->c.at[2]};
 }
 
 static void finish(const row *r, float *v) {

@@ -102,11 +102,12 @@ void hk_plan_short_way(hk_plan *plan) {
   const hk_geom *g = &plan->task.geom;
   const hk_epilogue *e = &plan->task.epi.e;
   const hk_packed *p = plan->packed;
-  const int64_t xb = (int64_t)hk_type_bytes(g->x_type), fb = (int64_t)hk_type_bytes(g->f_type), yb = (int64_t)hk_type_bytes(g->y_type);
+  const int64_t xb = (int64_t)hk_type_bytes(g->x_type), fb = (int64_t)hk_type_bytes(g->f_type),
+                yb = (int64_t)hk_type_bytes(g->y_type);
   hk_short_way *w = &plan->short_way;
   w->open = g->gm && g->y_channels && g->gk && g->in[0] && g->in[1] && g->in[2] && g->n && plan->task.f_now && p->f &&
-            !plan->task.options.stateful && !plan->decision.workspace_bytes && !e->store && !e->cuda_store && !e->residual &&
-            (!e->scale || p->scale) && (!e->bias || p->bias);
+            !plan->task.options.stateful && !plan->decision.workspace_bytes && !e->store && !e->cuda_store &&
+            !e->residual && (!e->scale || p->scale) && (!e->bias || p->bias);
   w->x_mask = (uintptr_t)xb - 1;
   w->y_mask = (uintptr_t)yb - 1;
   w->x_bytes = g->x.offset * xb;
@@ -149,7 +150,10 @@ static __attribute__((noinline)) hk_status execute_short(const hk_plan *plan, co
 static __attribute__((noinline)) hk_status execute_long(const hk_plan *plan, const hk_args *a) {
   hk_args room;
   if (!(a = hk_take(a, &room, sizeof room, "args"))) return HK_INVALID;
-  hk_call call = {.workspace = a->workspace, .state_in = a->state_in, .state_out = a->state_out, .stream = a->stream,
+  hk_call call = {.workspace = a->workspace,
+                  .state_in = a->state_in,
+                  .state_out = a->state_out,
+                  .stream = a->stream,
                   .user = a->user};
   hk_status s;
   const hk_geom *g = &plan->task.geom;
@@ -168,6 +172,7 @@ hk_status hk_plan_execute(const hk_plan *plan, const hk_args *a) {
   if (!plan) return hk_fail(HK_INVALID, "plan is NULL");
   const hk_short_way *w = &plan->short_way;
   if (!short_way(w, a)) return execute_long(plan, a);
-  if (w->run_xy && hk_fp_is(w->flush)) return w->run_xy(plan, (const char *)a->x + w->x_bytes, (char *)a->y + w->y_bytes);
+  if (w->run_xy && hk_fp_is(w->flush))
+    return w->run_xy(plan, (const char *)a->x + w->x_bytes, (char *)a->y + w->y_bytes);
   return execute_short(plan, a);
 }

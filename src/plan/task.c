@@ -7,8 +7,10 @@
 static hk_status check_options(const hk_options *o) {
   if (o->threads < 0 || o->threads > 4096) return hk_fail(HK_INVALID, "threads = %d must be 0..4096", o->threads);
   if ((unsigned)o->isa > HK_ISA_AMX) return hk_fail(HK_INVALID, "isa = %d must be an hk_isa value", (int)o->isa);
-  if ((unsigned)o->device > HK_CUDA) return hk_fail(HK_INVALID, "device = %d must be an hk_device value", (int)o->device);
-  if ((unsigned)o->rigor > HK_PATIENT) return hk_fail(HK_INVALID, "rigor = %d must be an hk_rigor value", (int)o->rigor);
+  if ((unsigned)o->device > HK_CUDA)
+    return hk_fail(HK_INVALID, "device = %d must be an hk_device value", (int)o->device);
+  if ((unsigned)o->rigor > HK_PATIENT)
+    return hk_fail(HK_INVALID, "rigor = %d must be an hk_rigor value", (int)o->rigor);
   if ((unsigned)o->denormals > HK_DENORMALS_FLUSH)
     return hk_fail(HK_INVALID, "denormals = %d must be an hk_denormals value", (int)o->denormals);
   if (o->math & ~7u) return hk_fail(HK_INVALID, "math = %u holds unknown bits", o->math);
@@ -43,8 +45,9 @@ static hk_status check_state(const hk_task *t, const hk_problem *p) {
   if (!t->options.stateful) return HK_OK;
   if (g->rank != 1 || p->stride[0] != 1 || p->in_dilation[0] != 1 || g->batch_grouped || g->hi[2] != 0 ||
       g->lo[2] != g->dil[2] * (g->win[2] - 1))
-    return hk_fail(HK_INVALID, "stateful needs rank 1, stride 1, no input dilation, no batch groups, pad_lo = "
-                               "dilation*(window-1) = %lld and pad_hi = 0",
+    return hk_fail(HK_INVALID,
+                   "stateful needs rank 1, stride 1, no input dilation, no batch groups, pad_lo = "
+                   "dilation*(window-1) = %lld and pad_hi = 0",
                    (long long)(g->dil[2] * (g->win[2] - 1)));
   return HK_OK;
 }
@@ -52,22 +55,22 @@ static hk_status check_state(const hk_task *t, const hk_problem *p) {
 static bool leaves_x(const hk_geom *g) { return hk_geom_leaves(g, 0) || hk_geom_leaves(g, 1) || hk_geom_leaves(g, 2); }
 
 /* An exponent of ones in any of count values whose bits are words of so many bytes. */
-#define ANY_ONES(word, mask)                                       \
-  for (int64_t i = 0; i < count; i++) {                            \
-    word v;                                                        \
-    memcpy(&v, (const char *)f + (size_t)i * sizeof v, sizeof v);  \
-    bad |= (v & (mask)) == (mask);                                 \
+#define ANY_ONES(word, mask)                                                                                           \
+  for (int64_t i = 0; i < count; i++) {                                                                                \
+    word v;                                                                                                            \
+    memcpy(&v, (const char *)f + (size_t)i * sizeof v, sizeof v);                                                      \
+    bad |= (v & (mask)) == (mask);                                                                                     \
   }
 
 static bool run_finite(hk_type type, const void *f, int64_t count) {
   uint32_t bad = 0;
   switch (type) {
-    case HK_F32: ANY_ONES(uint32_t, 0x7f800000u) break;
-    case HK_F64: ANY_ONES(uint64_t, 0x7ff0000000000000u) break;
-    case HK_F16: ANY_ONES(uint16_t, 0x7c00u) break;
-    case HK_BF16: ANY_ONES(uint16_t, 0x7f80u) break;
-    case HK_F8E4M3: ANY_ONES(uint8_t, 0x7fu) break; /* NaN alone; there is no Inf */
-    default: break;
+  case HK_F32: ANY_ONES(uint32_t, 0x7f800000u) break;
+  case HK_F64: ANY_ONES(uint64_t, 0x7ff0000000000000u) break;
+  case HK_F16: ANY_ONES(uint16_t, 0x7c00u) break;
+  case HK_BF16: ANY_ONES(uint16_t, 0x7f80u) break;
+  case HK_F8E4M3: ANY_ONES(uint8_t, 0x7fu) break; /* NaN alone; there is no Inf */
+  default: break;
   }
   return !bad;
 }

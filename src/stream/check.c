@@ -5,7 +5,7 @@
 #include "stream/stream.h"
 
 enum { MAX_CHANNELS = 1 << 16, MAX_TIME = 1 << 26, MAX_STEPS = 1 << 16, MAX_RATES = 1024 };
-static const double MAX_FLOATS = 4e9; /* weights or history of one step */
+static const double MAX_FLOATS = 4e9;   /* weights or history of one step */
 static const double MAX_REACH = 0x1p52; /* input frames: a double counts them exactly */
 
 static hk_status bad(int32_t i, const char *what) { return hk_fail(HK_INVALID, "steps[%d]: %s", i, what); }

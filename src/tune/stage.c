@@ -66,16 +66,25 @@ hk_status hk_stage_make(hk_stage *s, const hk_task *t, size_t workspace) {
   const size_t reals_bytes = (size_t)(g->k * g->groups + 1) * 8;
   void *at[4][HK_STAGE_SETS] = {{NULL}}, *space = NULL, *reals = NULL, *zeros = hk_alloc_zero(reals_bytes);
   *s = (hk_stage){.device = t->options.device};
-  s->sets = sets_for(t, (double)x.elements * (double)hk_type_bytes(g->x_type) + (double)y.elements * (double)hk_type_bytes(g->y_type));
+  s->sets = sets_for(t, (double)x.elements * (double)hk_type_bytes(g->x_type) +
+                            (double)y.elements * (double)hk_type_bytes(g->y_type));
   hk_status status = tensor(s, g->x_type, &x, s->sets, at[0]); /* scale and bias are zeros of any type */
   if (!status) status = tensor(s, g->y_type, &y, s->sets, at[1]);
   if (!status && sum) status = tensor(s, g->y_type, &c, s->sets, at[2]);
   if (!status && !t->f_now) status = tensor(s, g->f_type, &f, 1, at[3]);
-  if (!status) status = zeros ? keep(s, zeros, reals_bytes, &reals) : hk_fail(HK_NO_MEMORY, "no memory to measure candidates");
+  if (!status)
+    status = zeros ? keep(s, zeros, reals_bytes, &reals) : hk_fail(HK_NO_MEMORY, "no memory to measure candidates");
   if (!status) status = keep(s, NULL, workspace, &space);
   for (int i = 0; i < s->sets; i++)
-    s->args[i] = (hk_args){.size = sizeof s->args[i], .x = at[0][i], .y = at[1][i], .c = at[2][i], .f = at[3][0],
-                           .scale = reals, .bias = reals, .workspace = space, .workspace_bytes = workspace};
+    s->args[i] = (hk_args){.size = sizeof s->args[i],
+                           .x = at[0][i],
+                           .y = at[1][i],
+                           .c = at[2][i],
+                           .f = at[3][0],
+                           .scale = reals,
+                           .bias = reals,
+                           .workspace = space,
+                           .workspace_bytes = workspace};
   hk_free(zeros);
   return status;
 }

@@ -6,7 +6,7 @@
 enum { HK_STAGE_SETS = 8 };
 typedef struct hk_stage {
   hk_device device;
-  int sets;                     /* operands taken in turn: one on the CPU; on CUDA, where it may, more than the L2 holds */
+  int sets; /* operands taken in turn: one on the CPU; on CUDA, where it may, more than the L2 holds */
   hk_args args[HK_STAGE_SETS];
   void *block[4 + 3 * HK_STAGE_SETS];
   int blocks;

@@ -1,7 +1,7 @@
 /* Choosing by measurement: every candidate is built and run on made-up data, rounds interleaved so that a change of the
- * machine's mood hits all alike, hopeless ones dropped early. The estimate's choice keeps its place unless another beats
- * it by more than the spread of both. User functions are replaced by ones that do nothing: a plan being made must not
- * call into the program. */
+ * machine's mood hits all alike, hopeless ones dropped early. The estimate's choice keeps its place unless another
+ * beats it by more than the spread of both. User functions are replaced by ones that do nothing: a plan being made must
+ * not call into the program. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,9 @@ typedef struct trial {
   double time[ROUNDS];
 } trial;
 
-static void idle_user(void *user, const hk_at *at, int64_t count, void *v) { (void)user, (void)at, (void)count, (void)v; }
+static void idle_user(void *user, const hk_at *at, int64_t count, void *v) {
+  (void)user, (void)at, (void)count, (void)v;
+}
 static void idle_store(void *user, const hk_at *at, int64_t count, const void *v) {
   (void)user, (void)at, (void)count, (void)v;
 }

@@ -15,7 +15,8 @@ static bool loaded;
 static void epilogue_class(const hk_epi *epi, hk_text *t) {
   const hk_epilogue *e = &epi->e;
   static const char *const orders[] = {"", "+sum", "+presum"}, *const gates[] = {"", "+gated", "+blended"};
-  hk_text_add(t, "%s%s%s+%s", e->scale ? "scale" : "plain", e->bias ? "+bias" : "", gates[e->gate], hk_act_name(e->act));
+  hk_text_add(t, "%s%s%s+%s", e->scale ? "scale" : "plain", e->bias ? "+bias" : "", gates[e->gate],
+              hk_act_name(e->act));
   if (e->gate) hk_text_add(t, "+%s", hk_act_name(e->act2));
   hk_text_add(t, "%s%s%s", orders[e->residual], e->user2 || e->cuda_user2 ? "+user2" : "",
               e->store || e->cuda_store ? "+store" : "");
@@ -28,7 +29,8 @@ static void put_machine(const hk_task *task, hk_text *t) {
   hk_cu_device here;
   if (task->options.device == HK_CUDA) {
     const bool present = !hk_cu_here(&here);
-    hk_text_add(t, "%s\tcuda%d.%d\t0", present ? here.name : "no device", present ? here.major : 0, present ? here.minor : 0);
+    hk_text_add(t, "%s\tcuda%d.%d\t0", present ? here.name : "no device", present ? here.major : 0,
+                present ? here.minor : 0);
     return;
   }
   hk_cpu_describe(&m);
@@ -59,7 +61,8 @@ static void load_files(void) {
   const char *files[2] = {"/etc/hankel/wisdom", hk_wisdom_user_file(path, sizeof path) ? path : NULL};
   loaded = true;
   for (int i = 0; i < 2; i++)
-    if (files[i] && hk_wisdom_read(&table, files[i], false)) hk_log(HK_LOG_WARN, "hankel,warn,wisdom,%s", hk_last_error());
+    if (files[i] && hk_wisdom_read(&table, files[i], false))
+      hk_log(HK_LOG_WARN, "hankel,warn,wisdom,%s", hk_last_error());
 }
 
 bool hk_wisdom_find(const char *key, char *decision, size_t size, double *seconds) {
@@ -126,7 +129,8 @@ hk_status hk_wisdom_load(const char *path) {
 hk_status hk_wisdom_save(const char *path) {
   char own[4096];
   if (!path) {
-    if (!hk_wisdom_user_file(own, sizeof own)) return hk_fail(HK_IO, "there is no wisdom file: HANKEL_WISDOM is \"none\", or HOME is not set");
+    if (!hk_wisdom_user_file(own, sizeof own))
+      return hk_fail(HK_IO, "there is no wisdom file: HANKEL_WISDOM is \"none\", or HOME is not set");
     path = own;
   }
   pthread_mutex_lock(&lock);

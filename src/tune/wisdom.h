@@ -24,7 +24,8 @@ typedef struct hk_wisdom_table {
 } hk_wisdom_table;
 const hk_wisdom_entry *hk_table_find(const hk_wisdom_table *t, const char *key);
 /* Adds or replaces; keep: leave an entry that is there. */
-hk_status hk_table_put(hk_wisdom_table *t, const char *key, const char *decision, double seconds, bool learnt, bool keep);
+hk_status hk_table_put(hk_wisdom_table *t, const char *key, const char *decision, double seconds, bool learnt,
+                       bool keep);
 /* Moves the entries of another table here, all of them or none when memory is out; entries learnt here stay. What is
  * left in `from` is the caller's to clear. */
 hk_status hk_table_take(hk_wisdom_table *t, hk_wisdom_table *from);

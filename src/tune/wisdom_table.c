@@ -3,9 +3,9 @@
  *   hankel-wisdom 2
  *   version <tab> machine <tab> isa <tab> threads <tab> options <tab> problem <tab> epilogue <tab> decision <tab> us
  *   end <number of lines between>
- * A text is taken whole or refused whole: head, tail count and every field are checked. Format 1 named machines by their
- * marketing name alone and problems by strides that nothing reads: its lines would be found on the wrong machine or not
- * at all, so none is used. */
+ * A text is taken whole or refused whole: head, tail count and every field are checked. Format 1 named machines by
+ * their marketing name alone and problems by strides that nothing reads: its lines would be found on the wrong machine
+ * or not at all, so none is used. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,8 @@ static hk_status reserve(hk_wisdom_table *t, int64_t count) {
   return HK_OK;
 }
 
-hk_status hk_table_put(hk_wisdom_table *t, const char *key, const char *decision, double seconds, bool learnt, bool keep) {
+hk_status hk_table_put(hk_wisdom_table *t, const char *key, const char *decision, double seconds, bool learnt,
+                       bool keep) {
   const size_t k = strlen(key) + 1, d = strlen(decision) + 1;
   const hk_status s = reserve(t, t->count + 1);
   if (s) return s;
@@ -154,8 +155,10 @@ bool hk_table_is_old(const char *text) { return !strncmp(text, old_head, sizeof 
 
 hk_status hk_table_parse(hk_wisdom_table *t, const char *name, const char *text) {
   if (hk_table_is_old(text))
-    return hk_fail(HK_SYNTAX, "wisdom %.200s is of format 1, which neither tells machines of one name apart nor names "
-                              "rewrites: it is passed over; tune again to replace it", name);
+    return hk_fail(HK_SYNTAX,
+                   "wisdom %.200s is of format 1, which neither tells machines of one name apart nor names "
+                   "rewrites: it is passed over; tune again to replace it",
+                   name);
   if (strncmp(text, head, sizeof head - 1)) return refuse(name, 1, "is not \"hankel-wisdom 2\"");
   const char *s = text + sizeof head - 1;
   char copy[HK_WISDOM_KEY + 1024], *field[FIELDS];
@@ -170,7 +173,8 @@ hk_status hk_table_parse(hk_wisdom_table *t, const char *name, const char *text)
     if (!strncmp(copy, "end ", 4)) {
       const char *at = copy + 4;
       int64_t count;
-      if (!hk_text_number(&at, &count) || *at || count != line - 2) return refuse(name, line, "does not count its lines");
+      if (!hk_text_number(&at, &count) || *at || count != line - 2)
+        return refuse(name, line, "does not count its lines");
       return *s ? refuse(name, line + 1, "follows the end") : HK_OK;
     }
     const char *wrong = check_line(copy, field);

@@ -1,7 +1,7 @@
 /* Long sums of f32 lose few digits: with N(0,1) data the norm of the errors stays under LIMIT of the
  * result's, whatever the number of products, for every decision over many taps that igemm and strip offer, and the bits
- * are those of any number of threads. In one run 4800 products would lose 1.2e-6; by chunks they lose 3.0e-7. Sums in f64
- * are the truth. */
+ * are those of any number of threads. In one run 4800 products would lose 1.2e-6; by chunks they lose 3.0e-7. Sums in
+ * f64 are the truth. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -46,17 +46,17 @@ static tensors tensors_make(const hk_problem *p) {
   const hk_options o = {.size = sizeof o, .threads = 1};
   wide.x_type = wide.f_type = wide.y_type = HK_F64;
   CHECK_STATUS(HK_OK, "", hk_problem_extents(p, &t.ex, &t.ef, &t.ey));
-  t.x = malloc((size_t)t.ex.elements * 4), t.f = malloc((size_t)t.ef.elements * 4), t.y = malloc((size_t)t.ey.elements * 4);
-  t.x64 = malloc((size_t)t.ex.elements * 8), t.f64 = malloc((size_t)t.ef.elements * 8), t.y64 = malloc((size_t)t.ey.elements * 8);
+  t.x = malloc((size_t)t.ex.elements * 4), t.f = malloc((size_t)t.ef.elements * 4),
+  t.y = malloc((size_t)t.ey.elements * 4);
+  t.x64 = malloc((size_t)t.ex.elements * 8), t.f64 = malloc((size_t)t.ef.elements * 8),
+  t.y64 = malloc((size_t)t.ey.elements * 8);
   for (int64_t i = 0; i < t.ex.elements; i++) t.x64[i] = t.x[i] = (float)normal(&seed);
   for (int64_t i = 0; i < t.ef.elements; i++) t.f64[i] = t.f[i] = (float)normal(&seed);
   execute(&wide, &o, t.x64, t.f64, t.y64, "f64");
   return t;
 }
 
-static void tensors_free(tensors *t) {
-  free(t->x), free(t->f), free(t->y), free(t->x64), free(t->f64), free(t->y64);
-}
+static void tensors_free(tensors *t) { free(t->x), free(t->f), free(t->y), free(t->x64), free(t->f64), free(t->y64); }
 
 typedef struct judge {
   const hk_problem *p;

@@ -46,18 +46,29 @@ static int sweep(const hk_kernel *k, hk_act act) {
 
 /* NaN stays; infinities give the limits */
 static int specials(const hk_kernel *k) {
-  static const struct { hk_act act; float at_inf, at_minus_inf; } limit[] = {
-      {HK_ACT_RELU, INFINITY, 0}, {HK_ACT_CLIP, 3, -2}, {HK_ACT_LEAKY, INFINITY, INFINITY},
-      {HK_ACT_PRELU, INFINITY, -INFINITY}, {HK_ACT_SIGMOID, 1, 0}, {HK_ACT_SILU, INFINITY, 0}, {HK_ACT_TANH, 1, -1},
-      {HK_ACT_GELU, INFINITY, 0}, {HK_ACT_GELU_TANH, INFINITY, 0}, {HK_ACT_HARDSWISH, INFINITY, 0},
-      {HK_ACT_HARDTANH, 3, -2}, {HK_ACT_SOFTSIGN, 1, -1}};
+  static const struct {
+    hk_act act;
+    float at_inf, at_minus_inf;
+  } limit[] = {{HK_ACT_RELU, INFINITY, 0},
+               {HK_ACT_CLIP, 3, -2},
+               {HK_ACT_LEAKY, INFINITY, INFINITY},
+               {HK_ACT_PRELU, INFINITY, -INFINITY},
+               {HK_ACT_SIGMOID, 1, 0},
+               {HK_ACT_SILU, INFINITY, 0},
+               {HK_ACT_TANH, 1, -1},
+               {HK_ACT_GELU, INFINITY, 0},
+               {HK_ACT_GELU_TANH, INFINITY, 0},
+               {HK_ACT_HARDSWISH, INFINITY, 0},
+               {HK_ACT_HARDTANH, 3, -2},
+               {HK_ACT_SOFTSIGN, 1, -1}};
   const float slope = 0.5f;
   for (int i = 0; i < HK_COUNT(limit); i++) {
     float v[3] = {NAN, INFINITY, -INFINITY};
     k->fn(&(hk_act_args){v, 3, limit[i].act, -2.0f, 3.0f, &slope, 0});
     if (!isnan(v[0]) || v[1] != limit[i].at_inf || v[2] != limit[i].at_minus_inf)
       return printf("%s act %d of NaN, inf, -inf: %g %g %g\n", k->name, limit[i].act, (double)v[0], (double)v[1],
-                    (double)v[2]), 1;
+                    (double)v[2]),
+             1;
   }
   return 0;
 }

@@ -11,18 +11,18 @@ static hk_problem good(void) {
 }
 
 /* One field of a good problem spoilt. */
-#define SPOIL(word, change)                                   \
-  do {                                                        \
-    hk_problem p = good();                                    \
-    change;                                                   \
-    CHECK_STATUS(HK_INVALID, word, hk_problem_check(&p));     \
-    hk_plan *plan = (hk_plan *)1;                             \
-    CHECK_STATUS(HK_INVALID, word, hk_plan_create(&plan, &p, NULL, NULL, NULL)); \
-    CHECK(plan == NULL, "a plan came back");                  \
+#define SPOIL(word, change)                                                                                            \
+  do {                                                                                                                 \
+    hk_problem p = good();                                                                                             \
+    change;                                                                                                            \
+    CHECK_STATUS(HK_INVALID, word, hk_problem_check(&p));                                                              \
+    hk_plan *plan = (hk_plan *)1;                                                                                      \
+    CHECK_STATUS(HK_INVALID, word, hk_plan_create(&plan, &p, NULL, NULL, NULL));                                       \
+    CHECK(plan == NULL, "a plan came back");                                                                           \
   } while (0)
 
 static void problems(void) {
-  SPOIL("stride", p.stride[1] = 0);        /* division by zero in the output size */
+  SPOIL("stride", p.stride[1] = 0); /* division by zero in the output size */
   SPOIL("stride", p.stride[0] = -2);
   SPOIL("dilation", p.dilation[0] = 0);
   SPOIL("in_dilation", p.in_dilation[1] = 0);
@@ -71,8 +71,13 @@ static void large_kernel(void) {
   d.c = d.k = INT64_C(1) << 31;
   for (int i = 0; i < 2; i++) d.pad_lo[i] = d.pad_hi[i] = 65536;
   CHECK_STATUS(HK_INVALID, "2^48", hk_problem_conv(&p, &d));
-  const hk_conv_desc vast = {.size = sizeof vast, .rank = 3, .n = INT64_C(1) << 40, .c = 1024, .k = 1,
-                             .in = {1024, 1024, 1024}, .window = {1, 1, 1}};
+  const hk_conv_desc vast = {.size = sizeof vast,
+                             .rank = 3,
+                             .n = INT64_C(1) << 40,
+                             .c = 1024,
+                             .k = 1,
+                             .in = {1024, 1024, 1024},
+                             .window = {1, 1, 1}};
   CHECK_STATUS(HK_INVALID, "2^48", hk_problem_conv(&p, &vast));
 }
 
@@ -92,8 +97,15 @@ static void helpers(void) {
   CHECK_STATUS(HK_INVALID, "pad", hk_problem_conv(&p, &d));
   CHECK_STATUS(HK_INVALID, "problem is NULL", hk_problem_conv(NULL, &good));
   CHECK_STATUS(HK_INVALID, "desc is NULL", hk_problem_conv(&p, NULL));
-  d = (hk_conv_desc){.size = sizeof d, .rank = 1, .n = 1, .c = 2, .k = 3, .in = {5}, .window = {3}, .stride = {2},
-                    .output_padding = {2}};
+  d = (hk_conv_desc){.size = sizeof d,
+                     .rank = 1,
+                     .n = 1,
+                     .c = 2,
+                     .k = 3,
+                     .in = {5},
+                     .window = {3},
+                     .stride = {2},
+                     .output_padding = {2}};
   CHECK_STATUS(HK_INVALID, "output_padding", hk_problem_conv_transpose(&p, &d));
   d.output_padding[0] = 0, d.stride[0] = -1;
   CHECK_STATUS(HK_INVALID, "stride", hk_problem_conv_transpose(&p, &d));
@@ -137,11 +149,11 @@ static void plans(void) {
   w.size = sizeof w;
   CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &p, &e, &o, &w));
   hk_args a = {.size = sizeof a, .x = x, .y = y, .c = c, .bias = f};
-#define BAD(word, change)                                        \
-  do {                                                           \
-    hk_args b = a;                                               \
-    change;                                                      \
-    CHECK_STATUS(HK_INVALID, word, hk_plan_execute(plan, &b));   \
+#define BAD(word, change)                                                                                              \
+  do {                                                                                                                 \
+    hk_args b = a;                                                                                                     \
+    change;                                                                                                            \
+    CHECK_STATUS(HK_INVALID, word, hk_plan_execute(plan, &b));                                                         \
   } while (0)
   BAD("size", b.size = 0);
   BAD("x", b.x = NULL);

@@ -1,6 +1,6 @@
-/* The tensor maps and runs of pixels that the copy engine would get, checked without a GPU: a host model of the im2col walk, written from the
- * published rules alone, must deliver exactly the pixels that the geometry says a tile needs, for every tap; and
- * what the engine cannot walk must be refused. */
+/* The tensor maps and runs of pixels that the copy engine would get, checked without a GPU: a host model of the im2col
+ * walk, written from the published rules alone, must deliver exactly the pixels that the geometry says a tile needs,
+ * for every tap; and what the engine cannot walk must be refused. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "cuda/igemm/planes.h"
 #include "support/check.h"
 
-/* Element offsets of the first channel of `pixels` pixels from output pixel m on, tap (t, r, s); -1 outside. The walk: the
- * innermost coordinate steps by its stride through the box [lower, size - 1 + upper], then the next dimension, then
+/* Element offsets of the first channel of `pixels` pixels from output pixel m on, tap (t, r, s); -1 outside. The walk:
+ * the innermost coordinate steps by its stride through the box [lower, size - 1 + upper], then the next dimension, then
  * the image; the tap's offsets are added afterwards and what leaves the tensor reads as zero. */
 static void walk(const hk_cu_map *m, const hk_geom *g, int64_t pixel, const int64_t tap[3], int pixels, int64_t *to) {
   const int space = m->rank - 2;
@@ -96,16 +96,67 @@ static hk_geom make(hk_conv_desc d) {
 }
 
 static void walks(void) {
-  static const struct { const char *text; int load; hk_conv_desc d; } cases[] = {
-      {"square", HK_CU_LOAD_2D, {.rank = 2, .n = 2, .c = 64, .k = 8, .in = {9, 9}, .window = {3, 3}, .pad_lo = {1, 1}, .pad_hi = {1, 1}}},
-      {"nothing square", HK_CU_LOAD_2D,
-       {.rank = 2, .n = 3, .c = 72, .k = 8, .in = {13, 7}, .window = {3, 2}, .stride = {2, 1}, .pad_lo = {1, 0}, .pad_hi = {2, 3}, .dilation = {1, 2}}},
-      {"wide padding", HK_CU_LOAD_2D, {.rank = 2, .n = 2, .c = 8, .k = 8, .in = {5, 6}, .window = {2, 3}, .stride = {3, 2}, .pad_lo = {7, 9}, .pad_hi = {8, 5}}},
-      {"one row", HK_CU_LOAD_1D, {.rank = 1, .n = 3, .c = 16, .k = 8, .in = {50}, .window = {5}, .stride = {3}, .pad_lo = {4}, .pad_hi = {20}, .dilation = {7}}},
-      {"long dilation", HK_CU_LOAD_1D, {.rank = 1, .n = 1, .c = 16, .k = 8, .in = {2000}, .window = {3}, .dilation = {900}}},
-      {"volume", HK_CU_LOAD_3D,
-       {.rank = 3, .n = 2, .c = 24, .k = 8, .in = {4, 5, 6}, .window = {2, 3, 2}, .stride = {1, 2, 3}, .pad_lo = {1, 0, 2}, .pad_hi = {0, 2, 1}, .dilation = {2, 1, 1}}},
-      {"strided 1x1", HK_CU_LOAD_2D, {.rank = 2, .n = 2, .c = 64, .k = 8, .in = {9, 10}, .window = {1, 1}, .stride = {2, 3}}},
+  static const struct {
+    const char *text;
+    int load;
+    hk_conv_desc d;
+  } cases[] = {
+      {"square",
+       HK_CU_LOAD_2D,
+       {.rank = 2, .n = 2, .c = 64, .k = 8, .in = {9, 9}, .window = {3, 3}, .pad_lo = {1, 1}, .pad_hi = {1, 1}}},
+      {"nothing square",
+       HK_CU_LOAD_2D,
+       {.rank = 2,
+        .n = 3,
+        .c = 72,
+        .k = 8,
+        .in = {13, 7},
+        .window = {3, 2},
+        .stride = {2, 1},
+        .pad_lo = {1, 0},
+        .pad_hi = {2, 3},
+        .dilation = {1, 2}}},
+      {"wide padding",
+       HK_CU_LOAD_2D,
+       {.rank = 2,
+        .n = 2,
+        .c = 8,
+        .k = 8,
+        .in = {5, 6},
+        .window = {2, 3},
+        .stride = {3, 2},
+        .pad_lo = {7, 9},
+        .pad_hi = {8, 5}}},
+      {"one row",
+       HK_CU_LOAD_1D,
+       {.rank = 1,
+        .n = 3,
+        .c = 16,
+        .k = 8,
+        .in = {50},
+        .window = {5},
+        .stride = {3},
+        .pad_lo = {4},
+        .pad_hi = {20},
+        .dilation = {7}}},
+      {"long dilation",
+       HK_CU_LOAD_1D,
+       {.rank = 1, .n = 1, .c = 16, .k = 8, .in = {2000}, .window = {3}, .dilation = {900}}},
+      {"volume",
+       HK_CU_LOAD_3D,
+       {.rank = 3,
+        .n = 2,
+        .c = 24,
+        .k = 8,
+        .in = {4, 5, 6},
+        .window = {2, 3, 2},
+        .stride = {1, 2, 3},
+        .pad_lo = {1, 0, 2},
+        .pad_hi = {0, 2, 1},
+        .dilation = {2, 1, 1}}},
+      {"strided 1x1",
+       HK_CU_LOAD_2D,
+       {.rank = 2, .n = 2, .c = 64, .k = 8, .in = {9, 10}, .window = {1, 1}, .stride = {2, 3}}},
   };
   for (int i = 0; i < HK_COUNT(cases); ++i) {
     const hk_geom g = make(cases[i].d);
@@ -136,29 +187,50 @@ static void cropped(void) {
 }
 
 static void refusals(void) {
-  static const struct { const char *word; hk_conv_desc d; } cases[] = {
+  static const struct {
+    const char *word;
+    hk_conv_desc d;
+  } cases[] = {
       {"multiples of 16", {.rank = 2, .n = 2, .c = 67, .k = 8, .in = {9, 9}, .window = {3, 3}}},
       {"limit of 8, it is 9", {.rank = 2, .n = 2, .c = 64, .k = 8, .in = {30, 30}, .window = {3, 3}, .stride = {9, 1}}},
-      {"exceed TMA's limit", {.rank = 2, .n = 1, .c = 64, .k = 8, .in = {300, 300}, .window = {3, 3}, .dilation = {100, 100}}},
-      {"exceed TMA's limit", {.rank = 3, .n = 1, .c = 64, .k = 8, .in = {50, 9, 9}, .window = {3, 1, 1}, .dilation = {17, 1, 1}}},
+      {"exceed TMA's limit",
+       {.rank = 2, .n = 1, .c = 64, .k = 8, .in = {300, 300}, .window = {3, 3}, .dilation = {100, 100}}},
+      {"exceed TMA's limit",
+       {.rank = 3, .n = 1, .c = 64, .k = 8, .in = {50, 9, 9}, .window = {3, 1, 1}, .dilation = {17, 1, 1}}},
       {"channels per group", {.rank = 2, .n = 2, .c = 64, .k = 8, .groups = 2, .in = {9, 9}, .window = {3, 3}}},
   };
   for (int i = 0; i < HK_COUNT(cases); ++i) {
     const hk_geom g = make(cases[i].d);
     hk_cu_map m;
     char why[HK_CU_REASON] = "";
-    CHECK(!hk_cu_map_make(&g, &m, why) && strstr(why, cases[i].word), "expected \"%s\", got \"%s\"", cases[i].word, why);
+    CHECK(!hk_cu_map_make(&g, &m, why) && strstr(why, cases[i].word), "expected \"%s\", got \"%s\"", cases[i].word,
+          why);
   }
 }
 
-/* A folded window: the copy engine must still find its pixels, and the run of channels from there must be the pixels that
- * the window covers along the last dimension, padding included. */
+/* A folded window: the copy engine must still find its pixels, and the run of channels from there must be the pixels
+ * that the window covers along the last dimension, padding included. */
 static void folded(void) {
   static const hk_conv_desc cases[] = {
       {.rank = 2, .n = 2, .c = 67, .k = 8, .in = {9, 7}, .window = {3, 3}, .pad_lo = {1, 1}, .pad_hi = {1, 1}},
-      {.rank = 2, .n = 3, .c = 35, .k = 8, .in = {6, 11}, .window = {2, 3}, .stride = {1, 2}, .pad_lo = {0, 2}, .pad_hi = {1, 1}},
+      {.rank = 2,
+       .n = 3,
+       .c = 35,
+       .k = 8,
+       .in = {6, 11},
+       .window = {2, 3},
+       .stride = {1, 2},
+       .pad_lo = {0, 2},
+       .pad_hi = {1, 1}},
       {.rank = 1, .n = 2, .c = 3, .k = 8, .in = {40}, .window = {5}, .stride = {3}, .pad_lo = {4}},
-      {.rank = 3, .n = 2, .c = 19, .k = 8, .in = {4, 5, 6}, .window = {2, 1, 3}, .dilation = {2, 1, 1}, .pad_hi = {2, 0, 1}},
+      {.rank = 3,
+       .n = 2,
+       .c = 19,
+       .k = 8,
+       .in = {4, 5, 6},
+       .window = {2, 1, 3},
+       .dilation = {2, 1, 1},
+       .pad_hi = {2, 0, 1}},
   };
   for (int i = 0; i < HK_COUNT(cases); ++i) {
     const hk_geom g = make(cases[i]);
@@ -181,13 +253,18 @@ static void folded(void) {
     }
   }
   const hk_geom even = make((hk_conv_desc){.rank = 2, .n = 2, .c = 64, .k = 8, .in = {9, 9}, .window = {3, 3}});
-  const hk_geom wide = make((hk_conv_desc){.rank = 2, .n = 2, .c = 67, .k = 8, .in = {9, 9}, .window = {3, 3}, .dilation = {1, 2}});
-  CHECK(!hk_cu_relay_filters(&even).fold_run && !hk_cu_relay_filters(&wide).fold_run, "full runs and dilated windows do not fold");
+  const hk_geom wide =
+      make((hk_conv_desc){.rank = 2, .n = 2, .c = 67, .k = 8, .in = {9, 9}, .window = {3, 3}, .dilation = {1, 2}});
+  CHECK(!hk_cu_relay_filters(&even).fold_run && !hk_cu_relay_filters(&wide).fold_run,
+        "full runs and dilated windows do not fold");
 }
 
 /* Which groups are multiplied together, and that joining changes no element's place. */
 static void joined(void) {
-  static const struct { hk_conv_desc d; int64_t count; } cases[] = {
+  static const struct {
+    hk_conv_desc d;
+    int64_t count;
+  } cases[] = {
       {{.rank = 2, .n = 2, .c = 512, .k = 512, .groups = 32, .in = {14, 14}, .window = {3, 3}}, 4},
       {{.rank = 2, .n = 2, .c = 96, .k = 96, .groups = 3, .in = {14, 14}, .window = {3, 3}}, 3},
       {{.rank = 2, .n = 2, .c = 256, .k = 256, .groups = 4, .in = {14, 14}, .window = {3, 3}}, 1},
@@ -200,21 +277,27 @@ static void joined(void) {
     const int64_t count = hk_cu_join_count(&g, &none, false);
     const hk_geom to = hk_cu_join(&g, count);
     CHECK(count == cases[i].count, "case %d: %lld groups joined", i, (long long)count);
-    CHECK(to.c * to.groups == g.c * g.groups && to.k * to.groups == g.k * g.groups && to.gk == to.c * g.taps, "case %d", i);
+    CHECK(to.c * to.groups == g.c * g.groups && to.k * to.groups == g.k * g.groups && to.gk == to.c * g.taps, "case %d",
+          i);
     CHECK(to.x.group == to.c * g.x.channel && to.y.group == to.k * g.y.channel, "case %d: groups lie elsewhere", i);
-    CHECK(hk_cu_join_count(&g, &sum, false) == 1 && hk_cu_join_count(&g, &none, true) == 1, "case %d: what cannot be zeroed is joined", i);
+    CHECK(hk_cu_join_count(&g, &sum, false) == 1 && hk_cu_join_count(&g, &none, true) == 1,
+          "case %d: what cannot be zeroed is joined", i);
   }
 }
 
 /* Windows laid out one by one: a plain matrix, each of x's elements at most once. */
 static void gathered(void) {
-  static const struct { hk_conv_desc d; bool takes; } cases[] = {
+  static const struct {
+    hk_conv_desc d;
+    bool takes;
+  } cases[] = {
       {{.rank = 2, .n = 2, .c = 3, .k = 8, .in = {32, 48}, .window = {16, 16}, .stride = {16, 16}}, true},
       {{.rank = 2, .n = 2, .c = 3, .k = 8, .in = {32, 48}, .window = {16, 16}, .stride = {16, 15}}, false},
       {{.rank = 2, .n = 2, .c = 128, .k = 8, .in = {32, 48}, .window = {2, 2}, .stride = {2, 2}}, false},
       {{.rank = 2, .n = 2, .c = 128, .k = 8, .in = {32, 48}, .window = {2, 2}, .stride = {2, 9}}, true},
       {{.rank = 2, .n = 2, .c = 6, .k = 8, .groups = 2, .in = {32, 48}, .window = {2, 2}, .stride = {2, 2}}, false},
-      {{.rank = 1, .n = 3, .c = 5, .k = 8, .in = {60}, .window = {3}, .stride = {5}, .dilation = {2}, .pad_lo = {2}}, true},
+      {{.rank = 1, .n = 3, .c = 5, .k = 8, .in = {60}, .window = {3}, .stride = {5}, .dilation = {2}, .pad_lo = {2}},
+       true},
   };
   for (int i = 0; i < HK_COUNT(cases); ++i) {
     const hk_geom g = make(cases[i].d);
@@ -230,11 +313,14 @@ static void gathered(void) {
   }
 }
 
-/* An image as one run of pixels: what a tap finds at its distance, zeros outside the run and where columns are lost, must be what the definition
- * reads for every output. Boxes start at eights of pixels, lags fall to 0 and every tap has its phase. */
-static void check_run(const hk_geom *g, const hk_cu_planes *p, int phase, const hk_cu_planes_tap *tap, const char *text) {
+/* An image as one run of pixels: what a tap finds at its distance, zeros outside the run and where columns are lost,
+ * must be what the definition reads for every output. Boxes start at eights of pixels, lags fall to 0 and every tap has
+ * its phase. */
+static void check_run(const hk_geom *g, const hk_cu_planes *p, int phase, const hk_cu_planes_tap *tap,
+                      const char *text) {
   const int64_t plane = g->in[0] * g->in[1] * g->in[2];
-  const int64_t at[3] = {tap->index / g->win[2] / g->win[1], tap->index / g->win[2] % g->win[1], tap->index % g->win[2]};
+  const int64_t at[3] = {tap->index / g->win[2] / g->win[1], tap->index / g->win[2] % g->win[1],
+                         tap->index % g->win[2]};
   CHECK(tap->start % 8 == 0, "%s: tap %d starts at %d", text, tap->index, tap->start);
   for (int64_t m = 0; m < g->pixels; ++m) {
     const int64_t w = m % g->out[2], h = m / g->out[2] % g->out[1], d = m / g->out[2] / g->out[1];
@@ -242,8 +328,8 @@ static void check_run(const hk_geom *g, const hk_cu_planes *p, int phase, const 
     int from = 0, to = 0;
     if (p->wraps) hk_cu_planes_wrapped(p, (int)h, tap->across, tap->down, &from, &to);
     const int64_t got = read < 0 || read >= plane || (w >= from && w < to) ? -1 : read;
-    CHECK(q < p->flat && got == wanted(g, m, at), "%s: pixel %lld tap %d: %lld, not %lld", text, (long long)m, tap->index, (long long)got,
-          (long long)wanted(g, m, at));
+    CHECK(q < p->flat && got == wanted(g, m, at), "%s: pixel %lld tap %d: %lld, not %lld", text, (long long)m,
+          tap->index, (long long)got, (long long)wanted(g, m, at));
   }
 }
 
@@ -261,7 +347,10 @@ static void check_phases(const hk_geom *g, const hk_cu_planes *p, const char *te
 }
 
 static void planes(void) {
-  static const struct { const char *problem; int wraps, whole; } cases[] = {
+  static const struct {
+    const char *problem;
+    int wraps, whole;
+  } cases[] = {
       {"2d_n1_c64_i6x8_k8_w3_p1_bf16_first", HK_CU_WRAP_COLUMNS, 1},
       {"2d_n1_c64_i6x8_k8_w3_p1x2:0_bf16_first", HK_CU_WRAP_COLUMNS, 1}, /* padding before the rows alone */
       {"2d_n1_c64_i6x8_k8_w3_p1x0:2_bf16_first", HK_CU_WRAP_COLUMNS, 1},
@@ -276,10 +365,15 @@ static void planes(void) {
       {"3d_n1_c64_i4x3x8_k8_w3_p1_bf16_first", HK_CU_WRAP_COLUMNS | HK_CU_WRAP_ROWS, 1},
       {"3d_n1_c64_i4x5x8_k8_w2x3x2_p3:0x0:1x0_d1x2x3_bf16_first", HK_CU_WRAP_ROWS, 0},
   };
-  static const struct { const char *problem, *word; } refused[] = {
-      {"2d_n1_c64_i7x7_k8_w3_p1_bf16_first", "multiples of 16"}, {"2d_n1_c64_i8x8_k8_w3_p1_bf16_last", "contiguous"},
-      {"2d_n1_c64_i8x8_k8_w3_p1_s2_bf16_first", "stride"},       {"2d_n1_c64_i8x8_k8_w3_p2_bf16_first", "longer rows"},
-      {"2d_n1_c64_i8x8_k8_w3_p1_f32_first", "bf16 or both f16"},     {"2d_n1_c64_i8x8_k8_w3_p1_bf16:bf16:f32_first", "stores bf16"},
+  static const struct {
+    const char *problem, *word;
+  } refused[] = {
+      {"2d_n1_c64_i7x7_k8_w3_p1_bf16_first", "multiples of 16"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_bf16_last", "contiguous"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_s2_bf16_first", "stride"},
+      {"2d_n1_c64_i8x8_k8_w3_p2_bf16_first", "longer rows"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_f32_first", "bf16 or both f16"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_bf16:bf16:f32_first", "stores bf16"},
   };
   const hk_epi none = {.any = false};
   char why[HK_CU_REASON];
@@ -290,40 +384,50 @@ static void planes(void) {
     const bool ok = hk_cu_planes_make(&g, &none, false, &p, why);
     CHECK(ok, "%s: %s", cases[i].problem, why);
     if (!ok) continue;
-    CHECK(p.wraps == cases[i].wraps && p.whole == cases[i].whole, "%s: wraps %d, whole %d", cases[i].problem, p.wraps, p.whole);
+    CHECK(p.wraps == cases[i].wraps && p.whole == cases[i].whole, "%s: wraps %d, whole %d", cases[i].problem, p.wraps,
+          p.whole);
     check_phases(&g, &p, cases[i].problem);
   }
   for (int i = 0; i < HK_COUNT(refused); ++i) {
     g = parse(refused[i].problem);
-    CHECK(!hk_cu_planes_make(&g, &none, false, &p, why) && strstr(why, refused[i].word), "%s: %s", refused[i].problem, why);
+    CHECK(!hk_cu_planes_make(&g, &none, false, &p, why) && strstr(why, refused[i].word), "%s: %s", refused[i].problem,
+          why);
   }
 }
 
-/* Rows of pixels with gaps between them: what lies at a tap's distance from an output's place, nothing in a gap and outside of the image, must be what the
- * definition reads. */
+/* Rows of pixels with gaps between them: what lies at a tap's distance from an output's place, nothing in a gap and
+ * outside of the image, must be what the definition reads. */
 static void check_gaps(const hk_geom *g, const hk_cu_halo *h, const char *text) {
   for (int i = 0; i < g->taps; ++i)
     for (int64_t m = 0; m < g->pixels; ++m) {
       const int64_t at[3] = {0, i / g->win[2], i % g->win[2]}, q = m / g->out[2] * h->p.width + m % g->out[2];
       const int64_t v = q - h->before + h->p.tap[i].start, row = v / h->p.width, w = v % h->p.width;
       const int64_t got = v < 0 || w >= h->wide || row * h->wide + w >= h->plane ? -1 : row * h->wide + w;
-      CHECK(q < h->p.flat && h->p.tap[i].start >= 0 && got == wanted(g, m, at), "%s: pixel %lld tap %d: %lld, not %lld", text, (long long)m, i, (long long)got,
-            (long long)wanted(g, m, at));
+      CHECK(q < h->p.flat && h->p.tap[i].start >= 0 && got == wanted(g, m, at), "%s: pixel %lld tap %d: %lld, not %lld",
+            text, (long long)m, i, (long long)got, (long long)wanted(g, m, at));
     }
 }
 
 static void halo(void) {
-  static const struct { const char *problem; int apart, unit; } cases[] = {
-      {"2d_n2_c64_i8x8_k8_w3_p1_bf16_first", 1, 4},      {"2d_n2_c64_i14x14_k8_w3_p1_bf16_first", 2, 4},
-      {"2d_n2_c64_i6x7_k8_w3_p1_f16_first", 4, 2},       {"2d_n2_c64_i7x7_k8_w3_p1_f16_first", 8, 1},
-      {"2d_n1_c64_i8x9_k8_w3_p0_bf16_first", 1, 2},      {"2d_n2_c64_i9x8_k8_w3x2_p4:2x0:1_d2x3_bf16_first", 1, 2},
+  static const struct {
+    const char *problem;
+    int apart, unit;
+  } cases[] = {
+      {"2d_n2_c64_i8x8_k8_w3_p1_bf16_first", 1, 4},       {"2d_n2_c64_i14x14_k8_w3_p1_bf16_first", 2, 4},
+      {"2d_n2_c64_i6x7_k8_w3_p1_f16_first", 4, 2},        {"2d_n2_c64_i7x7_k8_w3_p1_f16_first", 8, 1},
+      {"2d_n1_c64_i8x9_k8_w3_p0_bf16_first", 1, 2},       {"2d_n2_c64_i9x8_k8_w3x2_p4:2x0:1_d2x3_bf16_first", 1, 2},
       {"2d_n2_c64_i9x8_k8_w3_p1x9_d1x9_f16_first", 1, 4}, {"2d_n1_c64_i10x12_k8_w3_p-1:1x-2:3_f16_first", 1, 4},
-      {"1d_n2_c64_i40_k8_w3_p20_f16_first", 1, 2},       {"2d_n1_c64_i6x8_k8_w2_p3:1x0:4_bf16_first", 1, 1},
+      {"1d_n2_c64_i40_k8_w3_p20_f16_first", 1, 2},        {"2d_n1_c64_i6x8_k8_w2_p3:1x0:4_bf16_first", 1, 1},
   };
-  static const struct { const char *problem, *word; } refused[] = {
-      {"2d_n1_c64_i8x8_k8_w3_p1_bf16_last", "contiguous"},      {"2d_n2_c9_i7x7_k8_w3_p1_bf16_first", "multiples of 16"},
-      {"2d_n1_c64_i8x8_k8_w3_p1_s2_bf16_first", "stride"},      {"2d_n1_c64_i8x8_k8_w1_bf16_first", "taps"},
-      {"3d_n1_c64_i4x8x8_k8_w3_p1_bf16_first", "dimensions"},   {"2d_n1_c64_i8x8_k8_w3_p1_bf16:bf16:f32_first", "stores bf16"},
+  static const struct {
+    const char *problem, *word;
+  } refused[] = {
+      {"2d_n1_c64_i8x8_k8_w3_p1_bf16_last", "contiguous"},
+      {"2d_n2_c9_i7x7_k8_w3_p1_bf16_first", "multiples of 16"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_s2_bf16_first", "stride"},
+      {"2d_n1_c64_i8x8_k8_w1_bf16_first", "taps"},
+      {"3d_n1_c64_i4x8x8_k8_w3_p1_bf16_first", "dimensions"},
+      {"2d_n1_c64_i8x8_k8_w3_p1_bf16:bf16:f32_first", "stores bf16"},
       {"2d_n1_c64_i8x8_k8_w3_p1_f32_first", "bf16 or both f16"},
   };
   const hk_epi none = {.any = false};
@@ -335,7 +439,8 @@ static void halo(void) {
     const bool ok = hk_cu_halo_make(&g, &none, &h, why);
     CHECK(ok, "%s: %s", cases[i].problem, why);
     if (!ok) continue;
-    CHECK(h.apart == cases[i].apart && h.unit == cases[i].unit, "%s: apart %d, unit %d", cases[i].problem, h.apart, h.unit);
+    CHECK(h.apart == cases[i].apart && h.unit == cases[i].unit, "%s: apart %d, unit %d", cases[i].problem, h.apart,
+          h.unit);
     check_gaps(&g, &h, cases[i].problem);
   }
   for (int i = 0; i < HK_COUNT(refused); ++i) {
@@ -344,9 +449,14 @@ static void halo(void) {
   }
 }
 
-/* The tile that the estimate likes best, and how long it takes, as it was measured on an H200; blocks too large for any tile are refused. */
+/* The tile that the estimate likes best, and how long it takes, as it was measured on an H200; blocks too large for any
+ * tile are refused. */
 static void halo_seconds(void) {
-  static const struct { const char *problem; int bm, bn; double least, most; } cases[] = {
+  static const struct {
+    const char *problem;
+    int bm, bn;
+    double least, most;
+  } cases[] = {
       {"2d_n64_c128_i28_k128_w3_p1_bf16_first", 128, 208, 27e-6, 32e-6},
       {"2d_n64_c256_i14_k256_w3_p1_bf16_first", 128, 216, 24e-6, 29e-6},
       {"2d_n64_c64_i56_k64_w3_p1_f16_first", 64, 0, 34e-6, 44e-6},
@@ -365,17 +475,22 @@ static void halo_seconds(void) {
     for (int j = 0; j < hk_cu_halo_row_count; ++j) {
       const hk_cu_planes_row *r = &hk_cu_halo_rows[j];
       if (!hk_cu_halo_fit(r, &g, &h, why)) continue;
-      CHECK(HK_HALO_SMEM(r->bm, r->bn, r->nc, h.stages, h.slots, h.apart, h.rows, h.hold) <= HK_IGEMM_SMEM_MAX && h.rows < h.hold && h.p.lost < r->bn, "%s", r->name);
+      CHECK(HK_HALO_SMEM(r->bm, r->bn, r->nc, h.stages, h.slots, h.apart, h.rows, h.hold) <= HK_IGEMM_SMEM_MAX &&
+                h.rows < h.hold && h.p.lost < r->bn,
+            "%s", r->name);
       const double s = hk_cu_halo_seconds(r, &g, &none, &h, 132);
       if (s < least) best = r, least = s;
     }
-    CHECK(best ? best->bm == cases[i].bm && (best->bn == cases[i].bn || !cases[i].bn) && least >= cases[i].least && least <= cases[i].most : !cases[i].bm,
+    CHECK(best ? best->bm == cases[i].bm && (best->bn == cases[i].bn || !cases[i].bn) && least >= cases[i].least &&
+                     least <= cases[i].most
+               : !cases[i].bm,
           "%s: %s, %.1f us", cases[i].problem, best ? best->name : "none", least * 1e6);
   }
 }
 
 static void divisors(void) {
-  static const int64_t n[] = {0, 1, 2, 3, 62, 63, 64, 65, 12543, 12544, 99999, (1 << 24) - 1, 1 << 24, INT32_MAX - 1, INT32_MAX};
+  static const int64_t n[] = {
+      0, 1, 2, 3, 62, 63, 64, 65, 12543, 12544, 99999, (1 << 24) - 1, 1 << 24, INT32_MAX - 1, INT32_MAX};
   for (int64_t d = 1; d < INT32_MAX; d += d < 300 ? 1 : d / 7)
     for (int i = 0; i < HK_COUNT(n); ++i) {
       const hk_cu_divisor by = hk_cu_divisor_make(d);
@@ -384,15 +499,21 @@ static void divisors(void) {
     }
 }
 
-/* The estimates of pointwise and wider windows, as they were measured: x read where it lies for the first, a pass before the second. */
+/* The estimates of pointwise and wider windows, as they were measured: x read where it lies for the first, a pass
+ * before the second. */
 static void planes_seconds(void) {
   const hk_epi none = {.any = false};
   char why[HK_CU_REASON];
   hk_geom g;
   hk_cu_planes p;
-  static const struct { const char *problem; double least, most; } cases[] = {
-      {"2d_n64_c64_i56_k64_w1_bf16_first", 16e-6, 22e-6}, {"2d_n64_c64_i56_k256_w1_bf16_first", 36e-6, 48e-6},
-      {"2d_n64_c128_i28_k128_w3_p1_bf16_first", 36e-6, 52e-6}, {"2d_n1_c256_i256_k256_w3_p1_bf16_first", 140e-6, 190e-6},
+  static const struct {
+    const char *problem;
+    double least, most;
+  } cases[] = {
+      {"2d_n64_c64_i56_k64_w1_bf16_first", 16e-6, 22e-6},
+      {"2d_n64_c64_i56_k256_w1_bf16_first", 36e-6, 48e-6},
+      {"2d_n64_c128_i28_k128_w3_p1_bf16_first", 36e-6, 52e-6},
+      {"2d_n1_c256_i256_k256_w3_p1_bf16_first", 140e-6, 190e-6},
       {"2d_n32_c256_i112_k256_w3_p1_bf16_first", 780e-6, 980e-6},
   };
   for (int i = 0; i < HK_COUNT(cases); ++i) {
@@ -418,32 +539,40 @@ static void rows(void) {
     CHECK(hk_cu_row_seconds(a, &small, &none, 132) < hk_cu_row_seconds(a, &big, &none, 132), "%s", a->name);
     for (int j = 0; j < i; ++j) {
       const hk_cu_row *b = &hk_cu_rows[j];
-      CHECK(a->type != b->type || hk_cu_row_bm(a) != hk_cu_row_bm(b) || a->bn != b->bn || a->stages != b->stages || a->cm != b->cm ||
-                a->cn != b->cn || a->split != b->split || a->parts != b->parts ||
-                (a->wgs < a->nc) != (b->wgs < b->nc), "%s and %s have the same knobs", a->name, b->name);
+      CHECK(a->type != b->type || hk_cu_row_bm(a) != hk_cu_row_bm(b) || a->bn != b->bn || a->stages != b->stages ||
+                a->cm != b->cm || a->cn != b->cn || a->split != b->split || a->parts != b->parts ||
+                (a->wgs < a->nc) != (b->wgs < b->nc),
+            "%s and %s have the same knobs", a->name, b->name);
     }
   }
 }
 
 /* The text that a user function is compiled in: every row has one, with the tile and the function in it. */
 static void sources(void) {
-  const hk_epilogue e = {.size = sizeof e, .act = HK_ACT_USER,
+  const hk_epilogue e = {.size = sizeof e,
+                         .act = HK_ACT_USER,
                          .cuda_user = "float hk_user(hk_at at, float v, const void *user) { return v * at.k; }"};
   for (int i = 0; i < hk_cu_row_count; ++i) {
     char *source = hk_cu_user_source(hk_cu_rows[i].name, &e), tile[64];
-    snprintf(tile, sizeof tile, "{%d, %d, %d, %d, ", hk_cu_rows[i].mi, hk_cu_rows[i].nc, hk_cu_rows[i].bn, hk_cu_rows[i].stages);
-    CHECK(source && strstr(source, "HK_DEV float hk_user(") && strstr(source, "#define HK_USER 1") && strstr(source, tile) &&
-              !strstr(source, "HK_USER2"), "%s", hk_cu_rows[i].name);
+    snprintf(tile, sizeof tile, "{%d, %d, %d, %d, ", hk_cu_rows[i].mi, hk_cu_rows[i].nc, hk_cu_rows[i].bn,
+             hk_cu_rows[i].stages);
+    CHECK(source && strstr(source, "HK_DEV float hk_user(") && strstr(source, "#define HK_USER 1") &&
+              strstr(source, tile) && !strstr(source, "HK_USER2"),
+          "%s", hk_cu_rows[i].name);
     hk_free(source);
   }
   char *pass = hk_cu_user_source(NULL, &e);
-  CHECK(pass && strstr(pass, "HK_DEV float hk_user(") && strstr(pass, "staged.cuh") && !strstr(pass, "igemm_body"), "the pass over sums");
+  CHECK(pass && strstr(pass, "HK_DEV float hk_user(") && strstr(pass, "staged.cuh") && !strstr(pass, "igemm_body"),
+        "the pass over sums");
   hk_free(pass);
 }
 
 /* HANKEL_CUDA_DEVICE is a number, or refused by name; it was read by atoi, which takes a word for 0. */
 static void device_numbers(void) {
-  static const struct { const char *text; int number; } good[] = {{"", 0}, {"0", 0}, {"3", 3}};
+  static const struct {
+    const char *text;
+    int number;
+  } good[] = {{"", 0}, {"0", 0}, {"3", 3}};
   static const char *const bad[] = {"abc", "1x", "-1", " 1", "0x1", "99999999999999999999"};
   int number = -1;
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {

@@ -1,6 +1,6 @@
-/* How the depthwise, grouped and stem kernels of the device are launched, checked without a GPU: for random problems and every kernel
- * that takes them, the blocks cover all outputs, threads and shared memory stay within what a block has, what is staged fits where it
- * goes, and the knobs that were chosen give the same tiling again. */
+/* How the depthwise, grouped and stem kernels of the device are launched, checked without a GPU: for random problems
+ * and every kernel that takes them, the blocks cover all outputs, threads and shared memory stay within what a block
+ * has, what is staged fits where it goes, and the knobs that were chosen give the same tiling again. */
 #include <stdlib.h>
 
 #include "core/core.h"
@@ -15,7 +15,9 @@ static const char *const images[] = {
 };
 static int taken[HK_DW_KINDS];
 
-static int pick(uint64_t *seed, int lo, int hi) { return lo + (hk_test_integer(seed, 1 << 20) + (1 << 20)) % (hi - lo + 1); }
+static int pick(uint64_t *seed, int lo, int hi) {
+  return lo + (hk_test_integer(seed, 1 << 20) + (1 << 20)) % (hi - lo + 1);
+}
 
 static bool known_image(const char *name) {
   for (int i = 0; i < HK_COUNT(images); ++i)
@@ -28,7 +30,8 @@ static void check_limits(const hk_geom *g, const hk_cu_dw_tiling *t, const char 
   const int most = strstr(t->kernel, "slide") ? slide : strstr(t->kernel, "octet") ? HK_OCTET_THREADS : 256;
   CHECK(known_image(t->image) && !strncmp(t->kernel, "hk_", 3), "%s: %s in %s", text, t->kernel, t->image);
   CHECK(t->threads >= 1 && t->threads <= most, "%s: %s: %d threads", text, t->kernel, t->threads);
-  CHECK(t->shared_bytes >= 0 && t->shared_bytes <= 227 * 1024, "%s: %s: %d bytes of shared memory", text, t->kernel, t->shared_bytes);
+  CHECK(t->shared_bytes >= 0 && t->shared_bytes <= 227 * 1024, "%s: %s: %d bytes of shared memory", text, t->kernel,
+        t->shared_bytes);
   CHECK(t->blocks >= 1 && t->blocks <= INT32_MAX, "%s: %s: %lld blocks", text, t->kernel, (long long)t->blocks);
   CHECK(t->seconds > 0 && t->seconds < 1e3, "%s: %s: %g s", text, t->kernel, t->seconds);
   CHECK(t->params.channels == g->k * g->groups, "%s: %d channels", text, t->params.channels);
@@ -41,13 +44,15 @@ static void check_groups(const hk_geom *g, const hk_cu_dw_tiling *t, hk_cu_dw_ki
   const int64_t images_rows = g->n * g->out[0] * g->out[1];
   if (kind == HK_DW_ROW) {
     const int per = 32 / (int)hk_type_bytes(g->x_type);
-    CHECK((int64_t)l->row_groups * per >= g->out[2] + per / 2 - 1, "%s: %d runs of %d outputs", text, l->row_groups, per);
-    CHECK(l->groups == images_rows * p->channels * l->row_groups && t->blocks * t->threads >= l->groups, "%s: %d runs", text,
-          l->groups);
+    CHECK((int64_t)l->row_groups * per >= g->out[2] + per / 2 - 1, "%s: %d runs of %d outputs", text, l->row_groups,
+          per);
+    CHECK(l->groups == images_rows * p->channels * l->row_groups && t->blocks * t->threads >= l->groups, "%s: %d runs",
+          text, l->groups);
     return;
   }
   CHECK(l->lanes * l->teams == t->threads && l->lanes > 0, "%s: %d by %d threads", text, l->lanes, l->teams);
-  CHECK(t->blocks >= hk_ceil_div(l->groups, l->teams) * p->channel_blocks, "%s: %lld blocks", text, (long long)t->blocks);
+  CHECK(t->blocks >= hk_ceil_div(l->groups, l->teams) * p->channel_blocks, "%s: %lld blocks", text,
+        (long long)t->blocks);
   CHECK(l->groups == images_rows * l->row_groups, "%s: %d groups", text, l->groups);
   CHECK((int64_t)l->row_groups * t->knobs.run >= g->out[2], "%s: %d groups per row", text, l->row_groups);
   CHECK((int64_t)p->channel_blocks * l->lanes * 8 >= p->channels, "%s: %d channel blocks", text, p->channel_blocks);
@@ -57,94 +62,162 @@ static void check_slide(const hk_geom *g, const hk_cu_dw_tiling *t, const char *
   const hk_cu_dw *p = &t->params;
   const hk_cu_dw_slide *s = &p->slide;
   CHECK(s->lanes * s->teams == t->threads && s->lanes > 0, "%s: %d by %d threads", text, s->lanes, s->teams);
-  CHECK(t->blocks >= hk_ceil_div(s->groups, s->teams) * p->channel_blocks, "%s: %lld blocks", text, (long long)t->blocks);
+  CHECK(t->blocks >= hk_ceil_div(s->groups, s->teams) * p->channel_blocks, "%s: %lld blocks", text,
+        (long long)t->blocks);
   CHECK(s->groups == g->n * s->strips * s->row_groups, "%s: %d groups", text, s->groups);
-  CHECK((int64_t)s->strips * s->strip_rows >= g->out[1] && (int64_t)s->row_groups * 7 >= g->out[2], "%s: strips of %d rows",
-        text, s->strip_rows);
+  CHECK((int64_t)s->strips * s->strip_rows >= g->out[1] && (int64_t)s->row_groups * 7 >= g->out[2],
+        "%s: strips of %d rows", text, s->strip_rows);
   CHECK((int64_t)p->channel_blocks * s->lanes * 2 >= p->channels, "%s: %d channel blocks", text, p->channel_blocks);
 }
 
 static void check_plane(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
   const int size = (int)hk_type_bytes(g->x_type);
-  const int64_t reach = p->plane.lead - g->lo[2] + ((int64_t)p->plane.row_groups * HK_SLIDE_COLUMNS - 1) * g->stride[2] + g->win[2];
-  CHECK(p->plane.planes * p->plane.lanes == t->threads && t->blocks * p->plane.planes >= p->plane.groups, "%s: %d units of %d threads", text, p->plane.planes, p->plane.lanes);
-  CHECK((int64_t)p->plane.strips * p->plane.strip_rows >= g->out[1] && (int64_t)p->plane.lanes / p->plane.row_groups * p->plane.tile_rows >= p->plane.strip_rows, "%s: rows", text);
-  CHECK((int64_t)p->plane.row_groups * HK_SLIDE_COLUMNS >= g->out[2] && reach * size <= p->plane.patch_pitch, "%s: columns", text);
-  CHECK(p->plane.lead >= g->lo[2] && p->plane.lead * size % p->plane.patch_length == 0 && g->in[2] * size % p->plane.patch_length == 0, "%s: lead %d", text, p->plane.lead);
-  CHECK(p->plane.slots >= (p->plane.strip_rows - 1) * g->stride[1] + g->win[1] && p->plane.slots * p->plane.patch_pitch <= p->plane.line_bytes, "%s: %d slots", text, p->plane.slots);
-  CHECK(p->plane.strip_rows * g->out[2] * size + 16 <= p->plane.sums_pitch && p->plane.planes * p->plane.line_bytes <= p->plane.sums_at, "%s: results", text);
-  CHECK(p->plane.sums_at + p->plane.planes * p->plane.sums_pitch <= p->plane.taps_at && p->plane.taps_at < t->shared_bytes, "%s: parts overlap", text);
+  const int64_t reach =
+      p->plane.lead - g->lo[2] + ((int64_t)p->plane.row_groups * HK_SLIDE_COLUMNS - 1) * g->stride[2] + g->win[2];
+  CHECK(p->plane.planes * p->plane.lanes == t->threads && t->blocks * p->plane.planes >= p->plane.groups,
+        "%s: %d units of %d threads", text, p->plane.planes, p->plane.lanes);
+  CHECK((int64_t)p->plane.strips * p->plane.strip_rows >= g->out[1] &&
+            (int64_t)p->plane.lanes / p->plane.row_groups * p->plane.tile_rows >= p->plane.strip_rows,
+        "%s: rows", text);
+  CHECK((int64_t)p->plane.row_groups * HK_SLIDE_COLUMNS >= g->out[2] && reach * size <= p->plane.patch_pitch,
+        "%s: columns", text);
+  CHECK(p->plane.lead >= g->lo[2] && p->plane.lead * size % p->plane.patch_length == 0 &&
+            g->in[2] * size % p->plane.patch_length == 0,
+        "%s: lead %d", text, p->plane.lead);
+  CHECK(p->plane.slots >= (p->plane.strip_rows - 1) * g->stride[1] + g->win[1] &&
+            p->plane.slots * p->plane.patch_pitch <= p->plane.line_bytes,
+        "%s: %d slots", text, p->plane.slots);
+  CHECK(p->plane.strip_rows * g->out[2] * size + 16 <= p->plane.sums_pitch &&
+            p->plane.planes * p->plane.line_bytes <= p->plane.sums_at,
+        "%s: results", text);
+  CHECK(p->plane.sums_at + p->plane.planes * p->plane.sums_pitch <= p->plane.taps_at &&
+            p->plane.taps_at < t->shared_bytes,
+        "%s: parts overlap", text);
 }
 
 static void check_transposed(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
-  CHECK((int64_t)p->transposed.tiles * HK_TRANSPOSED_LENGTH >= g->out[2] && p->channel_blocks * HK_TRANSPOSED_CHANNELS >= p->channels, "%s: %d tiles", text, p->transposed.tiles);
-  CHECK(t->blocks == g->n * g->out[0] * g->out[1] * p->transposed.tiles * p->channel_blocks, "%s: %lld blocks", text, (long long)t->blocks);
-  CHECK(p->transposed.slots * 64 >= HK_TRANSPOSED_LENGTH + p->taps_u - 1 && p->transposed.slots * HK_TRANSPOSED_REGION <= p->transposed.taps_at, "%s: %d slots", text, p->transposed.slots);
-  CHECK((HK_TOEPLITZ_FRONT + p->taps_u + 64 + 30) * 4 <= p->taps_bytes && p->transposed.taps_at + HK_TRANSPOSED_CHANNELS * p->taps_bytes <= t->shared_bytes, "%s: taps", text);
+  CHECK((int64_t)p->transposed.tiles * HK_TRANSPOSED_LENGTH >= g->out[2] &&
+            p->channel_blocks * HK_TRANSPOSED_CHANNELS >= p->channels,
+        "%s: %d tiles", text, p->transposed.tiles);
+  CHECK(t->blocks == g->n * g->out[0] * g->out[1] * p->transposed.tiles * p->channel_blocks, "%s: %lld blocks", text,
+        (long long)t->blocks);
+  CHECK(p->transposed.slots * 64 >= HK_TRANSPOSED_LENGTH + p->taps_u - 1 &&
+            p->transposed.slots * HK_TRANSPOSED_REGION <= p->transposed.taps_at,
+        "%s: %d slots", text, p->transposed.slots);
+  CHECK((HK_TOEPLITZ_FRONT + p->taps_u + 64 + 30) * 4 <= p->taps_bytes &&
+            p->transposed.taps_at + HK_TRANSPOSED_CHANNELS * p->taps_bytes <= t->shared_bytes,
+        "%s: taps", text);
 }
 
 static void check_toeplitz(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
   const int b = t->knobs.run, tile = p->toeplitz.lanes * 16 * b;
   const int64_t tiles = hk_ceil_div(p->toeplitz.plane_count, p->toeplitz.planes) * p->toeplitz.lane_blocks;
-  CHECK((int64_t)p->toeplitz.lane_blocks * tile >= g->out[2], "%s: %d tiles of %d", text, p->toeplitz.lane_blocks, tile);
-  CHECK(p->toeplitz.places ? p->toeplitz.places == tiles && t->threads == HK_STREAM_THREADS : t->blocks == tiles && p->toeplitz.planes * p->toeplitz.lanes * 32 == t->threads,
+  CHECK((int64_t)p->toeplitz.lane_blocks * tile >= g->out[2], "%s: %d tiles of %d", text, p->toeplitz.lane_blocks,
+        tile);
+  CHECK(p->toeplitz.places ? p->toeplitz.places == tiles && t->threads == HK_STREAM_THREADS
+                           : t->blocks == tiles && p->toeplitz.planes * p->toeplitz.lanes * 32 == t->threads,
         "%s: %lld blocks", text, (long long)t->blocks);
   if (p->pack == HK_DW_PACK_SPLIT) {
-    CHECK((tile + p->taps_u + 15 + 6) / 4 * 16 <= p->toeplitz.line_bytes, "%s: %d bytes a row", text, p->toeplitz.line_bytes);
+    CHECK((tile + p->taps_u + 15 + 6) / 4 * 16 <= p->toeplitz.line_bytes, "%s: %d bytes a row", text,
+          p->toeplitz.line_bytes);
     CHECK((HK_TOEPLITZ_FRONT + p->taps_u + 38) * 8 <= p->taps_bytes, "%s: %d bytes of taps", text, p->taps_bytes);
-    CHECK(p->toeplitz.sums_at + p->toeplitz.planes * p->toeplitz.lanes * p->toeplitz.sums_pitch <= p->toeplitz.rows_at && p->toeplitz.rows_at < t->shared_bytes, "%s: parts overlap", text);
+    CHECK(p->toeplitz.sums_at + p->toeplitz.planes * p->toeplitz.lanes * p->toeplitz.sums_pitch <=
+                  p->toeplitz.rows_at &&
+              p->toeplitz.rows_at < t->shared_bytes,
+          "%s: parts overlap", text);
     return;
   }
-  CHECK((tile + p->toeplitz.chunk_u + 31 + 14) / 8 * 16 <= p->toeplitz.line_bytes, "%s: %d bytes a row", text, p->toeplitz.line_bytes);
-  CHECK((HK_TOEPLITZ_FRONT + p->toeplitz.chunk_u + b + 30) * 4 <= p->taps_bytes, "%s: %d bytes of taps", text, p->taps_bytes);
+  CHECK((tile + p->toeplitz.chunk_u + 31 + 14) / 8 * 16 <= p->toeplitz.line_bytes, "%s: %d bytes a row", text,
+        p->toeplitz.line_bytes);
+  CHECK((HK_TOEPLITZ_FRONT + p->toeplitz.chunk_u + b + 30) * 4 <= p->taps_bytes, "%s: %d bytes of taps", text,
+        p->taps_bytes);
   if (p->toeplitz.places)
-    CHECK(2 * p->toeplitz.line_bytes <= p->toeplitz.taps_at && p->toeplitz.taps_at + 2 * p->taps_bytes <= p->toeplitz.buffer_bytes && 32 * b <= p->toeplitz.line_bytes &&
-              p->toeplitz.buffer_bytes * (HK_STREAM_THREADS / 32) <= t->shared_bytes, "%s: parts overlap", text);
+    CHECK(2 * p->toeplitz.line_bytes <= p->toeplitz.taps_at &&
+              p->toeplitz.taps_at + 2 * p->taps_bytes <= p->toeplitz.buffer_bytes && 32 * b <= p->toeplitz.line_bytes &&
+              p->toeplitz.buffer_bytes * (HK_STREAM_THREADS / 32) <= t->shared_bytes,
+          "%s: parts overlap", text);
   else
-    CHECK(p->toeplitz.planes * p->toeplitz.line_bytes <= p->toeplitz.taps_at && p->toeplitz.taps_at + p->toeplitz.planes * p->taps_bytes <= p->toeplitz.sums_at &&
-              p->toeplitz.sums_at + p->toeplitz.planes * p->toeplitz.lanes * p->toeplitz.sums_pitch <= p->toeplitz.rows_at, "%s: parts overlap", text);
-  CHECK(p->pack != HK_DW_PACK_LINES || (p->toeplitz.chunk_u == p->taps_u && t->packed_bytes), "%s: packed in part", text);
+    CHECK(p->toeplitz.planes * p->toeplitz.line_bytes <= p->toeplitz.taps_at &&
+              p->toeplitz.taps_at + p->toeplitz.planes * p->taps_bytes <= p->toeplitz.sums_at &&
+              p->toeplitz.sums_at + p->toeplitz.planes * p->toeplitz.lanes * p->toeplitz.sums_pitch <=
+                  p->toeplitz.rows_at,
+          "%s: parts overlap", text);
+  CHECK(p->pack != HK_DW_PACK_LINES || (p->toeplitz.chunk_u == p->taps_u && t->packed_bytes), "%s: packed in part",
+        text);
 }
 
 static void check_band(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
-  CHECK((int64_t)p->band.tiles * p->band.tile_length >= g->out[2] && (int64_t)p->band.row_tiles * p->band.tile_rows >= g->out[1], "%s: %d x %d tiles", text, p->band.row_tiles, p->band.tiles);
-  CHECK(t->blocks == (int64_t)p->channel_blocks * p->band.tiles * p->band.row_tiles * g->n && p->channel_blocks * 16 >= p->channels, "%s: blocks", text);
-  CHECK(p->band.tile_rows % (p->band.row_groups == 8 ? 14 : 28) == 0 && p->band.slots >= p->band.tile_rows + g->win[1] - 1, "%s: rows %d", text, p->band.tile_rows);
-  CHECK((p->band.row_groups == 5 || p->band.row_groups == 8) && p->band.tile_length == (p->band.row_groups - 1) * 8 && p->band.slots * p->band.row_groups * 256 <= p->band.taps_at, "%s: patch", text);
+  CHECK((int64_t)p->band.tiles * p->band.tile_length >= g->out[2] &&
+            (int64_t)p->band.row_tiles * p->band.tile_rows >= g->out[1],
+        "%s: %d x %d tiles", text, p->band.row_tiles, p->band.tiles);
+  CHECK(t->blocks == (int64_t)p->channel_blocks * p->band.tiles * p->band.row_tiles * g->n &&
+            p->channel_blocks * 16 >= p->channels,
+        "%s: blocks", text);
+  CHECK(p->band.tile_rows % (p->band.row_groups == 8 ? 14 : 28) == 0 &&
+            p->band.slots >= p->band.tile_rows + g->win[1] - 1,
+        "%s: rows %d", text, p->band.tile_rows);
+  CHECK((p->band.row_groups == 5 || p->band.row_groups == 8) && p->band.tile_length == (p->band.row_groups - 1) * 8 &&
+            p->band.slots * p->band.row_groups * 256 <= p->band.taps_at,
+        "%s: patch", text);
   CHECK(p->band.taps_at + 16 * p->taps_bytes <= t->shared_bytes, "%s: parts overlap", text);
 }
 
 static void check_bundle(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
   const int64_t rows = 7 * g->stride[1] + 3, columns = p->grouped.tile_length * g->stride[2];
-  CHECK(t->threads == p->grouped.slabs * p->grouped.tile_length / 16 * 32 && p->grouped.tile_length % 16 == 0, "%s: %d threads", text, t->threads);
-  CHECK((int64_t)p->grouped.slab_blocks * p->grouped.slabs * 16 >= p->channels && p->grouped.slabs * 16 % g->k == 0, "%s: %d runs of 16 channels", text, p->grouped.slabs);
-  CHECK((int64_t)p->grouped.tiles * p->grouped.tile_length >= g->out[2] && (int64_t)p->grouped.row_tiles * 8 >= g->out[1], "%s: %d x %d tiles", text, p->grouped.row_tiles, p->grouped.tiles);
-  CHECK(t->blocks == (int64_t)p->grouped.slab_blocks * p->grouped.tiles * p->grouped.row_tiles * g->n, "%s: blocks", text);
-  CHECK(p->grouped.in_slabs * 8 >= p->grouped.slabs * 16 / g->k * g->c && p->grouped.slots >= rows, "%s: %d slabs, %d rows", text, p->grouped.in_slabs, p->grouped.slots);
-  CHECK((int64_t)p->phases * p->grouped.patch_length >= columns + g->stride[2] && p->grouped.slots * p->phases * p->grouped.patch_length * 16 <= p->grouped.plane_bytes, "%s: patch", text);
+  CHECK(t->threads == p->grouped.slabs * p->grouped.tile_length / 16 * 32 && p->grouped.tile_length % 16 == 0,
+        "%s: %d threads", text, t->threads);
+  CHECK((int64_t)p->grouped.slab_blocks * p->grouped.slabs * 16 >= p->channels && p->grouped.slabs * 16 % g->k == 0,
+        "%s: %d runs of 16 channels", text, p->grouped.slabs);
+  CHECK((int64_t)p->grouped.tiles * p->grouped.tile_length >= g->out[2] &&
+            (int64_t)p->grouped.row_tiles * 8 >= g->out[1],
+        "%s: %d x %d tiles", text, p->grouped.row_tiles, p->grouped.tiles);
+  CHECK(t->blocks == (int64_t)p->grouped.slab_blocks * p->grouped.tiles * p->grouped.row_tiles * g->n, "%s: blocks",
+        text);
+  CHECK(p->grouped.in_slabs * 8 >= p->grouped.slabs * 16 / g->k * g->c && p->grouped.slots >= rows,
+        "%s: %d slabs, %d rows", text, p->grouped.in_slabs, p->grouped.slots);
+  CHECK((int64_t)p->phases * p->grouped.patch_length >= columns + g->stride[2] &&
+            p->grouped.slots * p->phases * p->grouped.patch_length * 16 <= p->grouped.plane_bytes,
+        "%s: patch", text);
   /* the last fragment starts at the last row's last tap */
-  CHECK(((rows * p->phases - p->phases) * p->grouped.patch_length + p->grouped.tile_length - 16 + p->taps_u - 1 + 16) * 16 + (p->grouped.in_slabs - 1) * (int64_t)p->grouped.plane_bytes <= t->shared_bytes,
+  CHECK(((rows * p->phases - p->phases) * p->grouped.patch_length + p->grouped.tile_length - 16 + p->taps_u - 1 + 16) *
+                    16 +
+                (p->grouped.in_slabs - 1) * (int64_t)p->grouped.plane_bytes <=
+            t->shared_bytes,
         "%s: reads past %d bytes", text, t->shared_bytes);
 }
 
 static void check_octet(const hk_geom *g, const hk_cu_dw_tiling *t, const char *text) {
   const hk_cu_dw *p = &t->params;
   const int stride = (int)g->stride[2], in_step = stride + 3;
-  CHECK(t->threads == p->octet.slabs * p->octet.teams * 32 && t->threads <= HK_OCTET_THREADS && p->octet.tile_rows % 2 == 0, "%s: %d threads, %d rows", text, t->threads, p->octet.tile_rows);
-  CHECK((int64_t)p->octet.slab_blocks * p->octet.slabs * 8 >= p->channels && p->octet.tile_length % 8 == 0, "%s: %d slabs, %d columns", text, p->octet.slabs, p->octet.tile_length);
-  CHECK((int64_t)p->octet.tiles * p->octet.tile_length >= g->out[2] && (int64_t)p->octet.row_tiles * p->octet.tile_rows >= g->out[1], "%s: %d x %d tiles", text, p->octet.row_tiles, p->octet.tiles);
+  CHECK(t->threads == p->octet.slabs * p->octet.teams * 32 && t->threads <= HK_OCTET_THREADS &&
+            p->octet.tile_rows % 2 == 0,
+        "%s: %d threads, %d rows", text, t->threads, p->octet.tile_rows);
+  CHECK((int64_t)p->octet.slab_blocks * p->octet.slabs * 8 >= p->channels && p->octet.tile_length % 8 == 0,
+        "%s: %d slabs, %d columns", text, p->octet.slabs, p->octet.tile_length);
+  CHECK((int64_t)p->octet.tiles * p->octet.tile_length >= g->out[2] &&
+            (int64_t)p->octet.row_tiles * p->octet.tile_rows >= g->out[1],
+        "%s: %d x %d tiles", text, p->octet.row_tiles, p->octet.tiles);
   CHECK(t->blocks == (int64_t)p->octet.slab_blocks * p->octet.tiles * p->octet.row_tiles * g->n, "%s: blocks", text);
-  /* a step's rows and those that replace the ones it ends with; 16-byte pieces of the last column that a matrix reads */
+  /* a step's rows and those that replace the ones it ends with; 16-byte pieces of the last column that a matrix reads
+   */
   CHECK(p->octet.slots >= in_step + 2 * stride, "%s: %d rows in the ring", text, p->octet.slots);
-  CHECK(p->octet.patch_length <= 256 && ((p->octet.tile_length - 1) * stride + 2) * p->octet.slabs * 16 + 16 * p->octet.slabs <= p->octet.plane_bytes, "%s: row of %d bytes", text, p->octet.plane_bytes);
-  CHECK(p->octet.slots * p->octet.plane_bytes <= p->octet.stage_at && 2 * p->octet.tile_length * p->octet.slabs * 16 <= p->octet.stage_bytes && p->octet.stage_at + 2 * p->octet.stage_bytes <= p->octet.table_at &&
-            p->octet.table_at + 8 * p->octet.slots <= t->shared_bytes && p->octet.table_at % 8 == 0, "%s: parts overlap", text);
-  CHECK(p->octet.plane_bytes % (p->octet.swizzle_mask ? 1024 : 128) == 0 && p->octet.stage_bytes % (p->octet.swizzle_mask ? 1024 : 128) == 0, "%s: alignment", text);
+  CHECK(p->octet.patch_length <= 256 &&
+            ((p->octet.tile_length - 1) * stride + 2) * p->octet.slabs * 16 + 16 * p->octet.slabs <=
+                p->octet.plane_bytes,
+        "%s: row of %d bytes", text, p->octet.plane_bytes);
+  CHECK(p->octet.slots * p->octet.plane_bytes <= p->octet.stage_at &&
+            2 * p->octet.tile_length * p->octet.slabs * 16 <= p->octet.stage_bytes &&
+            p->octet.stage_at + 2 * p->octet.stage_bytes <= p->octet.table_at &&
+            p->octet.table_at + 8 * p->octet.slots <= t->shared_bytes && p->octet.table_at % 8 == 0,
+        "%s: parts overlap", text);
+  CHECK(p->octet.plane_bytes % (p->octet.swizzle_mask ? 1024 : 128) == 0 &&
+            p->octet.stage_bytes % (p->octet.swizzle_mask ? 1024 : 128) == 0,
+        "%s: alignment", text);
 }
 
 static void check_problem(const hk_problem *p, const char *text, const hk_epilogue *epilogue, hk_cu_dw_rules rules) {
@@ -169,15 +242,18 @@ static void check_problem(const hk_problem *p, const char *text, const hk_epilog
     if (kind == HK_DW_OCTET) check_octet(&g, &t, text);
     if (kind == HK_DW_TOEPLITZ) (strstr(t.kernel, "transposed") ? check_transposed : check_toeplitz)(&g, &t, text);
     const bool same = hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, rules, t.knobs, &again, why);
-    CHECK(same && !memcmp(&again.params, &t.params, sizeof t.params), "%s: %s: its own knobs: %s", text, t.kernel, same ? "another tiling" : why);
+    CHECK(same && !memcmp(&again.params, &t.params, sizeof t.params), "%s: %s: its own knobs: %s", text, t.kernel,
+          same ? "another tiling" : why);
   }
 }
 
 static void run_random(int count, uint64_t seed) {
   static const hk_type types[] = {HK_BF16, HK_F16, HK_F32};
   for (int i = 0; i < count; ++i) {
-    hk_conv_desc d = {.size = sizeof d, .rank = pick(&seed, 1, 3), .n = pick(&seed, 1, 70), .groups = pick(&seed, 1, 300)};
-    const int per = pick(&seed, 0, 3) ? 1 : pick(&seed, 1, 20), square = pick(&seed, 0, 1) ? 1 + 2 * pick(&seed, 1, 3) : 0, step = pick(&seed, 1, 2);
+    hk_conv_desc d = {
+        .size = sizeof d, .rank = pick(&seed, 1, 3), .n = pick(&seed, 1, 70), .groups = pick(&seed, 1, 300)};
+    const int per = pick(&seed, 0, 3) ? 1 : pick(&seed, 1, 20),
+              square = pick(&seed, 0, 1) ? 1 + 2 * pick(&seed, 1, 3) : 0, step = pick(&seed, 1, 2);
     if (!pick(&seed, 0, 5)) d.groups = 1;
     if (pick(&seed, 0, 1)) d.groups = d.groups / 8 * 8 + 8;
     d.layout = pick(&seed, 0, 1) ? HK_CHANNELS_LAST : HK_CHANNELS_FIRST;
@@ -187,11 +263,13 @@ static void run_random(int count, uint64_t seed) {
     for (int a = 0; a < d.rank; ++a) {
       d.in[a] = pick(&seed, 1, d.rank == 1 ? 30000 : 300);
       d.window[a] = square ? square : pick(&seed, 1, d.rank == 1 ? (pick(&seed, 0, 1) ? 8 : 9000) : 12);
-      d.stride[a] = square ? step : pick(&seed, 1, 3), d.dilation[a] = square || pick(&seed, 0, 1) ? 1 : pick(&seed, 1, 4);
+      d.stride[a] = square ? step : pick(&seed, 1, 3),
+      d.dilation[a] = square || pick(&seed, 0, 1) ? 1 : pick(&seed, 1, 4);
       d.pad_lo[a] = pick(&seed, -2, 8), d.pad_hi[a] = pick(&seed, -2, 8);
     }
     if (i % 16 == 0) { /* groups of sixteens, 3x3 images */
-      d.rank = 2, d.layout = HK_CHANNELS_LAST, d.x_type = d.f_type = d.y_type = types[i / 16 % 2], d.groups = d.groups % 40 + 1;
+      d.rank = 2, d.layout = HK_CHANNELS_LAST, d.x_type = d.f_type = d.y_type = types[i / 16 % 2],
+      d.groups = d.groups % 40 + 1;
       d.c = d.groups * 16 * pick(&seed, 1, 8), d.k = d.groups * 16 * pick(&seed, 1, 8);
       for (int a = 0; a < 2; ++a) d.window[a] = 3, d.stride[a] = step, d.dilation[a] = 1, d.in[a] = pick(&seed, 1, 300);
     }

@@ -26,7 +26,13 @@ static void keep(void *user, const hk_at *at, int64_t count, const void *values)
   }
 }
 
-typedef struct test { hk_problem p; hk_epilogue e; const char *name; int layout; float factor, offset; } test;
+typedef struct test {
+  hk_problem p;
+  hk_epilogue e;
+  const char *name;
+  int layout;
+  float factor, offset;
+} test;
 
 static int64_t place(const hk_problem *p, int64_t n, int64_t k, int64_t i, int64_t j) {
   const int64_t per = K / G;
@@ -44,7 +50,12 @@ static void run_one(void *context, const hk_candidate *cand) {
   CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &t->p, &t->e, &o, &w));
   long seen = 0;
   void *workspace = aligned_alloc(64, (hk_plan_workspace(plan) + 127) / 64 * 64);
-  const hk_args a = {.size = sizeof a, .x = x, .y = y, .c = c, .user = &seen, .workspace = workspace,
+  const hk_args a = {.size = sizeof a,
+                     .x = x,
+                     .y = y,
+                     .c = c,
+                     .user = &seen,
+                     .workspace = workspace,
                      .workspace_bytes = hk_plan_workspace(plan)};
   for (int i = 0; i < SIZE; i++) y[i] = -7777;
   CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));
@@ -64,8 +75,17 @@ static void run_one(void *context, const hk_candidate *cand) {
 
 static void each(const char *name, hk_layout layout, hk_epilogue e, float factor, float offset) {
   test t = {.e = e, .name = name, .factor = factor, .offset = offset};
-  const hk_conv_desc d = {.size = sizeof d, .rank = 2, .layout = layout, .n = N, .c = 4, .k = K, .groups = G, .in = {P, Q},
-                          .window = {3, 3}, .pad_lo = {1, 1}, .pad_hi = {1, 1}};
+  const hk_conv_desc d = {.size = sizeof d,
+                          .rank = 2,
+                          .layout = layout,
+                          .n = N,
+                          .c = 4,
+                          .k = K,
+                          .groups = G,
+                          .in = {P, Q},
+                          .window = {3, 3},
+                          .pad_lo = {1, 1},
+                          .pad_hi = {1, 1}};
   CHECK_STATUS(HK_OK, "", hk_problem_conv(&t.p, &d));
   for (int64_t n = 0; n < N; n++)
     for (int64_t k = 0; k < K; k++)

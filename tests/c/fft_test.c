@@ -17,12 +17,12 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {1, 37, 300, 50, 0, 0, 1, HK_CHANNELS_LAST},   {2, 17, 211, 33, 32, 0, 1, HK_CHANNELS_LAST},
-    {1, 5, 400, 9, 4, 4, 3, HK_CHANNELS_LAST},     {1, 19, 60, 13, 70, 80, 7, HK_CHANNELS_LAST},
+    {1, 37, 300, 50, 0, 0, 1, HK_CHANNELS_LAST},    {2, 17, 211, 33, 32, 0, 1, HK_CHANNELS_LAST},
+    {1, 5, 400, 9, 4, 4, 3, HK_CHANNELS_LAST},      {1, 19, 60, 13, 70, 80, 7, HK_CHANNELS_LAST},
     {2, 37, 300, 50, 25, 24, 1, HK_CHANNELS_FIRST}, {1, 8, 1000, 600, 0, 0, 1, HK_CHANNELS_FIRST},
-    {1, 3, 40, 40, 0, 0, 1, HK_CHANNELS_FIRST},    {1, 16, 4096, 128, 127, 0, 1, HK_CHANNELS_LAST},
-    {2, 33, 9, 8, 0, 0, 1, HK_CHANNELS_LAST},      {1, 24, 500, 31, 15, 15, 1, HK_CHANNELS_LAST},
-    {1, 20, 30, 21, 40, 50, 1, HK_CHANNELS_LAST},  {2, 16, 190, 34, 0, 33, 1, HK_CHANNELS_LAST},
+    {1, 3, 40, 40, 0, 0, 1, HK_CHANNELS_FIRST},     {1, 16, 4096, 128, 127, 0, 1, HK_CHANNELS_LAST},
+    {2, 33, 9, 8, 0, 0, 1, HK_CHANNELS_LAST},       {1, 24, 500, 31, 15, 15, 1, HK_CHANNELS_LAST},
+    {1, 20, 30, 21, 40, 50, 1, HK_CHANNELS_LAST},   {2, 16, 190, 34, 0, 33, 1, HK_CHANNELS_LAST},
     {2, 48, 777, 31, 30, 0, 1, HK_CHANNELS_LAST}};
 enum { EVEN, SPIKE, FADING, KINDS };
 

@@ -140,9 +140,22 @@ static void transposed(int64_t s, int64_t d, int64_t pad, int64_t extra, int64_t
   enum { N = 2, C = 4, K = 6, W = 5, S = 3 };
   hk_problem p;
   uint64_t seed = 3;
-  hk_conv_desc desc = {.size = sizeof desc, .rank = 1, .n = N, .c = C, .k = K, .groups = g, .in = {W}, .window = {S},
-                       .stride = {s}, .dilation = {d}, .pad_lo = {pad}, .pad_hi = {pad}, .output_padding = {extra},
-                       .x_type = HK_F64, .f_type = HK_F64, .y_type = HK_F64};
+  hk_conv_desc desc = {.size = sizeof desc,
+                       .rank = 1,
+                       .n = N,
+                       .c = C,
+                       .k = K,
+                       .groups = g,
+                       .in = {W},
+                       .window = {S},
+                       .stride = {s},
+                       .dilation = {d},
+                       .pad_lo = {pad},
+                       .pad_hi = {pad},
+                       .output_padding = {extra},
+                       .x_type = HK_F64,
+                       .f_type = HK_F64,
+                       .y_type = HK_F64};
   CHECK_STATUS(HK_OK, "", hk_problem_conv_transpose(&p, &desc));
   int64_t out[3];
   CHECK_STATUS(HK_OK, "", hk_problem_output(&p, out, NULL));
@@ -201,16 +214,29 @@ static void state(void) {
     n = at == 0 ? 1 : at < 20 ? 3 : at < 60 ? 17 : T - at;
     hk_problem p;
     hk_plan *plan;
-    hk_conv_desc d = {.size = sizeof d, .rank = 1, .n = 1, .c = C, .k = K, .groups = 2, .in = {n}, .window = {S},
-                      .dilation = {D}, .padding = HK_PAD_CAUSAL};
+    hk_conv_desc d = {.size = sizeof d,
+                      .rank = 1,
+                      .n = 1,
+                      .c = C,
+                      .k = K,
+                      .groups = 2,
+                      .in = {n},
+                      .window = {S},
+                      .dilation = {D},
+                      .padding = HK_PAD_CAUSAL};
     CHECK_STATUS(HK_OK, "", hk_problem_conv(&p, &d));
     p.x.channel = p.y.channel = T, p.x.group = p.y.group = 2 * T;
     CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &p, NULL, &o, &w));
     char decision[256] = ""; /* a few values are quickest as the reference computes them */
     CHECK_STATUS(HK_OK, "", hk_plan_decision(plan, decision, sizeof decision, NULL));
     CHECK(n < 17 || !strncmp(decision, "state / ", 8), "a stateful plan runs as %s", decision);
-    const hk_args a = {.size = sizeof a, .x = &x[0][at], .y = &part[0][at], .state_in = at ? st : NULL, .state_out = st,
-                       .workspace = workspace, .workspace_bytes = sizeof workspace};
+    const hk_args a = {.size = sizeof a,
+                       .x = &x[0][at],
+                       .y = &part[0][at],
+                       .state_in = at ? st : NULL,
+                       .state_out = st,
+                       .workspace = workspace,
+                       .workspace_bytes = sizeof workspace};
     CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));
     hk_plan_destroy(plan);
   }
@@ -238,10 +264,14 @@ int main(void) {
   sizes("1d_c1_i0_k1_w1_p2", 4, 0);
   sizes("1d_c1_i0_k1_w1", 0, 0);
   sizes("2d_c1_i5x6_k1_w3x3_p-1:1x2:-2_l2x1_d1x2", 7, 2);
-  static const char *const problems[] = {
-      "1d_n2_c3_i9_k4_w3", "1d_n2_c4_i9_k6_w3_s2_p1:2_d2_g2_last", "2d_n2_c2_i5x6_k3_w2x3_s2x1_p1:0x0:2_last",
-      "2d_n4_c3_i5x4_k6_w2x2_b2_p1", "1d_n2_c4_i7_k4_w3_l2_p-1:3_flip_g4", "3d_n1_c2_i3x4x3_k2_w2x2x2_p1_d1x2x1_s1x1x2",
-      "2d_n2_c4_i6x5_k4_w3x2_flip1x0_s2x3_p2_g2", "1d_n6_c2_i8_k6_w3_b3_l3_s2_last"};
+  static const char *const problems[] = {"1d_n2_c3_i9_k4_w3",
+                                         "1d_n2_c4_i9_k6_w3_s2_p1:2_d2_g2_last",
+                                         "2d_n2_c2_i5x6_k3_w2x3_s2x1_p1:0x0:2_last",
+                                         "2d_n4_c3_i5x4_k6_w2x2_b2_p1",
+                                         "1d_n2_c4_i7_k4_w3_l2_p-1:3_flip_g4",
+                                         "3d_n1_c2_i3x4x3_k2_w2x2x2_p1_d1x2x1_s1x1x2",
+                                         "2d_n2_c4_i6x5_k4_w3x2_flip1x0_s2x3_p2_g2",
+                                         "1d_n6_c2_i8_k6_w3_b3_l3_s2_last"};
   for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++) adjoints(problems[i]);
   for (int64_t s = 1; s < 4; s++)
     for (int64_t d = 1; d < 3; d++)

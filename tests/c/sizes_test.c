@@ -1,6 +1,6 @@
 /* Struct sizes: a smaller one is an older header's, whose missing fields are zero; a larger one, or none, is refused by
- * name; what the library fills keeps to the caller's size. Each struct here lies at the end of a page, so that reading or
- * writing beyond the size stated is a fault. And the call for the simplest case. */
+ * name; what the library fills keeps to the caller's size. Each struct here lies at the end of a page, so that reading
+ * or writing beyond the size stated is a fault. And the call for the simplest case. */
 #include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -61,7 +61,8 @@ static void problems(void) {
   CHECK_STATUS(HK_OK, "", hk_problem_conv(&p, CUT(d, padding)));
   CHECK_STATUS(HK_OK, "", hk_problem_conv_transpose(&p, CUT(d, padding)));
   const int64_t xs[3] = {1, C, W}, fs[3] = {K, C, 1};
-  const hk_xla_desc a = {.size = sizeof a, .x_spec = "NCW", .f_spec = "OIW", .y_spec = "NCW", .x_shape = xs, .f_shape = fs};
+  const hk_xla_desc a = {
+      .size = sizeof a, .x_spec = "NCW", .f_spec = "OIW", .y_spec = "NCW", .x_shape = xs, .f_shape = fs};
   CHECK_STATUS(HK_OK, "", hk_problem_xla(&p, CUT(a, strides)));
 }
 
@@ -111,7 +112,8 @@ static void filled(void) {
   hk_machine whole = {.size = sizeof whole}, *m = CUT(none, family);
   CHECK_STATUS(HK_OK, "", hk_machine_info(m));
   CHECK_STATUS(HK_OK, "", hk_machine_info(&whole));
-  CHECK(m->size == offsetof(hk_machine, family) && m->l3_bytes == whole.l3_bytes && m->cores == whole.cores, "half a machine");
+  CHECK(m->size == offsetof(hk_machine, family) && m->l3_bytes == whole.l3_bytes && m->cores == whole.cores,
+        "half a machine");
   whole.size += 8;
   CHECK_STATUS(HK_INVALID, "machine.size", hk_machine_info(&whole));
   const hk_gpu gone = {0};

@@ -112,10 +112,9 @@ static void test_failing(int kind) {
 /* ---- hostile sizes */
 static void test_sizes(void) {
   /* Zero strides: one weight in memory, up to 2^46 in the convolution. Refused before anything is gathered. */
-  static const char *const problems[] = {"1d_c1073741824_i4_k65536_w1_last_fs=0.0.0.0.0",
-                                         "1d_c1099511627776_i1_k64_w1_last_fs=0.0.0.0.0",
-                                         "1d_c16384_i4_k65537_w1_last_fs=0.0.0.0.0",
-                                         "1d_c1_i4_k1_w100000000_p99999999:0_last_fs=0.0.0.0.0"};
+  static const char *const problems[] = {
+      "1d_c1073741824_i4_k65536_w1_last_fs=0.0.0.0.0", "1d_c1099511627776_i1_k64_w1_last_fs=0.0.0.0.0",
+      "1d_c16384_i4_k65537_w1_last_fs=0.0.0.0.0", "1d_c1_i4_k1_w100000000_p99999999:0_last_fs=0.0.0.0.0"};
   for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
     hk_chain *chain = NULL;
     const long before = live;

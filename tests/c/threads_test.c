@@ -65,7 +65,11 @@ static void each(void *context, const hk_candidate *c) {
   if (!c->refusal && c->workspace_bytes == 0) counts(text);
 }
 
-typedef struct shared { hk_plan *plan; const float *expected; int wrong; } shared;
+typedef struct shared {
+  hk_plan *plan;
+  const float *expected;
+  int wrong;
+} shared;
 
 static void *user_thread(void *context) {
   shared *s = context;
@@ -125,7 +129,10 @@ static void denormals(void) {
 }
 
 /* Helpers leave the program's signals to its own threads, but not their own faults: a handler sees those. */
-typedef struct masks { pthread_t self; int taking, blocking; } masks;
+typedef struct masks {
+  pthread_t self;
+  int taking, blocking;
+} masks;
 
 static void mask_look(void *context, int64_t i) {
   (void)i;

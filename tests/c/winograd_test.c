@@ -38,10 +38,26 @@ static void fill(uint64_t seed, bool integers) {
 static hk_plan *plan_make(const char *decision, uint32_t math) {
   hk_problem p;
   hk_plan *plan = NULL;
-  const hk_conv_desc flat = {.size = sizeof flat, .rank = 2, .layout = HK_CHANNELS_LAST, .n = 1, .c = C, .k = K,
-                             .in = {H, W}, .window = {3, 3}, .pad_lo = {1, 1}, .pad_hi = {1, 1}};
-  const hk_conv_desc line = {.size = sizeof line, .rank = 1, .layout = HK_CHANNELS_LAST, .n = 1, .c = C, .k = K,
-                             .in = {LONG}, .window = {3}, .pad_lo = {1}, .pad_hi = {1}};
+  const hk_conv_desc flat = {.size = sizeof flat,
+                             .rank = 2,
+                             .layout = HK_CHANNELS_LAST,
+                             .n = 1,
+                             .c = C,
+                             .k = K,
+                             .in = {H, W},
+                             .window = {3, 3},
+                             .pad_lo = {1, 1},
+                             .pad_hi = {1, 1}};
+  const hk_conv_desc line = {.size = sizeof line,
+                             .rank = 1,
+                             .layout = HK_CHANNELS_LAST,
+                             .n = 1,
+                             .c = C,
+                             .k = K,
+                             .in = {LONG},
+                             .window = {3},
+                             .pad_lo = {1},
+                             .pad_hi = {1}};
   const hk_status s = hk_problem_conv(&p, taps == 9 ? &flat : &line);
   if (s) return NULL;
   const hk_options o = {.size = sizeof o, .threads = 1, .math = math, .decision = decision};

@@ -142,8 +142,8 @@ static void mutate_once(void) {
     for (size_t n = 1 + random_below(64); n > 0 && at < current_size; n--) current[at++] = (uint8_t)random_next();
     break;
   default: { /* splice a piece of another file, or a number that hurts */
-    static const char *const hurts[] = {"0",     "-1", "9223372036854775807", "9223372036854775808",
-                                        "65536", "%n", "\n",                  "1e309"};
+    static const char *const hurts[] = {"0",  "-1",   "9223372036854775807", "9223372036854775808", "65536", "%n",
+                                        "\n", "1e309"};
     const char *word = hurts[random_below(sizeof hurts / sizeof *hurts)];
     text other = corpus[random_below((size_t)corpus_count)];
     size_t from = random_below(other.size);

@@ -6,12 +6,12 @@
 
 #include "hankel.h"
 
-#define REQUIRE(condition)                                             \
-  do {                                                                 \
-    if (!(condition)) {                                                \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      abort();                                                         \
-    }                                                                  \
+#define REQUIRE(condition)                                                                                             \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                  \
+      abort();                                                                                                         \
+    }                                                                                                                  \
   } while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -49,8 +49,24 @@ hk_weights fuzz_weights(const fuzz *f) {
 }
 
 /* ---- arguments that break a rule */
-enum { NO_ARGS, NO_SIZE, NO_X, NO_Y, NO_C, NO_F, NO_BIAS, NO_WORKSPACE, SHORT, SKEWED, X_SKEWED, Y_SKEWED, F_SKEWED,
-       STATE_TOO_MUCH, NO_PLAN, WRONGS };
+enum {
+  NO_ARGS,
+  NO_SIZE,
+  NO_X,
+  NO_Y,
+  NO_C,
+  NO_F,
+  NO_BIAS,
+  NO_WORKSPACE,
+  SHORT,
+  SKEWED,
+  X_SKEWED,
+  Y_SKEWED,
+  F_SKEWED,
+  STATE_TOO_MUCH,
+  NO_PLAN,
+  WRONGS
+};
 
 /* Breaks rule `how`; false where this case has nothing to break. */
 static bool break_rule(const check_session *c, hk_args *a, int64_t how) {

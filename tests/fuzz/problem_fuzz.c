@@ -6,12 +6,12 @@
 
 #include "hankel.h"
 
-#define REQUIRE(condition)                                             \
-  do {                                                                 \
-    if (!(condition)) {                                                \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      abort();                                                         \
-    }                                                                  \
+#define REQUIRE(condition)                                                                                             \
+  do {                                                                                                                 \
+    if (!(condition)) {                                                                                                \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                  \
+      abort();                                                                                                         \
+    }                                                                                                                  \
   } while (0)
 
 static void round_trip(const hk_problem *p) {

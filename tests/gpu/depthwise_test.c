@@ -1,6 +1,6 @@
-/* Depthwise, grouped and few-channel decisions of the device, every knob setting of them, against the CPU's reference: both
- * layouts, the three types, strides, dilations, multipliers, long filters, odd sizes, epilogues, 3D, random problems. Needs a
- * CUDA device; exits with 77 without. `depthwise_test short` is the set for compute-sanitizer. */
+/* Depthwise, grouped and few-channel decisions of the device, every knob setting of them, against the CPU's reference:
+ * both layouts, the three types, strides, dilations, multipliers, long filters, odd sizes, epilogues, 3D, random
+ * problems. Needs a CUDA device; exits with 77 without. `depthwise_test short` is the set for compute-sanitizer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -85,10 +85,12 @@ static int run_shapes(int few) {
   return ran;
 }
 
-/* Channels-first, more tiles than warps run at once: each walks along several, over the ends of rows. Channels-last, several blocks a row. */
+/* Channels-first, more tiles than warps run at once: each walks along several, over the ends of rows. Channels-last,
+ * several blocks a row. */
 static int run_walks(void) {
-  static const char *const problems[] = {"1d_n2_c900_i2600_k900_w33_p16_g900_bf16_first", "1d_n1_c5000_i301_k5000_w20_p3:9_g5000_f16_first",
-                                         "1d_n2_c88_i2600_k88_w129_p64_g88_bf16_last", "1d_n1_c40_i3000_k40_w700_p5:9_g40_f16_last"};
+  static const char *const problems[] = {
+      "1d_n2_c900_i2600_k900_w33_p16_g900_bf16_first", "1d_n1_c5000_i301_k5000_w20_p3:9_g5000_f16_first",
+      "1d_n2_c88_i2600_k88_w129_p64_g88_bf16_last", "1d_n1_c40_i3000_k40_w700_p5:9_g40_f16_last"};
   int ran = 0;
   for (size_t p = 0; p < sizeof problems / sizeof *problems; ++p) {
     const gpu_case c = {problems[p], "none", FILL_INTEGERS, 0, 0};
@@ -98,11 +100,14 @@ static int run_walks(void) {
 }
 
 static int run_epilogues(void) {
-  static const char *const epilogues[] = {"scale+bias+relu", "bias+sum:0.5", "bias+silu", "prelu", "bias+gelu+sum:1", "presum:1+relu", "bias+gated:tanh:sigmoid"};
+  static const char *const epilogues[] = {
+      "scale+bias+relu", "bias+sum:0.5",           "bias+silu", "prelu", "bias+gelu+sum:1",
+      "presum:1+relu",   "bias+gated:tanh:sigmoid"};
   static const char *const problems[] = {
-      "1d_n2_c24_i123_k24_w5_p4:0_g24_bf16_last", "1d_n2_c24_i123_k24_w5_p4:0_g24_bf16_first", "1d_n2_c24_i123_k24_w5_p4:0_g24_f32_last",
-      "1d_n2_c24_i123_k24_w5_p4:0_g24_f32_first", "2d_n1_c32_i9x20_k32_w3_p1_g32_f16_last", "2d_n1_c32_i9x20_k32_w3_p1_g4_bf16_last",
-      "2d_n1_c30_i9x20_k30_w3_p1_g10_bf16_last", "2d_n1_c12_i9x21_k12_w3_p1_g12_f16_first"};
+      "1d_n2_c24_i123_k24_w5_p4:0_g24_bf16_last", "1d_n2_c24_i123_k24_w5_p4:0_g24_bf16_first",
+      "1d_n2_c24_i123_k24_w5_p4:0_g24_f32_last",  "1d_n2_c24_i123_k24_w5_p4:0_g24_f32_first",
+      "2d_n1_c32_i9x20_k32_w3_p1_g32_f16_last",   "2d_n1_c32_i9x20_k32_w3_p1_g4_bf16_last",
+      "2d_n1_c30_i9x20_k30_w3_p1_g10_bf16_last",  "2d_n1_c12_i9x21_k12_w3_p1_g12_f16_first"};
   int ran = 0;
   for (size_t p = 0; p < sizeof problems / sizeof *problems; ++p) {
     for (size_t e = 0; e < sizeof epilogues / sizeof *epilogues; ++e) {
@@ -113,9 +118,10 @@ static int run_epilogues(void) {
     ran += gpu_case_run(&coded, NULL, 5);
   }
   /* y in f32: a 16-bit y may round either way where the sums differ in their last bit */
-  static const char *const fractions[] = {"1d_n2_c24_i523_k24_w65_g24_bf16:bf16:f32_last", "1d_n2_c24_i523_k24_w65_g24_f16:f16:f32_first",
-                                          "2d_n1_c32_i9x20_k32_w7_p3_g4_bf16:bf16:f32_last", "1d_n2_c24_i523_k24_w65_g24_f32_first",
-                                          "2d_n1_c3_i30x40_k64_w7_s2_p3_bf16:bf16:f32_last"};
+  static const char *const fractions[] = {
+      "1d_n2_c24_i523_k24_w65_g24_bf16:bf16:f32_last", "1d_n2_c24_i523_k24_w65_g24_f16:f16:f32_first",
+      "2d_n1_c32_i9x20_k32_w7_p3_g4_bf16:bf16:f32_last", "1d_n2_c24_i523_k24_w65_g24_f32_first",
+      "2d_n1_c3_i30x40_k64_w7_s2_p3_bf16:bf16:f32_last"};
   for (size_t i = 0; i < sizeof fractions / sizeof *fractions; ++i) {
     const gpu_case c = {fractions[i], "none", FILL_FRACTIONS, 0, 0};
     ran += gpu_case_run(&c, NULL, 60 + i);
@@ -125,24 +131,30 @@ static int run_epilogues(void) {
 
 /* f32 as sums of two tf32 parts: whole numbers exactly, fractions within the bound of f32. */
 static int run_split(void) {
-  static const char *const problems[] = {"1d_n2_c6_i5000_k6_w128_g6_f32_first", "1d_n1_c4_i3001_k4_w1023_p5_g4_f32_first", "2d_n1_c8_i40x40_k8_w31_p15_g8_f32_first",
-                                         "1d_n3_c5_i700_k10_w33_p16_g5_f32_first", "3d_n1_c4_i3x6x90_k4_w2x3x20_p1x1x0_g4_f32_first"};
+  static const char *const problems[] = {
+      "1d_n2_c6_i5000_k6_w128_g6_f32_first", "1d_n1_c4_i3001_k4_w1023_p5_g4_f32_first",
+      "2d_n1_c8_i40x40_k8_w31_p15_g8_f32_first", "1d_n3_c5_i700_k10_w33_p16_g5_f32_first",
+      "3d_n1_c4_i3x6x90_k4_w2x3x20_p1x1x0_g4_f32_first"};
   int ran = 0;
   for (size_t i = 0; i < sizeof problems / sizeof *problems; ++i) {
-    const gpu_case whole = {problems[i], i % 2 ? "scale+bias+relu+sum:1" : "none", FILL_INTEGERS, HK_MATH_SPLIT_F32, i % 3 == 0};
+    const gpu_case whole = {problems[i], i % 2 ? "scale+bias+relu+sum:1" : "none", FILL_INTEGERS, HK_MATH_SPLIT_F32,
+                            i % 3 == 0};
     const gpu_case parts = {problems[i], "none", FILL_FRACTIONS, HK_MATH_SPLIT_F32, 0};
     ran += gpu_case_run(&whole, NULL, 80 + i) + gpu_case_run(&parts, NULL, 90 + i);
   }
   return ran;
 }
 
-static int pick(uint64_t *seed, int lo, int hi) { return lo + (hk_test_integer(seed, 1 << 20) + (1 << 20)) % (hi - lo + 1); }
+static int pick(uint64_t *seed, int lo, int hi) {
+  return lo + (hk_test_integer(seed, 1 << 20) + (1 << 20)) % (hi - lo + 1);
+}
 
 static int run_random(int count, uint64_t seed) {
   static const hk_type types[] = {HK_BF16, HK_F16, HK_F32};
   int ran = 0;
   for (int i = 0; i < count; ++i) {
-    hk_conv_desc d = {.size = sizeof d, .rank = pick(&seed, 1, 2), .n = pick(&seed, 1, 3), .groups = pick(&seed, 1, 40)};
+    hk_conv_desc d = {
+        .size = sizeof d, .rank = pick(&seed, 1, 2), .n = pick(&seed, 1, 3), .groups = pick(&seed, 1, 40)};
     const int per = pick(&seed, 0, 2) ? 1 : pick(&seed, 1, 20);
     d.layout = pick(&seed, 0, 1) ? HK_CHANNELS_LAST : HK_CHANNELS_FIRST;
     d.c = d.groups * per;
@@ -151,7 +163,8 @@ static int run_random(int count, uint64_t seed) {
     for (int a = 0; a < d.rank; ++a) {
       d.in[a] = pick(&seed, 1, d.rank == 1 ? 3000 : 40);
       d.window[a] = pick(&seed, 1, d.rank == 1 ? (pick(&seed, 0, 1) ? 8 : 200) : 8);
-      d.stride[a] = pick(&seed, 0, 1) ? 1 : pick(&seed, 1, 3), d.dilation[a] = pick(&seed, 0, 1) ? 1 : pick(&seed, 1, 4);
+      d.stride[a] = pick(&seed, 0, 1) ? 1 : pick(&seed, 1, 3),
+      d.dilation[a] = pick(&seed, 0, 1) ? 1 : pick(&seed, 1, 4);
       d.pad_lo[a] = pick(&seed, 0, (int)d.window[a]), d.pad_hi[a] = pick(&seed, 0, (int)d.window[a]);
     }
     hk_problem p = {.size = sizeof p};

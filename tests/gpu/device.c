@@ -36,7 +36,9 @@ static void tensor_free(tensor *t) {
 }
 static void tensor_up(tensor *t) { hk_gpu_copy(t->device, t->host, t->bytes + 2 * GUARD); }
 /* The pointer that execute takes: element 0, which may lie inside the extent. */
-static void *at(const tensor *t, char *memory) { return memory + GUARD + (size_t)t->extent.below * hk_type_bytes(t->type); }
+static void *at(const tensor *t, char *memory) {
+  return memory + GUARD + (size_t)t->extent.below * hk_type_bytes(t->type);
+}
 static void fill_integers(tensor *t, uint64_t *seed, int range) {
   for (int64_t i = 0; i < elements(t); ++i) hk_store_element(t->type, t->host + GUARD, i, hk_test_integer(seed, range));
 }
@@ -61,8 +63,8 @@ typedef struct setup {
   hk_geom g;
   tensor x, f, c, y, scale, bias;
   float *slopes;
-  char *want;      /* y's memory as the reference leaves it */
-  double *limit;   /* allowed error of each element of y; NULL: none */
+  char *want;    /* y's memory as the reference leaves it */
+  double *limit; /* allowed error of each element of y; NULL: none */
   hk_weights w;
   hk_args host, device;
   void *workspace;
@@ -88,10 +90,12 @@ static void setup_make(setup *s, const gpu_case *c, const hk_problem *problem, u
   if (problem) s->p = *problem;
   else if (hk_problem_parse(&s->p, c->problem)) exit((fprintf(stderr, "%s: %s\n", c->problem, hk_last_error()), 1));
   if (hk_epilogue_parse(&s->e, c->epilogue)) exit((fprintf(stderr, "%s: %s\n", c->epilogue, hk_last_error()), 1));
-  if (s->e.gate && hk_problem_dense_y(&s->p, HK_CHANNELS_LAST, s->p.k / 2)) exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
+  if (s->e.gate && hk_problem_dense_y(&s->p, HK_CHANNELS_LAST, s->p.k / 2))
+    exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
   hk_problem whole = s->p; /* extents are those of all k channels; a gated y has half of them */
   if (s->e.gate) hk_problem_dense(&whole, HK_CHANNELS_LAST);
-  if (hk_geom_make(&s->g, &s->p, s->e.gate) || hk_problem_extents(&whole, &x, &f, &y)) exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
+  if (hk_geom_make(&s->g, &s->p, s->e.gate) || hk_problem_extents(&whole, &x, &f, &y))
+    exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
   if (s->e.gate) y.elements /= 2;
   const hk_type real = s->g.acc_type == HK_F64 ? HK_F64 : HK_F32;
   tensor_make(&s->x, s->p.x_type, x);
@@ -104,13 +108,25 @@ static void setup_make(setup *s, const gpu_case *c, const hk_problem *problem, u
   setup_fill(s, c->fill, seed);
   tensor *all[] = {&s->x, &s->f, &s->c, &s->scale, &s->bias};
   for (int i = 0; i < HK_COUNT(all); ++i) tensor_up(all[i]);
-  s->w = (hk_weights){.size = sizeof s->w, .f = at(&s->f, s->f.host), .scale = at(&s->scale, s->scale.host),
-                      .bias = at(&s->bias, s->bias.host), .slopes = s->slopes};
+  s->w = (hk_weights){.size = sizeof s->w,
+                      .f = at(&s->f, s->f.host),
+                      .scale = at(&s->scale, s->scale.host),
+                      .bias = at(&s->bias, s->bias.host),
+                      .slopes = s->slopes};
   if (c->late_weights) s->w.f = s->w.scale = s->w.bias = NULL;
-  s->host = (hk_args){.size = sizeof s->host, .x = at(&s->x, s->x.host), .f = at(&s->f, s->f.host), .y = at(&s->y, s->y.host),
-                      .c = at(&s->c, s->c.host), .scale = at(&s->scale, s->scale.host), .bias = at(&s->bias, s->bias.host)};
-  s->device = (hk_args){.size = sizeof s->device, .x = at(&s->x, s->x.device), .f = at(&s->f, s->f.device),
-                        .y = at(&s->y, s->y.device), .c = at(&s->c, s->c.device), .scale = at(&s->scale, s->scale.device),
+  s->host = (hk_args){.size = sizeof s->host,
+                      .x = at(&s->x, s->x.host),
+                      .f = at(&s->f, s->f.host),
+                      .y = at(&s->y, s->y.host),
+                      .c = at(&s->c, s->c.host),
+                      .scale = at(&s->scale, s->scale.host),
+                      .bias = at(&s->bias, s->bias.host)};
+  s->device = (hk_args){.size = sizeof s->device,
+                        .x = at(&s->x, s->x.device),
+                        .f = at(&s->f, s->f.device),
+                        .y = at(&s->y, s->y.device),
+                        .c = at(&s->c, s->c.device),
+                        .scale = at(&s->scale, s->scale.device),
                         .bias = at(&s->bias, s->bias.device)};
 }
 
@@ -122,7 +138,8 @@ static void setup_free(setup *s) {
   free(s->limit);
 }
 
-/* By the CPU's reference; integers with more than 2^25 products, which take it a second, by the CPU's own choice, as exact. */
+/* By the CPU's reference; integers with more than 2^25 products, which take it a second, by the CPU's own choice, as
+ * exact. */
 static void reference_run(setup *s, const gpu_case *c, const hk_weights *w, char *to) {
   hk_plan *plan = NULL;
   const double products = (double)s->g.gm * (double)s->g.gk * (double)(s->g.k * s->g.groups);
@@ -143,12 +160,17 @@ static void reference_run(setup *s, const gpu_case *c, const hk_weights *w, char
 static void setup_reference(setup *s, const gpu_case *c) {
   s->want = malloc(s->y.bytes + 2 * GUARD);
   reference_run(s, c, &s->w, s->want);
-  const double eps_y = s->p.y_type == HK_BF16 ? 0x1p-8 : s->p.y_type == HK_F16 ? 0x1p-11 : s->p.y_type == HK_F8E4M3 ? 0x1p-4 : 0x1p-23;
+  const double eps_y = s->p.y_type == HK_BF16     ? 0x1p-8
+                       : s->p.y_type == HK_F16    ? 0x1p-11
+                       : s->p.y_type == HK_F8E4M3 ? 0x1p-4
+                                                  : 0x1p-23;
   const bool smooth = s->e.act >= HK_ACT_SIGMOID && s->e.act <= HK_ACT_SOFTSIGN;
   if (c->fill != FILL_FRACTIONS && !smooth && !s->e.gate) return;
   s->limit = malloc(sizeof(double) * (size_t)elements(&s->y) + 8);
   /* e4m3 products are added in about 14 bits between promotions */
-  const double eps = c->math & HK_MATH_TF32 && s->p.x_type == HK_F32 ? 0x1p-10 : s->p.x_type == HK_F8E4M3 ? 0x1p-17 : 0x1p-23;
+  const double eps = c->math & HK_MATH_TF32 && s->p.x_type == HK_F32 ? 0x1p-10
+                     : s->p.x_type == HK_F8E4M3                      ? 0x1p-17
+                                                                     : 0x1p-23;
   for (int64_t i = 0; i < elements(&s->y); ++i) {
     const double v = fabs(hk_load_element(s->y.type, s->want + GUARD, i));
     /* |x| is 1 and |f| 0.1 in the mean */
@@ -161,8 +183,10 @@ static int64_t compare(const setup *s, const char *got, int64_t *first) {
   for (int64_t i = 0; i < elements(&s->y); ++i) {
     const double a = hk_load_element(s->y.type, got + GUARD, i), b = hk_load_element(s->y.type, s->want + GUARD, i);
     const bool gap = !memcmp(s->want + GUARD + (size_t)i * hk_type_bytes(s->y.type), s->want, hk_type_bytes(s->y.type));
-    const bool same = gap ? !memcmp(got + GUARD + (size_t)i * hk_type_bytes(s->y.type), s->want, hk_type_bytes(s->y.type))
-                          : s->limit ? fabs(a - b) <= s->limit[i] : a == b || (isnan(a) && isnan(b));
+    const bool same =
+        gap        ? !memcmp(got + GUARD + (size_t)i * hk_type_bytes(s->y.type), s->want, hk_type_bytes(s->y.type))
+        : s->limit ? fabs(a - b) <= s->limit[i]
+                   : a == b || (isnan(a) && isnan(b));
     if (!same && !wrong++) *first = i;
   }
   return wrong;
@@ -171,7 +195,8 @@ static int64_t compare(const setup *s, const char *got, int64_t *first) {
 static void check_guards(const setup *s, const char *got, const char *decision, const char *text) {
   bool whole = true;
   for (int i = 0; i < GUARD; ++i)
-    whole = whole && (unsigned char)got[i] == 0xff && (unsigned char)got[(size_t)GUARD + s->y.bytes + (size_t)i] == 0xff;
+    whole =
+        whole && (unsigned char)got[i] == 0xff && (unsigned char)got[(size_t)GUARD + s->y.bytes + (size_t)i] == 0xff;
   CHECK(whole, "%s: %s wrote outside y", decision, text);
 }
 
@@ -198,9 +223,11 @@ static bool run_decision(setup *s, const gpu_case *c, const char *decision, cons
   hk_gpu_copy(got, s->y.device, bytes);
   int64_t first = 0;
   const int64_t wrong = compare(s, got, &first);
-  CHECK(!wrong, "hankel check '%s' --epilogue '%s' --device cuda --decision '%s': %lld of %lld wrong, element %lld is %g, not %g", text,
-        c->epilogue, decision, (long long)wrong, (long long)elements(&s->y), (long long)first,
-        hk_load_element(s->y.type, got + GUARD, first), hk_load_element(s->y.type, s->want + GUARD, first));
+  CHECK(
+      !wrong,
+      "hankel check '%s' --epilogue '%s' --device cuda --decision '%s': %lld of %lld wrong, element %lld is %g, not %g",
+      text, c->epilogue, decision, (long long)wrong, (long long)elements(&s->y), (long long)first,
+      hk_load_element(s->y.type, got + GUARD, first), hk_load_element(s->y.type, s->want + GUARD, first));
   check_guards(s, got, decision, text);
   free(got);
   hk_gpu_free(workspace);
@@ -231,8 +258,8 @@ int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed) {
   for (int i = 0; i < hk_cu_row_count && !gpu_few_tiles && !gpu_only; ++i) {
     const hk_cu_row *r = &hk_cu_rows[i];
     if (r->type != s.p.x_type || (uint64_t)i % (unsigned)gpu_tile_step != first % (unsigned)gpu_tile_step) continue;
-    snprintf(decision, sizeof decision, "wgmma bm=%d bn=%d stages=%d cm=%d cn=%d split=%d parts=%d turns=%d", hk_cu_row_bm(r),
-             r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc);
+    snprintf(decision, sizeof decision, "wgmma bm=%d bn=%d stages=%d cm=%d cn=%d split=%d parts=%d turns=%d",
+             hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc);
     ran += run_decision(&s, c, decision, text);
   }
   gpu_names n = {.skip = "wgmma "}; /* its tiles were run above, or not at all */

@@ -1,4 +1,5 @@
-/* A problem on the device: tensors between guard bytes, every decision of it executed and compared with the CPU's reference. */
+/* A problem on the device: tensors between guard bytes, every decision of it executed and compared with the CPU's
+ * reference. */
 #ifndef HK_TESTS_GPU_DEVICE_H
 #define HK_TESTS_GPU_DEVICE_H
 #include <stdbool.h>
@@ -14,7 +15,7 @@ typedef struct gpu_case {
   const char *problem, *epilogue;
   int fill;
   uint32_t math;
-  int late_weights;   /* filters, scale and bias given at execute */
+  int late_weights; /* filters, scale and bias given at execute */
 } gpu_case;
 
 /* Set by tests of other kernels: wgmma by one tile only. */
@@ -27,8 +28,8 @@ extern int gpu_tile_step;
 /* Runs the case by every wgmma tile and every other decision of the device; counts what ran. Failures go to CHECK. */
 int gpu_case_run(const gpu_case *c, const hk_problem *problem, uint64_t seed);
 
-/* The decisions that the planner offers: a context and a callback for hk_plan_candidates. skip (may be NULL): decisions that
- * begin with it are left out. once (may be NULL): of those that hold it only the first is kept. */
+/* The decisions that the planner offers: a context and a callback for hk_plan_candidates. skip (may be NULL): decisions
+ * that begin with it are left out. once (may be NULL): of those that hold it only the first is kept. */
 typedef struct gpu_names {
   const char *skip, *once;
   char text[128][200];

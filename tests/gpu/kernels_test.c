@@ -1,7 +1,7 @@
 /* Every wgmma tile and every other CUDA decision against the CPU's reference: geometries that squares would hide, every
- * epilogue, both layouts of y, odd channels, groups, gradients' dilations, random problems. Needs a CUDA device; exits with
- * 77 without. `kernels_test short` and `shortest` are the sets for compute-sanitizer; `geometries`, `general`, `epilogues` and `random` are parts
- * of the whole, which may run side by side. */
+ * epilogue, both layouts of y, odd channels, groups, gradients' dilations, random problems. Needs a CUDA device; exits
+ * with 77 without. `kernels_test short` and `shortest` are the sets for compute-sanitizer; `geometries`, `general`,
+ * `epilogues` and `random` are parts of the whole, which may run side by side. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,8 @@ static const gpu_case general[] = {
     {"2d_n9_c64_i4x4_k144_w3_p1_bf16_first", "scale+bias", 0, 0, 0},
     {"2d_n3_c128_i10x12_k80_w3_p1_g2_f16_first", "bias+relu", 0, 0, 0},
     {"1d_n5_c64_i40_k264_w1_f16_first", "none", 0, 0, 0},
-    /* passes over x: fours and pairs of pixels over many images, odd channels, strides, cropping, dilation, late filters */
+    /* passes over x: fours and pairs of pixels over many images, odd channels, strides, cropping, dilation, late
+       filters */
     {"2d_n5_c72_i14x14_k200_w3_p1_bf16_first", "bias", 0, 0, 0},
     {"2d_n7_c67_i13x12_k129_w3_s2_p1_f16_last", "none", 0, 0, 1},
     {"2d_n4_c130_i6x10_k64_w3x2_p-1:2x0_d2x1_bf16_first", "none", 0, 0, 1},
@@ -76,7 +77,8 @@ static const gpu_case general[] = {
     {"2d_n3_c72_i5x7_k40_w1_bf16_first", "none", 0, 0, 0},
     {"1d_n3_c67_i301_k24_w3_p1_f16_last", "none", 0, 0, 0},
     {"2d_n2_c9_i3x90_k12_w1x3_p0x1_bf16_last", "bias", 0, 0, 1},
-    /* y of odd rows by strips: tiles of fewer pixels than they have room for, in one wave and in several; seven channels */
+    /* y of odd rows by strips: tiles of fewer pixels than they have room for, in one wave and in several; seven
+       channels */
     {"2d_n16_c24_i33x33_k129_w3_p1_f16_last", "bias+silu", 0, 0, 0},
     {"2d_n6_c67_i70x71_k61_w1_bf16_last", "none", 0, 0, 0},
     {"2d_n2_c64_i31x30_k7_w3_p1_bf16_last", "relu", 0, 0, 0},
@@ -93,7 +95,8 @@ static const gpu_case general[] = {
     {"2d_n2_c96_i19x37_k144_w3_s2_p1:0x0:1_g3_f16:f16:f32_last", "bias+silu", 0, 0, 1},
     {"2d_n3_c160_i17x18_k80_w3_p2:1x0_g5_bf16_last", "scale+bias+presum:1+relu", 0, 0, 0},
     {"2d_n2_c64_i9x8_k64_w3_p1_g4_bf16_last", "bias+sum:1", 0, 0, 0},
-    /* windows that do not overlap laid out one by one: both layouts, padding, gaps, dilation, one and three dimensions, other types */
+    /* windows that do not overlap laid out one by one: both layouts, padding, gaps, dilation, one and three dimensions,
+       other types */
     {"2d_n2_c3_i32x48_k72_w16x16_s16_bf16_last", "bias", 0, 0, 0},
     {"2d_n2_c3_i32x48_k72_w16x16_s16_f16_first", "none", 0, 0, 1},
     {"2d_n2_c5_i40x41_k40_w3x2_s9x4_p1:0x2:1_d2x1_f16_last", "none", 0, 0, 0},
@@ -109,12 +112,31 @@ static const gpu_case general[] = {
     {"2d_n2_c64_i9x8_k64_w3x3_p1_bf16_xs=0.64.4608.1.512.64_fs=0.0.576.9.3.1_ys=0.4608.4608.72.8.1", "bias", 0, 0, 0},
 };
 static const char *const epilogues[] = {
-    "scale", "scale1+bias", "bias+relu", "bias+clip:-1:6", "leaky:0.25", "prelu", "sigmoid", "bias+silu", "tanh", "gelu",
-    "gelu_tanh", "hardswish", "hardtanh", "softsign", "sum:0.5", "scale+bias+relu+sum:2", "bias+presum:1+relu", "presum:1+silu",
-    "bias+silu+sum:0.5", "gated:tanh:sigmoid", "blended:none:sigmoid",
+    "scale",
+    "scale1+bias",
+    "bias+relu",
+    "bias+clip:-1:6",
+    "leaky:0.25",
+    "prelu",
+    "sigmoid",
+    "bias+silu",
+    "tanh",
+    "gelu",
+    "gelu_tanh",
+    "hardswish",
+    "hardtanh",
+    "softsign",
+    "sum:0.5",
+    "scale+bias+relu+sum:2",
+    "bias+presum:1+relu",
+    "presum:1+silu",
+    "bias+silu+sum:0.5",
+    "gated:tanh:sigmoid",
+    "blended:none:sigmoid",
 };
 static const char *const epilogue_problems[] = {
-    "2d_n2_c64_i11x10_k160_w3_p1_bf16_last", "2d_n2_c64_i11x10_k160_w3_p1_f16:f16:f32_last",
+    "2d_n2_c64_i11x10_k160_w3_p1_bf16_last",
+    "2d_n2_c64_i11x10_k160_w3_p1_f16:f16:f32_last",
     "2d_n2_c64_i11x10_k52_w3_p1_f16_last",
 };
 
@@ -137,7 +159,9 @@ static int run_epilogues(void) {
   return ran;
 }
 
-static int pick(uint64_t *seed, int lo, int hi) { return lo + (hk_test_integer(seed, 1 << 20) + (1 << 20)) % (hi - lo + 1); }
+static int pick(uint64_t *seed, int lo, int hi) {
+  return lo + (hk_test_integer(seed, 1 << 20) + (1 << 20)) % (hi - lo + 1);
+}
 
 static int run_random(int count, uint64_t seed) {
   static const hk_type types[] = {HK_BF16, HK_F16, HK_F8E4M3, HK_F32};

@@ -1,6 +1,6 @@
-/* Every tile of wgmma_planes and of wgmma_halo against the CPU's reference: tails of channels, filters and pixels, taps that reach over the ends of rows and planes
- * (also with NaN waiting there), y whose rows are shorter than x's, one and three dimensions, groups, epilogues, residuals. Needs a
- * CUDA device; exits with 77 without. */
+/* Every tile of wgmma_planes and of wgmma_halo against the CPU's reference: tails of channels, filters and pixels, taps
+ * that reach over the ends of rows and planes (also with NaN waiting there), y whose rows are shorter than x's, one and
+ * three dimensions, groups, epilogues, residuals. Needs a CUDA device; exits with 77 without. */
 #include <stdio.h>
 #include <string.h>
 
@@ -59,11 +59,29 @@ static const gpu_case geometries[] = {
     {"2d_n3_c64_i7x7_k72_w3_p1_f16_first", "none", FILL_ENDS, 0, 0},
 };
 static const char *const epilogues[] = {
-    "scale", "scale1+bias", "bias+relu", "bias+clip:-1:6", "leaky:0.25", "prelu", "sigmoid", "bias+silu", "tanh", "gelu", "gelu_tanh", "hardswish",
-    "hardtanh", "sum:0.5", "scale+bias+relu+sum:2", "bias+presum:1+relu", "presum:1+silu", "bias+silu+sum:0.5",
+    "scale",
+    "scale1+bias",
+    "bias+relu",
+    "bias+clip:-1:6",
+    "leaky:0.25",
+    "prelu",
+    "sigmoid",
+    "bias+silu",
+    "tanh",
+    "gelu",
+    "gelu_tanh",
+    "hardswish",
+    "hardtanh",
+    "sum:0.5",
+    "scale+bias+relu+sum:2",
+    "bias+presum:1+relu",
+    "presum:1+silu",
+    "bias+silu+sum:0.5",
 };
 static const char *const epilogue_problems[] = {
-    "2d_n2_c64_i12x10_k160_w3_p1_bf16_first", "2d_n2_c64_i12x16_k160_w3_p1_f16_first", "2d_n2_c64_i12x10_k52_w3_p1x0_f16_first",
+    "2d_n2_c64_i12x10_k160_w3_p1_bf16_first",
+    "2d_n2_c64_i12x16_k160_w3_p1_f16_first",
+    "2d_n2_c64_i12x10_k52_w3_p1x0_f16_first",
 };
 static const gpu_case coded[] = {
     {"2d_n3_c64_i8x14_k168_w1_bf16_first", "sum:1", FILL_POSITIONS, 0, 0},
@@ -84,9 +102,14 @@ static int run_random(int count, uint64_t seed) {
     }
     const int down = 1 + v[0] % 5, across = 1 + v[1] % 5, dd = 1 + v[2] % 3, da = 1 + v[3] % 3;
     const int h = (down - 1) * dd + 1 + v[4] % 12, w = (across - 1) * da + 1 + v[5] % 40;
-    snprintf(text, sizeof text, "2d_n%d_c%d_i%dx%d_k%d_w%dx%d_p%d:%dx%d:%d_d%dx%d_%s_first", 1 + v[6] % 3, 8 * (1 + v[7] % 10), h, w, 1 + v[8] % 140, down, across, v[9] % 4,
-             v[10] % 4, v[11] % 5, v[12] % 5, dd, da, v[13] % 2 ? "bf16" : "f16");
-    const gpu_case c = {text, v[14] % 3 ? "none" : v[14] % 2 ? "bias+relu" : "sum:0.5", v[15] % 5 ? FILL_INTEGERS : FILL_ENDS, 0, v[15] % 2};
+    snprintf(text, sizeof text, "2d_n%d_c%d_i%dx%d_k%d_w%dx%d_p%d:%dx%d:%d_d%dx%d_%s_first", 1 + v[6] % 3,
+             8 * (1 + v[7] % 10), h, w, 1 + v[8] % 140, down, across, v[9] % 4, v[10] % 4, v[11] % 5, v[12] % 5, dd, da,
+             v[13] % 2 ? "bf16" : "f16");
+    const gpu_case c = {text,
+                        v[14] % 3   ? "none"
+                        : v[14] % 2 ? "bias+relu"
+                                    : "sum:0.5",
+                        v[15] % 5 ? FILL_INTEGERS : FILL_ENDS, 0, v[15] % 2};
     ran += gpu_case_run(&c, NULL, (uint64_t)i);
   }
   return ran;

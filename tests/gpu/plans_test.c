@@ -1,8 +1,8 @@
 /* Many plans alive at once on the device, as a network has them: every algorithm with several settings, all created
  * before any runs, then executed in random order on one stream, on several, from several threads and from captured
  * graphs. Each gives the bits that it gave alone. Fails when an algorithm or a path of the
- * device is reached by no problem of the list. usage: gpu_plans_test [once [PART PARTS]]; once executes each plan once and alone, for compute-sanitizer, of
- * every PARTS-th problem if told. Exits with 77 without a device. */
+ * device is reached by no problem of the list. usage: gpu_plans_test [once [PART PARTS]]; once executes each plan once
+ * and alone, for compute-sanitizer, of every PARTS-th problem if told. Exits with 77 without a device. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,13 +86,29 @@ static const row rows[] = {
     {"1d_n2_c64_i96_k64_w4_p3:0_g64_bf16_last", "gated:tanh:sigmoid", 0, 1, 0}};
 
 /* The rewrites of a decision and its algorithm, without knobs. */
-static const char *const paths[] = {
-    "finish / cuda_slide",    "finish / cuda_plane",       "finish / cuda_row",     "finish / cuda_roll",
-    "finish / cuda_toeplitz", "finish / cuda_dw_last",     "finish / cuda_dw_first", "finish / cuda_grouped",
-    "finish / cuda_stem",     "finish / wgmma",            "finish / wgmma_relaid", "state / cuda_row",
-    "state / cuda_toeplitz",  "state / cuda_dw_last",      "state / cuda_dw_first", "state / cuda_grouped",
-    "state / cuda_stem",      "state / wgmma",             "state / wgmma_relaid",  "state / cuda_direct",
-    "state / finish / wgmma", "state / finish / wgmma_relaid", "state / finish / cuda_dw_last"};
+static const char *const paths[] = {"finish / cuda_slide",
+                                    "finish / cuda_plane",
+                                    "finish / cuda_row",
+                                    "finish / cuda_roll",
+                                    "finish / cuda_toeplitz",
+                                    "finish / cuda_dw_last",
+                                    "finish / cuda_dw_first",
+                                    "finish / cuda_grouped",
+                                    "finish / cuda_stem",
+                                    "finish / wgmma",
+                                    "finish / wgmma_relaid",
+                                    "state / cuda_row",
+                                    "state / cuda_toeplitz",
+                                    "state / cuda_dw_last",
+                                    "state / cuda_dw_first",
+                                    "state / cuda_grouped",
+                                    "state / cuda_stem",
+                                    "state / wgmma",
+                                    "state / wgmma_relaid",
+                                    "state / cuda_direct",
+                                    "state / finish / wgmma",
+                                    "state / finish / wgmma_relaid",
+                                    "state / finish / cuda_dw_last"};
 
 static void name_of(const char *decision, char *name, size_t size) {
   const char *algorithm = decision_algorithm(decision);

@@ -1,6 +1,6 @@
-/* Stateful plans on the device: a signal cut into blocks, with the state written over itself, gives what one convolution of the
- * whole signal gives on the CPU, by every decision, for blocks shorter and longer than the state. Integers, so all is exact.
- * Needs a CUDA device; exits with 77 without. */
+/* Stateful plans on the device: a signal cut into blocks, with the state written over itself, gives what one
+ * convolution of the whole signal gives on the CPU, by every decision, for blocks shorter and longer than the state.
+ * Integers, so all is exact. Needs a CUDA device; exits with 77 without. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +20,16 @@ static const int blocks[] = {2, 32, 48};
 static const hk_type types[] = {HK_BF16, HK_F16, HK_F32, HK_F64};
 
 static hk_status problem_make(hk_problem *p, const signal *s, hk_type type, hk_layout layout, int length) {
-  hk_conv_desc d = {.size = sizeof d, .rank = 1, .n = N, .c = s->c, .k = s->k, .groups = s->groups, .layout = layout,
-                    .x_type = type, .f_type = type, .y_type = type};
+  hk_conv_desc d = {.size = sizeof d,
+                    .rank = 1,
+                    .n = N,
+                    .c = s->c,
+                    .k = s->k,
+                    .groups = s->groups,
+                    .layout = layout,
+                    .x_type = type,
+                    .f_type = type,
+                    .y_type = type};
   d.in[0] = length, d.window[0] = s->window, d.stride[0] = 1, d.dilation[0] = s->dilation;
   d.pad_lo[0] = (int64_t)s->dilation * (s->window - 1);
   *p = (hk_problem){.size = sizeof *p};
@@ -29,14 +37,17 @@ static hk_status problem_make(hk_problem *p, const signal *s, hk_type type, hk_l
 }
 
 /* frame t of a [n][channels][length] or [n][length][channels] tensor, cut out to a tensor of one block */
-static void cut(char *to, char *from, hk_layout layout, int channels, int whole, int begin, int length, size_t bytes, bool back) {
+static void cut(char *to, char *from, hk_layout layout, int channels, int whole, int begin, int length, size_t bytes,
+                bool back) {
   for (int n = 0; n < N; ++n)
     for (int c = 0; c < channels; ++c)
       for (int t = 0; t < length; ++t) {
-        const size_t a = layout == HK_CHANNELS_LAST ? ((size_t)n * (size_t)length + (size_t)t) * (size_t)channels + (size_t)c
-                                                    : ((size_t)n * (size_t)channels + (size_t)c) * (size_t)length + (size_t)t;
-        const size_t b = layout == HK_CHANNELS_LAST ? ((size_t)n * (size_t)whole + (size_t)(begin + t)) * (size_t)channels + (size_t)c
-                                                    : ((size_t)n * (size_t)channels + (size_t)c) * (size_t)whole + (size_t)(begin + t);
+        const size_t a = layout == HK_CHANNELS_LAST
+                             ? ((size_t)n * (size_t)length + (size_t)t) * (size_t)channels + (size_t)c
+                             : ((size_t)n * (size_t)channels + (size_t)c) * (size_t)length + (size_t)t;
+        const size_t b = layout == HK_CHANNELS_LAST
+                             ? ((size_t)n * (size_t)whole + (size_t)(begin + t)) * (size_t)channels + (size_t)c
+                             : ((size_t)n * (size_t)channels + (size_t)c) * (size_t)whole + (size_t)(begin + t);
         if (back) memcpy(from + b * bytes, to + a * bytes, bytes);
         else memcpy(to + a * bytes, from + b * bytes, bytes);
       }
@@ -59,7 +70,8 @@ static void run_decision(bench *b, int length, const char *decision) {
   void *workspace = NULL;
   CHECK(hk_plan_create(&plan, &b->p, NULL, &o, &w) == HK_OK, "%s: %s", decision, hk_last_error());
   if (!plan) return;
-  hk_args a = {.size = sizeof a, .x = b->dx, .y = b->dy, .state_out = b->dstate, .workspace_bytes = hk_plan_workspace(plan)};
+  hk_args a = {
+      .size = sizeof a, .x = b->dx, .y = b->dy, .state_out = b->dstate, .workspace_bytes = hk_plan_workspace(plan)};
   if (a.workspace_bytes) hk_gpu_alloc(&workspace, a.workspace_bytes);
   a.workspace = workspace;
   memset(b->got, 0xff, (size_t)N * (size_t)b->s->k * LENGTH * bytes);
@@ -75,8 +87,8 @@ static void run_decision(bench *b, int length, const char *decision) {
   }
   CHECK(s == HK_OK, "%s: %s", decision, hk_last_error());
   CHECK(!memcmp(b->got, b->want, (size_t)N * (size_t)b->s->k * LENGTH * bytes),
-        "%s: blocks of %d, c %d k %d groups %d window %d dilation %d type %d layout %d differ from the whole", decision, length, b->s->c,
-        b->s->k, b->s->groups, b->s->window, b->s->dilation, (int)b->type, (int)b->layout);
+        "%s: blocks of %d, c %d k %d groups %d window %d dilation %d type %d layout %d differ from the whole", decision,
+        length, b->s->c, b->s->k, b->s->groups, b->s->window, b->s->dilation, (int)b->type, (int)b->layout);
   hk_plan_destroy(plan);
   hk_gpu_free(workspace);
 }
@@ -88,13 +100,15 @@ static int run_signal(bench *b) {
   int ran = 0;
   CHECK(problem_make(&b->p, b->s, b->type, b->layout, LENGTH) == HK_OK, "%s", hk_last_error());
   const hk_args a = {.size = sizeof a, .x = b->x, .y = b->want};
-  CHECK(hk_plan_create(&plan, &b->p, NULL, &cpu, &w) == HK_OK && hk_plan_execute(plan, &a) == HK_OK, "%s", hk_last_error());
+  CHECK(hk_plan_create(&plan, &b->p, NULL, &cpu, &w) == HK_OK && hk_plan_execute(plan, &a) == HK_OK, "%s",
+        hk_last_error());
   hk_plan_destroy(plan);
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; ++i) {
     gpu_names n = {.once = "state / wgmma"}; /* one tile stands for all: the others see no state either */
     const hk_options o = {.size = sizeof o, .device = HK_CUDA, .stateful = 1};
     CHECK(problem_make(&b->p, b->s, b->type, b->layout, blocks[i]) == HK_OK, "%s", hk_last_error());
-    CHECK(hk_plan_candidates(&b->p, NULL, &o, gpu_names_collect, &n) == HK_OK && n.count > 0, "no decision: %s", hk_last_error());
+    CHECK(hk_plan_candidates(&b->p, NULL, &o, gpu_names_collect, &n) == HK_OK && n.count > 0, "no decision: %s",
+          hk_last_error());
     for (int j = 0; j < n.count; ++j) run_decision(b, blocks[i], n.text[j]);
     ran += n.count;
   }
@@ -115,7 +129,8 @@ int main(void) {
         if ((s + t + (size_t)layout) % 2) continue; /* each type and each layout for half of the signals, in turns */
         b.s = &signals[s], b.type = types[t], b.layout = (hk_layout)layout;
         for (int i = 0; i < N * b.s->c * LENGTH; ++i) hk_store_element(b.type, b.x, i, hk_test_integer(&seed, 2));
-        for (int i = 0; i < b.s->k * (b.s->c / b.s->groups) * b.s->window; ++i) hk_store_element(b.type, b.f, i, hk_test_integer(&seed, 1));
+        for (int i = 0; i < b.s->k * (b.s->c / b.s->groups) * b.s->window; ++i)
+          hk_store_element(b.type, b.f, i, hk_test_integer(&seed, 1));
         ran += run_signal(&b);
       }
   printf("%d decisions run over their blocks\n", ran);

@@ -1,5 +1,5 @@
-/* Measuring on the device: a measured plan becomes wisdom under the GPU's name and the next plan is made from it, with few
- * candidates and with all; a plan with a function of the caller's own is not measured. */
+/* Measuring on the device: a measured plan becomes wisdom under the GPU's name and the next plan is made from it, with
+ * few candidates and with all; a plan with a function of the caller's own is not measured. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,14 +40,17 @@ static void check_learnt(const char *text, hk_rigor rigor, const char *gpu) {
   hk_plan_decision(plan, second, sizeof second, NULL);
   hk_plan_destroy(plan);
   CHECK(!strcmp(first, second), "%s: measured %s, wisdom says %s", text, first, second);
-  CHECK(hk_wisdom_export(wisdom, sizeof wisdom, NULL) == HK_OK && strstr(wisdom, gpu), "no line of wisdom names %s: %s", gpu, wisdom);
+  CHECK(hk_wisdom_export(wisdom, sizeof wisdom, NULL) == HK_OK && strstr(wisdom, gpu), "no line of wisdom names %s: %s",
+        gpu, wisdom);
   printf("%s: %s\n", text, first);
 }
 
 static void check_user(void) {
   hk_plan *plan = NULL;
-  const hk_epilogue e = {.size = sizeof e, .act = HK_ACT_USER,
-                         .cuda_user = "float hk_user(hk_at at, float v, const void *user) { return v + *(const float *)user; }"};
+  const hk_epilogue e = {.size = sizeof e,
+                         .act = HK_ACT_USER,
+                         .cuda_user =
+                             "float hk_user(hk_at at, float v, const void *user) { return v + *(const float *)user; }"};
   hk_wisdom_forget();
   CHECK(make(&plan, problems[0], &e, HK_MEASURE, 0) == HK_OK, "%s", hk_last_error());
   CHECK(hk_wisdom_count() == 0, "a plan with the caller's own function was measured");

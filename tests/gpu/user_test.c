@@ -8,17 +8,15 @@
 #include "support/check.h"
 
 enum { N = 3, C = 64, H = 9, W = 14, K = 168, SPAN = 1 << 17 };
-static const char *const decisions[] = {
-    NULL, "wgmma bm=128 bn=128 stages=6 cm=1 cn=1 split=1 parts=1 turns=0",
-    "wgmma bm=128 bn=128 stages=6 cm=1 cn=1 split=1 parts=1 turns=1",
-    "wgmma bm=192 bn=128 stages=5 cm=1 cn=1 split=1 parts=1 turns=0"};
+static const char *const decisions[] = {NULL, "wgmma bm=128 bn=128 stages=6 cm=1 cn=1 split=1 parts=1 turns=0",
+                                        "wgmma bm=128 bn=128 stages=6 cm=1 cn=1 split=1 parts=1 turns=1",
+                                        "wgmma bm=192 bn=128 stages=5 cm=1 cn=1 split=1 parts=1 turns=0"};
 
 static float code(int n, int k, int p, int q) { return (float)(k + 1000 * q + 20000 * p + 400000 * n); }
 
 static void check_values(const float *got, float add, const char *what) {
   int wrong = 0;
-  for (int i = 0; i < N * H * W * K; ++i)
-    wrong += got[i] != code(i / K / W / H, i % K, i / K / W % H, i / K % W) + add;
+  for (int i = 0; i < N * H * W * K; ++i) wrong += got[i] != code(i / K / W / H, i % K, i / K / W % H, i / K % W) + add;
   CHECK(!wrong, "%s: %d values wrong", what, wrong);
 }
 
@@ -37,14 +35,16 @@ static hk_status run(const hk_epilogue *e, const char *decision, void *x, const 
 }
 
 /* Depthwise, grouped and first layers: every decision, in both layouts, of a function, a second one and a store. */
-static int check_problem(const char *text, const hk_epilogue *e, float add, void *x, const void *zeros, void *y, float *got) {
+static int check_problem(const char *text, const hk_epilogue *e, float add, void *x, const void *zeros, void *y,
+                         float *got) {
   hk_problem p = {.size = sizeof p};
   int64_t out[HK_MAX_RANK] = {0}, n;
   gpu_names all = {.skip = "wgmma", .once = "finish / wgmma"}; /* wgmma was seen above */
   const hk_weights w = {.size = sizeof w, .f = zeros};
   hk_options o = {.size = sizeof o, .device = HK_CUDA};
   CHECK(!hk_problem_parse(&p, text) && !hk_problem_output(&p, out, &n), "%s", hk_last_error());
-  CHECK(!hk_plan_candidates(&p, e, &o, gpu_names_collect, &all) && all.count > 0, "%s: %d decisions: %s", text, all.count, hk_last_error());
+  CHECK(!hk_plan_candidates(&p, e, &o, gpu_names_collect, &all) && all.count > 0, "%s: %d decisions: %s", text,
+        all.count, hk_last_error());
   for (int i = 0; i < all.count; ++i) {
     hk_plan *plan = NULL;
     void *workspace = NULL;
@@ -64,9 +64,11 @@ static int check_problem(const char *text, const hk_epilogue *e, float add, void
     int64_t size[3] = {1, 1, 1}, step[3] = {0, 0, 0};
     for (int d = 0; d < p.rank; ++d) size[lead + d] = out[d], step[lead + d] = p.y.at[d];
     for (int64_t j = 0; j < n * p.k * size[0] * size[1] * size[2]; ++j) {
-      const int64_t q = j % size[2], r = j / size[2] % size[1], t = j / size[2] / size[1] % size[0], k = j / size[2] / size[1] / size[0] % p.k;
+      const int64_t q = j % size[2], r = j / size[2] % size[1], t = j / size[2] / size[1] % size[0],
+                    k = j / size[2] / size[1] / size[0] % p.k;
       const int64_t b = j / size[2] / size[1] / size[0] / p.k;
-      wrong += got[b * p.y.outer + k * p.y.channel + t * step[0] + r * step[1] + q * step[2]] != code((int)b, (int)k, (int)r, (int)q) + add;
+      wrong += got[b * p.y.outer + k * p.y.channel + t * step[0] + r * step[1] + q * step[2]] !=
+               code((int)b, (int)k, (int)r, (int)q) + add;
     }
     CHECK(!wrong, "%s: %s: %d values wrong", text, all.text[i], wrong);
     hk_plan_destroy(plan);
@@ -76,11 +78,13 @@ static int check_problem(const char *text, const hk_epilogue *e, float add, void
 }
 
 static void other_kernels(hk_epilogue e, void *x, const void *zeros, void *y, float *got) {
-  static const char *const problems[] = {
-      "2d_n2_c24_i9x14_k24_w3_p1_g24_bf16:bf16:f32_last", "2d_n2_c24_i9x14_k24_w3_p1_g24_f16:f16:f32_first",
-      "1d_n2_c16_i100_k16_w4_p3:0_g16_f32_last",          "1d_n2_c16_i100_k16_w33_p16_g16_bf16:bf16:f32_first",
-      "2d_n2_c32_i9x14_k32_w3_p1_g8_bf16:bf16:f32_last",  "2d_n2_c3_i9x14_k24_w3_p1_bf16:bf16:f32_last",
-      "2d_n2_c5_i9x7_k6_w3_p1_f32_last"};
+  static const char *const problems[] = {"2d_n2_c24_i9x14_k24_w3_p1_g24_bf16:bf16:f32_last",
+                                         "2d_n2_c24_i9x14_k24_w3_p1_g24_f16:f16:f32_first",
+                                         "1d_n2_c16_i100_k16_w4_p3:0_g16_f32_last",
+                                         "1d_n2_c16_i100_k16_w33_p16_g16_bf16:bf16:f32_first",
+                                         "2d_n2_c32_i9x14_k32_w3_p1_g8_bf16:bf16:f32_last",
+                                         "2d_n2_c3_i9x14_k24_w3_p1_bf16:bf16:f32_last",
+                                         "2d_n2_c5_i9x7_k6_w3_p1_f32_last"};
   const char *const store = e.cuda_store;
   int ran = 0;
   for (size_t i = 0; i < sizeof problems / sizeof *problems; ++i) {
@@ -101,9 +105,11 @@ int main(void) {
   if (hk_gpu_info(&gpu) || !gpu.kernels) return printf("no CUDA device: %s\n", hk_last_error()), 77;
   float *got = calloc(count, 4);
   void *zeros = calloc(1, (size_t)N * H * W * C * 2 + (size_t)K * C * 2);
-  if (hk_gpu_alloc(&x, (size_t)N * H * W * C * 2) || hk_gpu_alloc(&y, count * 4) || hk_gpu_alloc(&own, count * 4)) return 1;
+  if (hk_gpu_alloc(&x, (size_t)N * H * W * C * 2) || hk_gpu_alloc(&y, count * 4) || hk_gpu_alloc(&own, count * 4))
+    return 1;
   hk_gpu_copy(x, zeros, (size_t)N * H * W * C * 2);
-  hk_epilogue e = {.size = sizeof e, .act = HK_ACT_USER,
+  hk_epilogue e = {.size = sizeof e,
+                   .act = HK_ACT_USER,
                    .cuda_user = "float hk_user(hk_at at, float v, const void *user) {\n"
                                 "  return v + at.k + 1000 * at.p[2] + 20000 * at.p[1] + 400000 * at.n;\n}\n"};
   for (size_t i = 0; i < sizeof decisions / sizeof *decisions; ++i) {

@@ -52,7 +52,8 @@ hk_status hk_cu_device_wanted(int *number) {
   if (!text || !*text) return HK_OK;
   const long n = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : -1;
   if (n < 0 || *end || n > 1023)
-    return hk_fail(HK_DEVICE, "device: HANKEL_CUDA_DEVICE is '%.40s'; accepted: the number of a device, from 0 on", text);
+    return hk_fail(HK_DEVICE, "device: HANKEL_CUDA_DEVICE is '%.40s'; accepted: the number of a device, from 0 on",
+                   text);
   *number = (int)n;
   return HK_OK;
 }
@@ -64,7 +65,9 @@ static hk_status context(const hk_cu_driver *cu) {
   hk_cu_dev device;
   int number;
   s = hk_cu_device_wanted(&number);
-  if (!s) s = hk_cu_check(cu->device_get(&device, number), number ? "finding the device of HANKEL_CUDA_DEVICE" : "finding the device");
+  if (!s)
+    s = hk_cu_check(cu->device_get(&device, number),
+                    number ? "finding the device of HANKEL_CUDA_DEVICE" : "finding the device");
   if (!s) s = hk_cu_check(cu->primary_retain(&ctx, device), "retaining the primary context");
   if (!s) s = hk_cu_check(cu->ctx_set(ctx), "setting the context");
   return s;

@@ -1,13 +1,13 @@
-/* Pixels of a block in the order of the taps they use. Near the borders of x some taps fall into the padding; a register
- * tile leaves such a tap out only if all its pixels do without it. So the pixels are grouped by column, then by line,
- * wherever the set of taps changes, and tiles never cross a group. */
+/* Pixels of a block in the order of the taps they use. Near the borders of x some taps fall into the padding; a
+ * register tile leaves such a tap out only if all its pixels do without it. So the pixels are grouped by column, then
+ * by line, wherever the set of taps changes, and tiles never cross a group. */
 #include "plan/dense/dense.h"
 
 #define MOST_WINDOW 4096 /* along a dimension whose taps are looked at one by one */
-#define LEAST 3 /* pixels of a group worth its own tiles: a tile of two waits for the weights */
+#define LEAST 3          /* pixels of a group worth its own tiles: a tile of two waits for the weights */
 
-/* Where, along d, the set of taps inside x changes: cut[0] = 0 .. cut[count] = out. Returns count, or 1 and *exact false when
- * there are more places than HK_CUTS, or too many taps to look at. */
+/* Where, along d, the set of taps inside x changes: cut[0] = 0 .. cut[count] = out. Returns count, or 1 and *exact
+ * false when there are more places than HK_CUTS, or too many taps to look at. */
 static int32_t find_cuts(const hk_geom *g, int d, int64_t cut[HK_CUTS + 1], bool *exact) {
   int32_t n = 1;
   cut[0] = 0;

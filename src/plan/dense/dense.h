@@ -9,9 +9,9 @@
 typedef struct hk_panels {
   int64_t lanes, vectors, count; /* vectors of a group; panels */
   int64_t k, taps, c, bk;
-  int64_t group_size;            /* packed elements of a group */
-  bool dot;                      /* channels innermost */
-  int64_t tail;                  /* output channels left over for a last panel of dot's kind; 0: none */
+  int64_t group_size; /* packed elements of a group */
+  bool dot;           /* channels innermost */
+  int64_t tail;       /* output channels left over for a last panel of dot's kind; 0: none */
 } hk_panels;
 typedef struct hk_panel {
   int64_t first, columns; /* output channels, in the group */
@@ -19,7 +19,8 @@ typedef struct hk_panel {
   bool dot;
 } hk_panel;
 hk_panels hk_panels_make(const hk_geom *g, const hk_kernel *kernel, int64_t bk);
-/* Where a few channels would take a vector of their own, they become a panel whose vectors lie along the inputs instead. */
+/* Where a few channels would take a vector of their own, they become a panel whose vectors lie along the inputs
+ * instead. */
 void hk_panels_cut_tail(hk_panels *s, const hk_geom *g, const hk_kernel *kernel);
 hk_panel hk_panels_get(const hk_panels *s, int64_t index);
 /* Where panel p of group g begins in packed f. */
@@ -27,8 +28,8 @@ static inline int64_t hk_panels_at(const hk_panels *s, int64_t group, const hk_p
   return group * s->group_size + p->first * s->taps * s->c;
 }
 /* Taps t0..t1-1, channels c0..c0+cl-1 of one panel: to[(t - t0)*cl + c][NR]. */
-void hk_panel_pack(const hk_geom *g, const hk_panel *p, int64_t group, const float *f, int64_t t0,
-                   int64_t t1, int64_t c0, int64_t cl, float *to);
+void hk_panel_pack(const hk_geom *g, const hk_panel *p, int64_t group, const float *f, int64_t t0, int64_t t1,
+                   int64_t c0, int64_t cl, float *to);
 /* All of it; the groups and panels are spread over the plan's threads. */
 void hk_panels_pack(const hk_plan *plan, const hk_panels *s, const float *f, float *to);
 
@@ -67,8 +68,8 @@ typedef struct hk_cuts {
   int64_t column[HK_CUTS + 1], line[HK_CUTS + 1], plane[HK_CUTS + 1];
 } hk_cuts;
 hk_cuts hk_cuts_make(const hk_geom *g, bool every);
-/* Puts the pixels of a block in order of their taps; end[i]: how many pixels the groups up to i hold. Returns the number
- * of groups, at most HK_BLOCK_MAX. */
+/* Puts the pixels of a block in order of their taps; end[i]: how many pixels the groups up to i hold. Returns the
+ * number of groups, at most HK_BLOCK_MAX. */
 int32_t hk_block_group(const hk_cuts *c, hk_block *b, int32_t *end);
 /* Offset of pixel j of a run in a tensor laid out as y. */
 static inline int64_t hk_run_offset(const hk_block *b, const hk_run *r, const hk_strides *s, int64_t j) {
@@ -96,12 +97,13 @@ int64_t hk_rows_make_merged(const hk_geom *g, const hk_block *b, const float *x,
 /* Where the pixels of a block lie under one tap, as pieces of lines of x and of zeros, up to column width. step: the
  * distance of neighbours in x. Returns the number of pieces, 0 when the tap touches nothing. */
 #define HK_PIECES_MAX (3 * HK_BLOCK_MAX + 1)
-int64_t hk_pieces_make(const hk_geom *g, const hk_block *b, int64_t tap, int64_t width, hk_gather_piece *piece, int64_t *step);
+int64_t hk_pieces_make(const hk_geom *g, const hk_block *b, int64_t tap, int64_t width, hk_gather_piece *piece,
+                       int64_t *step);
 
 /* ---- dense/epilogue.c: how much of the epilogue a kernel does in registers */
 typedef struct hk_fuse {
-  bool all;        /* everything: the kernel stores to y */
-  uint32_t flags;  /* HK_IGEMM_AFFINE.. */
+  bool all;       /* everything: the kernel stores to y */
+  uint32_t flags; /* HK_IGEMM_AFFINE.. */
   float lo, hi, beta;
 } hk_fuse;
 /* along_k: the kernel stores runs of channels (whose stride must be 1); else runs of pixels. */
@@ -110,12 +112,13 @@ hk_fuse hk_fuse_make(const hk_task *task, bool along_k);
 hk_fuse hk_fuse_make_transposed(const hk_task *task);
 /* True when the pixels of a block are neighbours in a tensor laid out as s. */
 bool hk_block_adjacent(const hk_block *b, const hk_strides *s);
-/* scale and bias of output channels first.. (over all groups): width values each, ones and zeros where there are none. */
-void hk_fuse_affine(const hk_plan *plan, const hk_call *call, int64_t first, int64_t columns, int64_t width, float *scale,
-                    float *bias);
+/* scale and bias of output channels first.. (over all groups): width values each, ones and zeros where there are none.
+ */
+void hk_fuse_affine(const hk_plan *plan, const hk_call *call, int64_t first, int64_t columns, int64_t width,
+                    float *scale, float *bias);
 /* Rows of raw sums (width apart) of a block through the whole epilogue to y. */
-void hk_block_store(const hk_plan *plan, const hk_call *call, const hk_block *b, int64_t k, int64_t columns, float *sums,
-                    int64_t width);
+void hk_block_store(const hk_plan *plan, const hk_call *call, const hk_block *b, int64_t k, int64_t columns,
+                    float *sums, int64_t width);
 /* The same for sums[channel][pixel]: `channels` from k, rows width apart. */
 void hk_block_store_planes(const hk_plan *plan, const hk_call *call, const hk_block *b, int64_t k, int64_t channels,
                            float *sums, int64_t width);

@@ -90,8 +90,7 @@ static void strip(const job *j, int64_t group, int64_t m0) {
       a.accumulate = t0 > 0;
       kernel->fn(&a);
     }
-    for (int m = 0; m < rows; m++)
-      finish(j, &at[m], group * g->k + p * nr, hk_min64(nr, g->k - p * nr), out + m * nr);
+    for (int m = 0; m < rows; m++) finish(j, &at[m], group * g->k + p * nr, hk_min64(nr, g->k - p * nr), out + m * nr);
   }
 }
 

@@ -30,8 +30,8 @@ hk_fuse hk_fuse_make(const hk_task *task, bool along_k) {
 
 hk_fuse hk_fuse_make_transposed(const hk_task *task) { return fuse_make(task, !task->epi.e.residual); }
 
-void hk_fuse_affine(const hk_plan *plan, const hk_call *call, int64_t first, int64_t columns, int64_t width, float *scale,
-                    float *bias) {
+void hk_fuse_affine(const hk_plan *plan, const hk_call *call, int64_t first, int64_t columns, int64_t width,
+                    float *scale, float *bias) {
   const hk_epilogue *e = &plan->task.epi.e;
   const float *s = call->scale, *b = call->bias;
   for (int64_t j = 0; j < width; j++) {
@@ -41,8 +41,8 @@ void hk_fuse_affine(const hk_plan *plan, const hk_call *call, int64_t first, int
   }
 }
 
-void hk_block_store(const hk_plan *plan, const hk_call *call, const hk_block *b, int64_t k, int64_t columns, float *sums,
-                    int64_t width) {
+void hk_block_store(const hk_plan *plan, const hk_call *call, const hk_block *b, int64_t k, int64_t columns,
+                    float *sums, int64_t width) {
   const int lead = 3 - plan->task.geom.rank;
   for (int32_t i = 0; i < b->runs; i++) {
     const hk_run *r = &b->run[i];

@@ -1,10 +1,12 @@
-/* igemm, and dot for 1 to 8 output channels: dense convolution over channels that lie next to each other in x (channels-last). The rows of pixels are
- * addressed by pointers (dense/rows.c), the weights are packed in panels of output channels (dense/pack.c), and the
- * kernel cuts a block of bm pixels x one panel into register tiles. Any rank, stride, padding, dilation, input dilation,
- * groups and y; refuses other types than f32, channels of x that are not adjacent, gates and streaming state.
+/* igemm, and dot for 1 to 8 output channels: dense convolution over channels that lie next to each other in x
+ * (channels-last). The rows of pixels are addressed by pointers (dense/rows.c), the weights are packed in panels of
+ * output channels (dense/pack.c), and the kernel cuts a block of bm pixels x one panel into register tiles. Any rank,
+ * stride, padding, dilation, input dilation, groups and y; refuses other types than f32, channels of x that are not
+ * adjacent, gates and streaming state.
  *
  * Loops: (group, block of bm pixels, bn panels) are the jobs; in a job panels, then bk channels, then tiles. A panel's
- * piece of packed f stays in L2 for the whole block. Sums resume in order of channel blocks, so bits depend on bk only. */
+ * piece of packed f stays in L2 for the whole block. Sums resume in order of channel blocks, so bits depend on bk only.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,8 +40,8 @@ static size_t packed_bytes(const hk_geom *g, const hk_panels *s) {
 }
 
 static int64_t choose_bk(const hk_geom *g, const hk_kernel *k) {
-  /* A panel's piece takes up to 5/8 of L2. Zen 4, 1 MiB, 3 x 3 windows: 256 channels of 64 outputs at once are 1 to 4 % ahead of 128 or 176
-   * (256-256_56, 512-512_28, _14 and _7). */
+  /* A panel's piece takes up to 5/8 of L2. Zen 4, 1 MiB, 3 x 3 windows: 256 channels of 64 outputs at once are 1 to 4 %
+   * ahead of 128 or 176 (256-256_56, 512-512_28, _14 and _7). */
   const int64_t most = hk_max64(32, hk_cost_l2() / 8 * 5 / (int64_t)sizeof(float) / k->nr / g->taps);
   const int64_t blocks = hk_ceil_div(g->c, most);
   return blocks <= 1 ? g->c : hk_round_up(hk_ceil_div(g->c, blocks), 8);
@@ -48,8 +50,8 @@ static int64_t choose_bk(const hk_geom *g, const hk_kernel *k) {
 /* True when y's planes are written by transposing finished blocks while they are hot. */
 static bool transposes(const hk_task *t) {
   const hk_geom *g = &t->geom;
-  return g->y.channel != 1 && g->k > 1 && !t->epi.e.residual && hk_grid_count(g) == 1 && (g->y.at[2] == 1 || g->out[2] == 1) &&
-         hk_fuse_make_transposed(t).all;
+  return g->y.channel != 1 && g->k > 1 && !t->epi.e.residual && hk_grid_count(g) == 1 &&
+         (g->y.at[2] == 1 || g->out[2] == 1) && hk_fuse_make_transposed(t).all;
 }
 
 /* A row of zeros stands for every pixel in the padding. */
@@ -69,7 +71,8 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "x, f or y is empty";
   else if (needs_zeros(g) && g->c > HK_TABLE_BYTES / (int64_t)sizeof(float))
     no = "a row of zeros for the padding would take more than 16 MiB";
-  else if (t->wild && !hk_cuts_make(g, true).exact) no = "weights hold Inf or NaN, and the taps inside x change too often";
+  else if (t->wild && !hk_cuts_make(g, true).exact)
+    no = "weights hold Inf or NaN, and the taps inside x change too often";
   return !no || hk_refuse(why, no);
 }
 
@@ -80,20 +83,25 @@ static double predict(const hk_task *t, const hk_decision *d) {
   /* taps in the padding are left out block by block; input dilation leaves only its phase's taps */
   double flops = 2.0 * (double)(g->groups * g->gm) * (double)(s.vectors * s.lanes) * (double)g->gk;
   for (int i = 0; i < 3; i++) flops /= (double)g->in_dil[i];
-  if (g->taps > 1 && g->groups == 1 && g->in_dil[0] * g->in_dil[1] * g->in_dil[2] == 1 && !merge_pays(g, d->kernel)) flops *= hk_geom_inside(g);
+  if (g->taps > 1 && g->groups == 1 && g->in_dil[0] * g->in_dil[1] * g->in_dil[2] == 1 && !merge_pays(g, d->kernel))
+    flops *= hk_geom_inside(g);
   /* one vector of channels a tile: every product waits for its own broadcast (Zen 4: 76 % of the peak with AVX2, 96 %
    * with AVX-512, 64 channels of 56 x 56) */
   if (s.vectors == 1 && !s.dot) flops *= d->kernel->isa == HK_ISA_AVX2 ? 1.3 : 1.02;
-  const double tiles = (double)(g->groups * g->gm) * (double)s.vectors / (double)(d->kernel->mr * (d->kernel->nr / s.lanes));
-  /* a tile sets up each segment, a block its table of rows (Zen 4: 16 groups of 4 channels, 28 x 28, which are all set-up) */
-  const double segments = (double)(merge_pays(g, d->kernel) ? g->taps / g->win[2] : g->taps), bm = (double)d->knob[HK_IGEMM_BM];
+  const double tiles =
+      (double)(g->groups * g->gm) * (double)s.vectors / (double)(d->kernel->mr * (d->kernel->nr / s.lanes));
+  /* a tile sets up each segment, a block its table of rows (Zen 4: 16 groups of 4 channels, 28 x 28, which are all
+   * set-up) */
+  const double segments = (double)(merge_pays(g, d->kernel) ? g->taps / g->win[2] : g->taps),
+               bm = (double)d->knob[HK_IGEMM_BM];
   const double blocks = g->taps == 1 ? 0 : (double)(g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]));
   double cycles = tiles * (20 + 12 * segments) / 3e9 + blocks * (300 + 1.2 * segments * bm) / 3e9;
   const double bytes = g->bytes;
   if (s.dot) { /* whole vectors of input channels, then each sum across its lanes */
     flops *= (double)hk_round_up(g->c, hk_isa_lanes(d->kernel->isa)) / (double)g->c / 0.85;
     cycles += (double)(g->groups * g->gm * s.vectors) * 12 / 3e9;
-    /* groups of few inputs: what a tap of a pixel takes beside its products (Zen 4: 16 groups of 12 channels to one, 32 of 32 to two) */
+    /* groups of few inputs: what a tap of a pixel takes beside its products (Zen 4: 16 groups of 12 channels to one, 32
+     * of 32 to two) */
     if (g->groups > 1 && g->c < 48 && g->taps > 1) cycles += (double)(g->groups * g->gm) * (double)g->taps * 6 / 3e9;
   }
   if (s.tail) { /* the same for the channels left over */
@@ -101,9 +109,11 @@ static double predict(const hk_task *t, const hk_decision *d) {
     cycles += (double)(g->groups * g->gm * s.tail) * (vectors / peak + (g->taps == 1 ? 6 : 10) / 3e9);
   }
   double seconds = flops / (0.96 * peak) + cycles + 0.3 * hk_cost_move(bytes, bytes);
-  if (!t->f_now && d->knob[HK_IGEMM_PACK] == HK_PACK_WHOLE) seconds += hk_cost_move(2.0 * (double)packed_bytes(g, &s), 1e8) * 4;
+  if (!t->f_now && d->knob[HK_IGEMM_PACK] == HK_PACK_WHOLE)
+    seconds += hk_cost_move(2.0 * (double)packed_bytes(g, &s), 1e8) * 4;
   if (d->knob[HK_IGEMM_PACK] == HK_PACK_BLOCK) seconds *= 1.0 + 4.0 / (double)d->knob[HK_IGEMM_BM];
-  const int64_t jobs = g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]) * hk_ceil_div(s.count, d->knob[HK_IGEMM_BN]);
+  const int64_t jobs =
+      g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]) * hk_ceil_div(s.count, d->knob[HK_IGEMM_BN]);
   return 5e-7 + hk_cost_spread(seconds, jobs, t->threads);
 }
 
@@ -132,12 +142,13 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
     d->knob[HK_IGEMM_PACK] = HK_PACK_BLOCK;
   const int64_t most = most_pixels(g, d->kernel, d->knob[HK_IGEMM_PACK]);
   const int64_t grid = hk_max64(1, g->gm / hk_grid_count(g));
-  /* A block's pixels share L2 with a panel; the larger the block, the less often weights come from L3. Narrow panels go over the block's
-   * pixels more often: AVX2 runs 256-256_56 half a percent faster with 96 than with 112. */
+  /* A block's pixels share L2 with a panel; the larger the block, the less often weights come from L3. Narrow panels go
+   * over the block's pixels more often: AVX2 runs 256-256_56 half a percent faster with 96 than with 112. */
   const int64_t wide = hk_cost_l2() >= 2 << 20 ? 128 : g->taps > 1 && d->kernel->nr >= 64 ? 112 : 96;
   const int64_t blocks = hk_ceil_div(grid, hk_min64(most, wide));
   const int64_t each = hk_ceil_div(grid, blocks);
-  /* windows cut a block into groups whose tiles are nearly equal anyway: whole lines serve them better than whole tiles */
+  /* windows cut a block into groups whose tiles are nearly equal anyway: whole lines serve them better than whole tiles
+   */
   d->knob[HK_IGEMM_BM] = hk_min64(most, g->taps > 1 ? each : hk_round_up(each, d->kernel->mr));
   /* few blocks of pixels: the panels are spread over the threads too */
   d->knob[HK_IGEMM_BN] = s.count;
@@ -148,7 +159,10 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
 }
 
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
-  static const struct { int knob; int64_t mul, div; } step[] = {{HK_IGEMM_BM, 1, 2}, {HK_IGEMM_BM, 1, 4}, {HK_IGEMM_BM, 2, 1}, {HK_IGEMM_BK, 1, 2}, {HK_IGEMM_BK, 2, 1}};
+  static const struct {
+    int knob;
+    int64_t mul, div;
+  } step[] = {{HK_IGEMM_BM, 1, 2}, {HK_IGEMM_BM, 1, 4}, {HK_IGEMM_BM, 2, 1}, {HK_IGEMM_BK, 1, 2}, {HK_IGEMM_BK, 2, 1}};
   char why[HK_REASON];
   *d = *base;
   if (index < HK_COUNT(step)) {
@@ -177,11 +191,13 @@ static bool in_line(const hk_geom *g, const hk_strides *s, const int64_t size[3]
 
 static int64_t choose_even(const hk_task *t, const hk_igemm_own *o, int64_t pack) {
   const hk_geom *g = &t->geom;
-  const bool one_piece = o->bk == g->c && pack != HK_PACK_BLOCK && o->fuse.all && !o->transpose && o->grids == 1 && !o->panels.dot;
+  const bool one_piece =
+      o->bk == g->c && pack != HK_PACK_BLOCK && o->fuse.all && !o->transpose && o->grids == 1 && !o->panels.dot;
   if (!one_piece) return HK_EVEN_NOT;
   if (o->merged) {
     const bool fits = o->segments <= HK_EVEN_ROWS && g->out[2] - (o->q1 - o->q0) <= o->bm;
-    /* a line costs each panel a call, a table costs all of them once: 3 channels of 28 x 28 to 129 6 % faster by tables, 32 x 32 to 64 15 % by lines (Zen 4) */
+    /* a line costs each panel a call, a table costs all of them once: 3 channels of 28 x 28 to 129 6 % faster by
+     * tables, 32 x 32 to 64 15 % by lines (Zen 4) */
     return fits && o->q1 - o->q0 >= (g->k > 64 ? 80 : 16) ? HK_EVEN_LINES : HK_EVEN_NOT;
   }
   for (int d = 0; d < 3; d++)
@@ -191,7 +207,9 @@ static int64_t choose_even(const hk_task *t, const hk_igemm_own *o, int64_t pack
   return even ? HK_EVEN_FLAT : HK_EVEN_NOT;
 }
 
-static bool check(const hk_task *t, hk_decision *d, char *why) { return applies(t, d->kernel, why) && finish(t, d, why); }
+static bool check(const hk_task *t, hk_decision *d, char *why) {
+  return applies(t, d->kernel, why) && finish(t, d, why);
+}
 
 static hk_status build(hk_plan *plan) {
   const hk_geom *g = &plan->task.geom;
@@ -255,6 +273,14 @@ const hk_algo hk_algo_dot = {.name = "dot",
                              .build = build,
                              .run = hk_igemm_run,
                              .destroy = destroy};
-const hk_algo hk_algo_igemm = {.name = "igemm", .knobs = KNOBS, .family = HK_FAMILY_IGEMM,
-                               .device = HK_CPU, .skips_padding = true, .offer = offer, .vary = vary, .check = check, .build = build,
-                               .run = hk_igemm_run, .destroy = destroy};
+const hk_algo hk_algo_igemm = {.name = "igemm",
+                               .knobs = KNOBS,
+                               .family = HK_FAMILY_IGEMM,
+                               .device = HK_CPU,
+                               .skips_padding = true,
+                               .offer = offer,
+                               .vary = vary,
+                               .check = check,
+                               .build = build,
+                               .run = hk_igemm_run,
+                               .destroy = destroy};

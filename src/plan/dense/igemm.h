@@ -5,8 +5,8 @@
 
 /* knobs */
 enum { HK_IGEMM_BM, HK_IGEMM_BN, HK_IGEMM_BK, HK_IGEMM_PACK };
-/* how f is packed: whole, at creation or (when it comes at execute) into the workspace; or, only then, on a job's stack,
- * piece by piece */
+/* how f is packed: whole, at creation or (when it comes at execute) into the workspace; or, only then, on a job's
+ * stack, piece by piece */
 enum { HK_PACK_WHOLE = 0, HK_PACK_BLOCK = 1 };
 
 /* what a job keeps on its stack */
@@ -15,8 +15,8 @@ enum { HK_PACK_WHOLE = 0, HK_PACK_BLOCK = 1 };
 #define HK_IGEMM_PARTIAL 8192 /* floats: sums of a block and panel */
 #define HK_IGEMM_SCRATCH 8192 /* floats: completed window rows, or weights packed for a block */
 
-/* FLAT: pointwise, all pixels of x and of y one after another. LINES: merged windows; a block is some output lines, their
- * ends go through tables together. */
+/* FLAT: pointwise, all pixels of x and of y one after another. LINES: merged windows; a block is some output lines,
+ * their ends go through tables together. */
 enum { HK_EVEN_NOT, HK_EVEN_FLAT, HK_EVEN_LINES };
 #define HK_EVEN_MOST 8  /* lines of a block */
 #define HK_EVEN_ROWS 32 /* window rows */
@@ -33,7 +33,7 @@ typedef struct hk_igemm_own {
   int64_t q0, q1;             /* EVEN_LINES: outputs of a line whose windows lie in x along the row */
   int64_t segments, channels; /* of the reduction: taps x C, or window rows x C*S */
   int64_t bm, bn, bk, grids, splits, blocks;
-  bool ahead;                 /* weights are asked for before their use */
+  bool ahead; /* weights are asked for before their use */
   float *zeros;
 } hk_igemm_own;
 

@@ -66,8 +66,7 @@ static void output_rows(work *w) {
     const int64_t step = g->y.at[2] * w->grid.step[2];
     float *to = y + hk_run_offset(&w->block, r, &g->y, 0);
     for (int32_t m = 0; m < r->count; m++, to += step) w->y_rows[r->m + m] = to;
-    for (int32_t m = 0; c && m < r->count; m++)
-      w->c_rows[r->m + m] = c + hk_run_offset(&w->block, r, &epi->c, m);
+    for (int32_t m = 0; c && m < r->count; m++) w->c_rows[r->m + m] = c + hk_run_offset(&w->block, r, &epi->c, m);
   }
 }
 
@@ -141,9 +140,21 @@ static void run_panel(work *w, const hk_panel *p) {
   const int64_t k = w->group * plan->task.geom.k + p->first, width = p->vectors * p->lanes;
   w->width = width;
   w->kernel = (p->dot && !o->panels.dot ? o->dot : plan->decision.kernel)->fn;
-  w->args = (hk_igemm_args){.zeros = o->zeros, .row_step = w->rows.step, .count = w->block.count, .y_at = p->first, .prefetch = o->ahead, .vectors = p->vectors,
-                            .columns = p->columns, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
-                            .bias = w->bias, .c = w->c_rows, .y = w->y_rows, .partial = w->partial};
+  w->args = (hk_igemm_args){.zeros = o->zeros,
+                            .row_step = w->rows.step,
+                            .count = w->block.count,
+                            .y_at = p->first,
+                            .prefetch = o->ahead,
+                            .vectors = p->vectors,
+                            .columns = p->columns,
+                            .beta = fuse->beta,
+                            .lo = fuse->lo,
+                            .hi = fuse->hi,
+                            .scale = w->scale,
+                            .bias = w->bias,
+                            .c = w->c_rows,
+                            .y = w->y_rows,
+                            .partial = w->partial};
   if (fuse->flags & HK_IGEMM_AFFINE) hk_fuse_affine(plan, w->j->call, k, p->columns, width, w->scale, w->bias);
   if (o->transpose) { /* a tile's results take the place of its own partial sums */
     w->args.y_at = 0;
@@ -166,12 +177,25 @@ static void run_panel(work *w, const hk_panel *p) {
 }
 
 /* One panel of rows that lie evenly, the whole reduction at once. */
-static void run_even(work *w, const hk_panel *p, const hk_igemm_line *line, int64_t count, int64_t segments, const int64_t *seg) {
+static void run_even(work *w, const hk_panel *p, const hk_igemm_line *line, int64_t count, int64_t segments,
+                     const int64_t *seg) {
   const hk_igemm_own *o = w->j->o;
   const hk_fuse *fuse = &o->fuse;
-  w->args = (hk_igemm_args){.line = line, .count = count, .segments = segments, .channels = o->channels, .y_at = p->first, .seg = seg,
-                            .f = w->j->packed + hk_panels_at(&o->panels, w->group, p), .prefetch = o->ahead, .vectors = p->vectors, .columns = p->columns,
-                            .flags = fuse->flags, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi, .scale = w->scale,
+  w->args = (hk_igemm_args){.line = line,
+                            .count = count,
+                            .segments = segments,
+                            .channels = o->channels,
+                            .y_at = p->first,
+                            .seg = seg,
+                            .f = w->j->packed + hk_panels_at(&o->panels, w->group, p),
+                            .prefetch = o->ahead,
+                            .vectors = p->vectors,
+                            .columns = p->columns,
+                            .flags = fuse->flags,
+                            .beta = fuse->beta,
+                            .lo = fuse->lo,
+                            .hi = fuse->hi,
+                            .scale = w->scale,
                             .bias = w->bias};
   (p->dot ? o->dot : w->j->plan->decision.kernel)->fn(&w->args);
 }
@@ -187,8 +211,12 @@ static void run_flat(work *w, int64_t index, int64_t p0, int64_t p1) {
   const hk_geom *g = &w->j->plan->task.geom;
   const hk_epi *epi = &w->j->plan->task.epi;
   const int64_t m0 = index * o->bm, start = 0;
-  hk_igemm_line line = {.x = w->x + m0 * g->x.at[2], .x_step = g->x.at[2], .y = (float *)w->j->call->y + w->group * g->y.group + m0 * g->y.at[2],
-                        .y_step = g->y.at[2], .x_seg = &start, .c_step = epi->c.at[2]};
+  hk_igemm_line line = {.x = w->x + m0 * g->x.at[2],
+                        .x_step = g->x.at[2],
+                        .y = (float *)w->j->call->y + w->group * g->y.group + m0 * g->y.at[2],
+                        .y_step = g->y.at[2],
+                        .x_seg = &start,
+                        .c_step = epi->c.at[2]};
   if (epi->e.residual) line.c = (const float *)w->j->call->c + w->group * epi->c.group + m0 * epi->c.at[2];
   for (int64_t p = p0; p < p1; p++) {
     const hk_panel panel = hk_panels_get(&o->panels, p);
@@ -209,9 +237,12 @@ static void make_line(const work *w, const hk_run *r, even_line *l) {
   const hk_epi *epi = &w->j->plan->task.epi;
   const int64_t y = r->n * g->y.outer + r->p[0] * g->y.at[0] + r->p[1] * g->y.at[1] + o->q0 * g->y.at[2];
   const int64_t c = r->n * epi->c.outer + r->p[0] * epi->c.at[0] + r->p[1] * epi->c.at[1] + o->q0 * epi->c.at[2];
-  l->at = (hk_igemm_line){.x = w->x + hk_geom_source(g, 2, o->q0, 0) * g->c, .x_seg = l->x_seg,
-                          .x_step = g->stride[2] * g->c, .y = (float *)w->j->call->y + w->group * g->y.group + y,
-                          .y_step = g->y.at[2], .c_step = epi->c.at[2]};
+  l->at = (hk_igemm_line){.x = w->x + hk_geom_source(g, 2, o->q0, 0) * g->c,
+                          .x_seg = l->x_seg,
+                          .x_step = g->stride[2] * g->c,
+                          .y = (float *)w->j->call->y + w->group * g->y.group + y,
+                          .y_step = g->y.at[2],
+                          .c_step = epi->c.at[2]};
   if (epi->e.residual) l->at.c = (const float *)w->j->call->c + w->group * epi->c.group + c;
   l->kept = 0;
   for (int64_t a = 0; a < g->win[0]; a++)

@@ -3,11 +3,14 @@
 
 #include "plan/dense/dense.h"
 
-static int64_t panel_count(const hk_kernel *kernel, const hk_panels *s) { return hk_ceil_div(s->vectors, kernel->nr / s->lanes); }
+static int64_t panel_count(const hk_kernel *kernel, const hk_panels *s) {
+  return hk_ceil_div(s->vectors, kernel->nr / s->lanes);
+}
 
 hk_panels hk_panels_make(const hk_geom *g, const hk_kernel *kernel, int64_t bk) {
   const bool dot = kernel->family == HK_FAMILY_DOT;
-  hk_panels s = {.lanes = dot ? 1 : hk_isa_lanes(kernel->isa), .dot = dot, .k = g->k, .taps = g->taps, .c = g->c, .bk = bk};
+  hk_panels s = {
+      .lanes = dot ? 1 : hk_isa_lanes(kernel->isa), .dot = dot, .k = g->k, .taps = g->taps, .c = g->c, .bk = bk};
   s.vectors = hk_ceil_div(g->k, s.lanes);
   s.count = panel_count(kernel, &s);
   s.group_size = s.vectors * s.lanes * s.taps * s.c;
@@ -18,7 +21,8 @@ void hk_panels_cut_tail(hk_panels *s, const hk_geom *g, const hk_kernel *kernel)
   const int64_t left = g->k % s->lanes;
   if (s->dot || s->lanes < 8 || g->k < s->lanes || left == 0 || left > 3 || g->c <= 16) return;
   /* vectors of products a pixel: along the inputs, with a sum across lanes, against one for each of gk */
-  const double along = g->taps == 1 ? 1.2 * (double)hk_ceil_div(g->c, s->lanes) + 6 : 1.5 * (double)(g->taps * hk_ceil_div(g->c, s->lanes)) + 10;
+  const double along = g->taps == 1 ? 1.2 * (double)hk_ceil_div(g->c, s->lanes) + 6
+                                    : 1.5 * (double)(g->taps * hk_ceil_div(g->c, s->lanes)) + 10;
   if ((double)left * along > 0.8 * (double)g->gk) return;
   s->tail = left;
   s->vectors--;
@@ -36,8 +40,8 @@ hk_panel hk_panels_get(const hk_panels *s, int64_t index) {
   return p;
 }
 
-void hk_panel_pack(const hk_geom *g, const hk_panel *p, int64_t group, const float *f, int64_t t0,
-                   int64_t t1, int64_t c0, int64_t cl, float *to) {
+void hk_panel_pack(const hk_geom *g, const hk_panel *p, int64_t group, const float *f, int64_t t0, int64_t t1,
+                   int64_t c0, int64_t cl, float *to) {
   const int64_t width = p->vectors * p->lanes;
   f += group * g->f.group + p->first * g->f.outer + c0 * g->f.channel;
   for (int64_t t = t0; t < t1; t++) {

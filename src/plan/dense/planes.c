@@ -1,7 +1,8 @@
 /* planes: dense convolution with vectors along pixels (channels-first). Strips of output pixels are gathered from x tap
  * by tap into a panel that stays in L2 (padding, stride and dilation end there; a piece of the im2col matrix at a time,
  * never the matrix), and multiplied by broadcast weights packed by tiles of output channels. Any strides of x, f and y;
- * best where pixels are adjacent. Pointwise strips that lie in x as they are wanted are not gathered (flat, planes_flat.c). Refuses other types than f32, gates and streaming state.
+ * best where pixels are adjacent. Pointwise strips that lie in x as they are wanted are not gathered (flat,
+ * planes_flat.c). Refuses other types than f32, gates and streaming state.
  *
  * Loops: (group, strip, bs sets of bm channels) are the jobs; in a job sets of channels, then pieces of the reduction,
  * whose sums are carried exactly: bits depend on no knob. */
@@ -76,11 +77,13 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   return !no || hk_refuse(why, no);
 }
 
-/* Strips gathered at once: what a list of pieces costs is shared by them. Zen 4, 4 channels of 64 x 64 to 320: a panel of all of L1 costs
- * narrow strips 6 %, 3 channels of 224 x 224 to 64 with wide ones gain 5. */
+/* Strips gathered at once: what a list of pieces costs is shared by them. Zen 4, 4 channels of 64 x 64 to 320: a panel
+ * of all of L1 costs narrow strips 6 %, 3 channels of 224 x 224 to 64 with wide ones gain 5. */
 static int64_t wide_strips(const hk_task *t, const hk_decision *d) {
   const int64_t nr = d->kernel->nr, room = (nr >= 64 ? hk_cost_l1() : hk_cost_l1() / 2) / (int64_t)sizeof(float);
-  if (d->knob[HK_PLANES_FLAT] || d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK || !hk_fuse_make(t, false).all || t->geom.taps == 1) return 1;
+  if (d->knob[HK_PLANES_FLAT] || d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK || !hk_fuse_make(t, false).all ||
+      t->geom.taps == 1)
+    return 1;
   /* sums that wait for the next piece of the reduction have room for one strip: the whole of it must be gathered at
    * once */
   if (t->geom.taps > HK_PLANES_SEGMENTS) return 1;
@@ -93,17 +96,19 @@ static double predict(const hk_task *t, const hk_decision *d) {
   double live = 1; /* share of taps that input dilation leaves */
   for (int i = 0; i < 3; i++) live /= (double)g->in_dil[i];
   const bool flat = d->knob[HK_PLANES_FLAT];
-  double vectors = (double)g->groups * (double)hk_grid_count(g) *
-                   (double)hk_ceil_div(hk_ceil_div(g->gm, hk_grid_count(g)), lanes);
+  double vectors =
+      (double)g->groups * (double)hk_grid_count(g) * (double)hk_ceil_div(hk_ceil_div(g->gm, hk_grid_count(g)), lanes);
   /* a tile of one short vector takes two thirds of a long one's time: its six sums wait for each other */
   if (flat && hk_planes_rest(g, d->kernel)) vectors = (double)(g->groups * g->n) * ((double)(g->pixels / lanes) + 0.67);
   const double rows = (double)g->gk * live;
   const double peak = hk_cost_peak(d->kernel->isa);
-  /* share of the peak; Zen 4, 192 to 576 channels of 14 x 14, flat: 97 % with AVX-512; with AVX2 96 where a strip's pixels fit L1 and AVX-512 is not there to do better */
+  /* share of the peak; Zen 4, 192 to 576 channels of 14 x 14, flat: 97 % with AVX-512; with AVX2 96 where a strip's
+   * pixels fit L1 and AVX-512 is not there to do better */
   const bool kept = flat && t->isa == HK_ISA_AVX2 && g->c * d->kernel->nr * (int64_t)sizeof(float) <= hk_cost_l1();
   const double share = flat && lanes == 16 ? 0.97 : kept ? 0.96 : 0.94;
   double cycles = vectors * rows * (double)(g->k * lanes) * 2.0 / (share * peak);
-  if (flat && g->k <= 2) cycles *= 1.6; /* few sums wait for each other (4 groups of 32 and 64 channels to one and two, 14 x 14, 7 x 7) */
+  if (flat && g->k <= 2)
+    cycles *= 1.6; /* few sums wait for each other (4 groups of 32 and 64 channels to one and two, 14 x 14, 7 x 7) */
   /* gathering a vector: a copy, two loads and a shuffle, or an element at a time */
   const int64_t step = g->stride[2] * g->x.at[2];
   double each = step == 1 ? 2.5 : step == 2 ? 5 : 2.0 * (double)lanes;
@@ -111,18 +116,23 @@ static double predict(const hk_task *t, const hk_decision *d) {
   if (g->out[2] < d->kernel->nr) each += 3.0 * (double)lanes / (double)hk_max64(g->out[2], 1);
   const bool one = g->gk <= HK_PLANES_PANEL / d->kernel->nr;
   if (!flat) cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
-  if (step > 2) cycles *= 2.5; /* pixels apart: measured 2.2 to 3 times the count above (bench/results/2026-11-15-cost-audit-zen4.txt) */
+  if (step > 2)
+    cycles *=
+        2.5; /* pixels apart: measured 2.2 to 3 times the count above (bench/results/2026-11-15-cost-audit-zen4.txt) */
   /* the weights are read again for every strip */
   const int64_t of_group = hk_ceil_div(hk_ceil_div(g->gm, hk_grid_count(g)), d->kernel->nr);
   const double strips = (double)(g->groups * hk_grid_count(g) * of_group);
   /* setting a strip up; each tap of it is a list of pieces to gather (3 channels of 224 x 224: 70 ns a tap) */
-  cycles += flat ? 1e-8 * strips : (1e-7 + 5e-8 * (double)g->taps) * strips / (double)hk_min64(of_group, wide_strips(t, d));
+  cycles +=
+      flat ? 1e-8 * strips : (1e-7 + 5e-8 * (double)g->taps) * strips / (double)hk_min64(of_group, wide_strips(t, d));
   cycles += 0.2 * hk_cost_move((double)packed_bytes(g) / (double)g->groups * strips, (double)packed_bytes(g));
   const int64_t jobs = (int64_t)hk_max64(1, (int64_t)(vectors / (double)(d->kernel->nr / lanes))) *
                        hk_ceil_div(sets, d->knob[HK_PLANES_BS]);
-  if (!t->f_now && d->knob[HK_PLANES_PACK] == HK_PACK_WHOLE) cycles += hk_cost_move(2.0 * (double)packed_bytes(g), 1e8) * 4;
+  if (!t->f_now && d->knob[HK_PLANES_PACK] == HK_PACK_WHOLE)
+    cycles += hk_cost_move(2.0 * (double)packed_bytes(g), 1e8) * 4;
   if (d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK) cycles *= 1.6;
-  /* pixels that are asked for ahead and kept: half of the waiting (Zen 4, 32 channels of 112 x 112 to 16: 126 us, grouped 141) */
+  /* pixels that are asked for ahead and kept: half of the waiting (Zen 4, 32 channels of 112 x 112 to 16: 126 us,
+   * grouped 141) */
   const double wait = kept && hk_planes_ahead(g) ? 0.15 : 0.3;
   return (flat ? 1e-7 : 5e-7) + hk_cost_spread(cycles + wait * hk_cost_move(g->bytes, g->bytes), jobs, t->threads);
 }
@@ -170,13 +180,17 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
   if (index == 0) d->knob[HK_PLANES_BM] = hk_max64(1, base->knob[HK_PLANES_BM] / 2);
   else if (index == 1) d->knob[HK_PLANES_BM] = hk_max64(1, base->knob[HK_PLANES_BM] / 4);
   else if (index == 2 && base->knob[HK_PLANES_FLAT]) d->knob[HK_PLANES_FLAT] = 0;
-  else if (index == 2 + (base->knob[HK_PLANES_FLAT] != 0) && !t->f_now) d->knob[HK_PLANES_PACK] = HK_PACK_BLOCK, d->knob[HK_PLANES_FLAT] = 0;
+  else if (index == 2 + (base->knob[HK_PLANES_FLAT] != 0) && !t->f_now)
+    d->knob[HK_PLANES_PACK] = HK_PACK_BLOCK, d->knob[HK_PLANES_FLAT] = 0;
   else return false;
-  if (!d->knob[HK_PLANES_FLAT]) d->knob[HK_PLANES_BM] = hk_min64(d->knob[HK_PLANES_BM], most_channels(d->kernel, false));
+  if (!d->knob[HK_PLANES_FLAT])
+    d->knob[HK_PLANES_BM] = hk_min64(d->knob[HK_PLANES_BM], most_channels(d->kernel, false));
   return finish(t, d, why);
 }
 
-static bool check(const hk_task *t, hk_decision *d, char *why) { return applies(t, d->kernel, why) && finish(t, d, why); }
+static bool check(const hk_task *t, hk_decision *d, char *why) {
+  return applies(t, d->kernel, why) && finish(t, d, why);
+}
 
 static hk_status build(hk_plan *plan) {
   const hk_geom *g = &plan->task.geom;

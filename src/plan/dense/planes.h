@@ -17,14 +17,14 @@ enum { HK_PLANES_BM, HK_PLANES_BS, HK_PLANES_PACK, HK_PLANES_FLAT };
 typedef struct hk_planes_own {
   hk_fuse fuse;
   const hk_kernel *gather;
-  int64_t lanes, most;           /* floats in a vector; vectors in the widest strip */
+  int64_t lanes, most;              /* floats in a vector; vectors in the widest strip */
   int64_t bm, groups_m, bs, splits; /* channels packed together; how many such; per job; jobs a strip */
-  int64_t strips, wide;          /* of the gathering loop; strips gathered at once */
-  int64_t chunks;                /* flat: jobs an image is cut into */
-  int64_t cuts, each, more;      /* flat: strips of an image, their vectors, how many have one more */
-  bool ahead;                    /* flat: hk_planes_ahead */
-  bool keeps;                    /* flat: strips are copied next to each other as they are read */
-  const hk_kernel *rest;         /* flat: for the last pixels, with vectors half as long; else NULL */
+  int64_t strips, wide;             /* of the gathering loop; strips gathered at once */
+  int64_t chunks;                   /* flat: jobs an image is cut into */
+  int64_t cuts, each, more;         /* flat: strips of an image, their vectors, how many have one more */
+  bool ahead;                       /* flat: hk_planes_ahead */
+  bool keeps;                       /* flat: strips are copied next to each other as they are read */
+  const hk_kernel *rest;            /* flat: for the last pixels, with vectors half as long; else NULL */
 } hk_planes_own;
 
 /* Strip `index` of a grid: nearly equal numbers of vectors, the last cut to the pixels there are. */
@@ -40,8 +40,8 @@ void hk_planes_pack(const hk_geom *g, const float *f, int64_t group, int64_t m0,
 void hk_planes_pack_all(const hk_plan *plan, const float *f, float *to);
 hk_status hk_planes_run(const hk_plan *plan, const hk_call *call);
 
-/* planes_flat.c: pointwise problems whose images lie as one line of pixels a channel, in x and in y: strips are read and
- * written where they lie. */
+/* planes_flat.c: pointwise problems whose images lie as one line of pixels a channel, in x and in y: strips are read
+ * and written where they lie. */
 bool hk_planes_flat(const hk_task *t, int64_t lanes, int64_t most);
 int64_t hk_planes_chunks(const hk_task *t, int64_t lanes, int64_t most);
 /* The kernel for the last pixels of an image, with vectors half as long; NULL: none is needed. */

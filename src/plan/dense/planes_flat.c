@@ -1,8 +1,8 @@
-/* planes without gathering: a pointwise problem (one tap, stride 1, no padding) whose pixels lie one after another in x, y
- * and the residual. Each job is a run of strips of one image and some sets of channels; the kernel goes from strip to strip
- * itself. The last strip is moved back to end with the image, so that every vector is whole; what it shares with the strip
- * before is computed twice, to the same bits and by the same job. Where a vector of 16 costs two of 8 and no more than 8
- * pixels are left over, one vector of 8 does those. */
+/* planes without gathering: a pointwise problem (one tap, stride 1, no padding) whose pixels lie one after another in
+ * x, y and the residual. Each job is a run of strips of one image and some sets of channels; the kernel goes from strip
+ * to strip itself. The last strip is moved back to end with the image, so that every vector is whole; what it shares
+ * with the strip before is computed twice, to the same bits and by the same job. Where a vector of 16 costs two of 8
+ * and no more than 8 pixels are left over, one vector of 8 does those. */
 #include "cost/cost.h"
 #include "plan/dense/planes.h"
 
@@ -54,7 +54,8 @@ static void run_strips(const hk_kernel *kernel, hk_pgemm_args a, int64_t at, int
 
 const hk_kernel *hk_planes_rest(const hk_geom *g, const hk_kernel *kernel) {
   const int64_t lanes = hk_isa_lanes(kernel->isa), left = g->pixels % lanes;
-  if (lanes != 16 || hk_cost_peak(kernel->isa) > hk_cost_peak(HK_ISA_AVX2) || left == 0 || left > 8 || g->pixels <= 64) return NULL;
+  if (lanes != 16 || hk_cost_peak(kernel->isa) > hk_cost_peak(HK_ISA_AVX2) || left == 0 || left > 8 || g->pixels <= 64)
+    return NULL;
   const hk_kernel *rest = hk_kernel_best(HK_FAMILY_PGEMM, HK_ISA_AVX2);
   return rest && rest->mr == kernel->mr ? rest : NULL; /* the weights are packed by tiles of that many channels */
 }
@@ -65,8 +66,8 @@ void hk_planes_cut(const hk_task *t, const hk_kernel *kernel, hk_planes_own *o) 
   const hk_geom *g = &t->geom;
   o->chunks = hk_planes_chunks(t, o->lanes, o->most);
   o->ahead = hk_planes_ahead(g);
-  /* Copies cost vectors of 32 bytes nothing, and the channels of a strip lie a page apart: Zen 4, 256-128_56 91 to 95 % of the peak, 384-64_14 92 to 97.
-   * Stores of 64 bytes hold the products up: 64-64_56 99 to 97. */
+  /* Copies cost vectors of 32 bytes nothing, and the channels of a strip lie a page apart: Zen 4, 256-128_56 91 to 95 %
+   * of the peak, 384-64_14 92 to 97. Stores of 64 bytes hold the products up: 64-64_56 99 to 97. */
   o->keeps = o->lanes == 8 && g->c * kernel->nr <= HK_PLANES_PANEL && g->k > 2 * kernel->mr;
   o->rest = hk_planes_rest(g, kernel);
   const int64_t vectors = o->rest ? g->pixels / o->lanes : hk_ceil_div(g->pixels, o->lanes);
@@ -105,9 +106,20 @@ static void body(void *context, int64_t i) {
   const int64_t first = one ? 0 : chunk * o->cuts / o->chunks, end = one ? o->cuts : (chunk + 1) * o->cuts / o->chunks;
   const hk_pgemm_segment x = {(const float *)j->call->x + n * g->x.outer + group * g->x.group, 0, g->c};
   _Alignas(HK_ALIGN) float scale[HK_PLANES_SET], bias[HK_PLANES_SET], kept[HK_PLANES_PANEL];
-  hk_pgemm_args a = {.depth = g->gk, .segments = 1, .b_step = g->x.channel, .seg = &x, .prefetch = o->ahead, .flags = fuse->flags, .beta = fuse->beta,
-                     .lo = fuse->lo, .hi = fuse->hi, .scale = scale, .bias = bias, .c_step = epi->c.channel,
-                     .y_step = g->y.channel, .kept = o->keeps ? kept : NULL};
+  hk_pgemm_args a = {.depth = g->gk,
+                     .segments = 1,
+                     .b_step = g->x.channel,
+                     .seg = &x,
+                     .prefetch = o->ahead,
+                     .flags = fuse->flags,
+                     .beta = fuse->beta,
+                     .lo = fuse->lo,
+                     .hi = fuse->hi,
+                     .scale = scale,
+                     .bias = bias,
+                     .c_step = epi->c.channel,
+                     .y_step = g->y.channel,
+                     .kept = o->keeps ? kept : NULL};
   for (int64_t s = split * o->bs; s < hk_min64(o->groups_m, (split + 1) * o->bs); s++) {
     const int64_t m0 = s * o->bm, k = group * g->k + m0;
     a.count = hk_min64(o->bm, g->k - m0);

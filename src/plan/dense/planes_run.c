@@ -38,7 +38,8 @@ static void set_block(work *w, int64_t first, int64_t columns) {
   w->width = w->b_step = columns > each ? hk_round_up(columns, each) : hk_round_up(columns, o->lanes);
   w->vectors = hk_min64(o->most, w->width / o->lanes);
   hk_block_make(&w->block, &w->grid, first, columns);
-  w->stores = o->fuse.all && hk_block_adjacent(&w->block, &g->y) && (!epi->e.residual || hk_block_adjacent(&w->block, &epi->c));
+  w->stores =
+      o->fuse.all && hk_block_adjacent(&w->block, &g->y) && (!epi->e.residual || hk_block_adjacent(&w->block, &epi->c));
 }
 
 static hk_strip find_strip(work *w, int64_t index) {
@@ -48,7 +49,8 @@ static hk_strip find_strip(work *w, int64_t index) {
   return hk_strip_get(w->grid.pixels, lanes, most, index);
 }
 
-/* Gathers reduction rows from *row on until the panel or the segments are full; *row ends where the next piece begins. */
+/* Gathers reduction rows from *row on until the panel or the segments are full; *row ends where the next piece begins.
+ */
 static void gather(work *w, int64_t *row) {
   const hk_geom *g = &w->j->plan->task.geom;
   const int64_t room = HK_PLANES_PANEL / w->width;
@@ -61,8 +63,13 @@ static void gather(work *w, int64_t *row) {
     const int64_t pieces = hk_pieces_make(g, &w->block, tap, w->width, w->piece, &step);
     if (pieces) {
       float *to = w->panel + filled * w->width;
-      w->j->o->gather->fn(&(hk_gather_args){.x = w->x + c * g->x.channel, .channels = count, .c_step = g->x.channel,
-                                            .step = step, .width = w->width, .pieces = pieces, .piece = w->piece,
+      w->j->o->gather->fn(&(hk_gather_args){.x = w->x + c * g->x.channel,
+                                            .channels = count,
+                                            .c_step = g->x.channel,
+                                            .step = step,
+                                            .width = w->width,
+                                            .pieces = pieces,
+                                            .piece = w->piece,
                                             .to = to});
       hk_pgemm_segment *last = w->segments ? &w->seg[w->segments - 1] : NULL;
       if (last && last->at + last->count == *row) last->count += count; /* the kernel goes on without a stop */
@@ -139,13 +146,25 @@ static void run_set(work *w, int64_t m0, bool single) {
   const hk_epi *epi = &j->plan->task.epi;
   const int64_t count = hk_min64(j->o->bm, g->k - m0), k = w->group * g->k + m0;
   const hk_run *first = &w->block.run[0];
-  w->args = (hk_pgemm_args){.depth = g->gk, .count = count, .b_step = w->b_step, .seg = w->seg, .vectors = w->vectors,
-                            .columns = w->block.count, .strips = 1, .beta = fuse->beta, .lo = fuse->lo, .hi = fuse->hi,
-                            .scale = w->scale, .bias = w->bias, .c_step = epi->c.channel, .y_step = g->y.channel,
+  w->args = (hk_pgemm_args){.depth = g->gk,
+                            .count = count,
+                            .b_step = w->b_step,
+                            .seg = w->seg,
+                            .vectors = w->vectors,
+                            .columns = w->block.count,
+                            .strips = 1,
+                            .beta = fuse->beta,
+                            .lo = fuse->lo,
+                            .hi = fuse->hi,
+                            .scale = w->scale,
+                            .bias = w->bias,
+                            .c_step = epi->c.channel,
+                            .y_step = g->y.channel,
                             .partial = w->partial};
   if (j->packed) w->args.a = j->packed + k * g->gk;
   if (w->stores) {
-    w->args.y = (float *)j->call->y + w->group * g->y.group + m0 * g->y.channel + hk_run_offset(&w->block, first, &g->y, 0);
+    w->args.y =
+        (float *)j->call->y + w->group * g->y.group + m0 * g->y.channel + hk_run_offset(&w->block, first, &g->y, 0);
     if (epi->e.residual)
       w->args.c = (const float *)j->call->c + w->group * epi->c.group + m0 * epi->c.channel +
                   hk_run_offset(&w->block, first, &epi->c, 0);

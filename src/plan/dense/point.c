@@ -1,7 +1,7 @@
-/* point: windows of one tap over few channels a group, dense or grouped, in the layout they come in: the calls of small models,
- * whose kernels take tens of nanoseconds, so that a call is one kernel with everything but two pointers known at creation.
- * f32; weights at creation; bias and clamp in the kernel. No workspace. Refuses other windows, padding, strides, scale,
- * residual, gates, state and positions that do not lie evenly. See hk_point_args for the ways. */
+/* point: windows of one tap over few channels a group, dense or grouped, in the layout they come in: the calls of small
+ * models, whose kernels take tens of nanoseconds, so that a call is one kernel with everything but two pointers known
+ * at creation. f32; weights at creation; bias and clamp in the kernel. No workspace. Refuses other windows, padding,
+ * strides, scale, residual, gates, state and positions that do not lie evenly. See hk_point_args for the ways. */
 
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"
@@ -11,12 +11,12 @@ enum { WAY, BLOCK, PARTS };
 
 typedef struct own {
   hk_point_shape shape;
-  int64_t images, count, unit;        /* calls a task makes; pixels, positions or groups of each; where it may be cut */
+  int64_t images, count, unit; /* calls a task makes; pixels, positions or groups of each; where it may be cut */
   int64_t x_image, y_image, x_unit, y_unit;
   int64_t parts;
   int32_t *index;
-  float *bias;                        /* WOVEN: repeated over the phases; NULL: there is none, or it comes at execute */
-  const float *known_bias;            /* as the kernel reads it; NULL as above */
+  float *bias;             /* WOVEN: repeated over the phases; NULL: there is none, or it comes at execute */
+  const float *known_bias; /* as the kernel reads it; NULL as above */
 } own;
 
 /* True when positions, and the images of a batch of n, lie at one distance from each other, which goes to *step: 1 for
@@ -48,7 +48,8 @@ static bool supported(const hk_task *t, hk_dw_fuse *fuse, char *why) {
   if (!t->f_now) return hk_refuse(why, "needs the weights at creation");
   if (g->batch_grouped) return hk_refuse(why, "batch_groups must be 1");
   if (t->epi.e.gate || t->options.stateful) return hk_refuse(why, "epilogue.gate and options.stateful must be 0");
-  if (!hk_dw_fuse_make(t, fuse) || t->epi.e.scale || t->epi.e.residual) return hk_refuse(why, "the epilogue is more than bias and clamp");
+  if (!hk_dw_fuse_make(t, fuse) || t->epi.e.scale || t->epi.e.residual)
+    return hk_refuse(why, "the epilogue is more than bias and clamp");
   return true;
 }
 
@@ -69,8 +70,8 @@ static int64_t phases_of(const hk_geom *g, int64_t block) { return g->groups / h
 
 static bool block_fits(const hk_geom *g, const hk_kernel *k, int64_t block) {
   const int64_t phases = block > 0 ? phases_of(g, block) : 0;
-  return block > 0 && block * hk_max64(g->c, g->k) <= k->nr && phases <= HK_POINT_PHASES && g->c <= HK_POINT_WOVEN_INPUTS &&
-         phases * g->c <= HK_POINT_WEIGHTS(registers(k));
+  return block > 0 && block * hk_max64(g->c, g->k) <= k->nr && phases <= HK_POINT_PHASES &&
+         g->c <= HK_POINT_WOVEN_INPUTS && phases * g->c <= HK_POINT_WEIGHTS(registers(k));
 }
 
 /* Whole vectors of groups make up a pixel: see HK_POINT_ROUNDS. */
@@ -144,38 +145,49 @@ static bool layout(const hk_task *t, const hk_decision *d, own *o, char *why) {
   hk_dw_fuse fuse;
   if (!supported(t, &fuse, why)) return false;
   if (g->c > d->kernel->mr) return hk_refuse(why, "a group has more inputs than the kernel's registers");
-  *o = (own){.shape = {.way = (int32_t)d->knob[WAY], .fused = fuse.flags != 0, .inputs = (int32_t)g->c, .outputs = (int32_t)g->k,
-                       .groups = g->groups, .lo = fuse.lo, .hi = fuse.hi},
+  *o = (own){.shape = {.way = (int32_t)d->knob[WAY],
+                       .fused = fuse.flags != 0,
+                       .inputs = (int32_t)g->c,
+                       .outputs = (int32_t)g->k,
+                       .groups = g->groups,
+                       .lo = fuse.lo,
+                       .hi = fuse.hi},
              .parts = d->knob[PARTS]};
   if (g->k > 4096) return hk_refuse(why, "a group has more than 4096 outputs");
-  const bool fits = d->knob[WAY] == HK_POINT_LINES ? lay_lines(g, d->kernel, o)
-                  : d->knob[WAY] == HK_POINT_WOVEN ? lay_woven(g, d->kernel, d->knob[BLOCK], o)
-                  : d->knob[WAY] == HK_POINT_PLANES ? lay_planes(g, d->kernel, o) : false;
+  const bool fits = d->knob[WAY] == HK_POINT_LINES    ? lay_lines(g, d->kernel, o)
+                    : d->knob[WAY] == HK_POINT_WOVEN  ? lay_woven(g, d->kernel, d->knob[BLOCK], o)
+                    : d->knob[WAY] == HK_POINT_PLANES ? lay_planes(g, d->kernel, o)
+                                                      : false;
   return fits || hk_refuse(why, "channels or positions do not lie evenly for this way, or do not fit its vectors");
 }
 
 /* cycles, measured on Zen 4: a permutation and its product share a unit, a broadcast rides along */
 static double predict(const hk_task *t, const hk_decision *d, const own *o) {
   const hk_geom *g = &t->geom;
-  const double vw = (double)d->kernel->nr, peak = hk_cost_peak(d->kernel->isa) / CYCLES, width = vw <= 8 && peak > 32 ? 32 : peak;
+  const double vw = (double)d->kernel->nr, peak = hk_cost_peak(d->kernel->isa) / CYCLES,
+               width = vw <= 8 && peak > 32 ? 32 : peak;
   const double alone = d->kernel->isa == HK_ISA_AVX2 ? 1.1 : 1.0; /* its broadcasts are instructions of their own */
-  const double product = alone * 2.0 * vw / width, inputs = (double)g->c, outputs = (double)g->k, groups = (double)g->groups;
+  const double product = alone * 2.0 * vw / width, inputs = (double)g->c, outputs = (double)g->k,
+               groups = (double)g->groups;
   const double calls = (double)o->images, count = (double)o->count;
   double cycles;
   switch (d->knob[WAY]) {
-    case HK_POINT_LINES: cycles = groups * (5.0 + inputs + count * (inputs * product + 0.6)); break;
-    case HK_POINT_WOVEN:
-      if (o->shape.way == HK_POINT_ROUNDS) {
-        const double rounds = groups / (double)o->shape.block;
-        cycles = rounds * (10.0 + 2.0 * inputs + count * (inputs * 1.45 * product + 2.0));
-        break;
-      }
-      cycles = 20.0 + count / (double)o->shape.block * (inputs * 1.45 * product + 1.0);
+  case HK_POINT_LINES: cycles = groups * (5.0 + inputs + count * (inputs * product + 0.6)); break;
+  case HK_POINT_WOVEN:
+    if (o->shape.way == HK_POINT_ROUNDS) {
+      const double rounds = groups / (double)o->shape.block;
+      cycles = rounds * (10.0 + 2.0 * inputs + count * (inputs * 1.45 * product + 2.0));
       break;
-    /* rows by half vectors where whole ones could be: 12 to 18 % (2 groups of 8 to 16 channels of 14 x 14) */
-    default: cycles = (vw <= 8 && d->kernel->isa == HK_ISA_AVX512 ? 1.12 : 1.0) * calls * groups * (double)hk_ceil_div(o->count, d->kernel->nr) * (1.0 + outputs * (inputs * product + 0.2));
+    }
+    cycles = 20.0 + count / (double)o->shape.block * (inputs * 1.45 * product + 1.0);
+    break;
+  /* rows by half vectors where whole ones could be: 12 to 18 % (2 groups of 8 to 16 channels of 14 x 14) */
+  default:
+    cycles = (vw <= 8 && d->kernel->isa == HK_ISA_AVX512 ? 1.12 : 1.0) * calls * groups *
+             (double)hk_ceil_div(o->count, d->kernel->nr) * (1.0 + outputs * (inputs * product + 0.2));
   }
-  /* rows a multiple of 4 KiB apart share a set of L1, to whose lines half vectors come back (AVX2, 2 groups of 8 channels of 1024: 6 us for 3.6) */
+  /* rows a multiple of 4 KiB apart share a set of L1, to whose lines half vectors come back (AVX2, 2 groups of 8
+   * channels of 1024: 6 us for 3.6) */
   const int64_t off = o->shape.x_step * 4 & 4095;
   if (d->knob[WAY] == HK_POINT_PLANES && vw <= 8 && g->c + g->k > 8 && (off < 64 || off > 4032)) cycles *= 1.7;
   return 1.5e-8 + hk_cost_spread(cycles / 3.7e9 + 0.3 * hk_cost_move(g->bytes, g->bytes), o->parts, t->threads);
@@ -222,7 +234,9 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 
 static void pack(const hk_geom *g, const own *o, int64_t vw, const float *f, float *to) {
   const hk_point_shape *h = &o->shape;
-  const int64_t rows = h->way == HK_POINT_WOVEN ? h->phases : h->way == HK_POINT_ROUNDS ? g->groups / h->block : g->groups;
+  const int64_t rows = h->way == HK_POINT_WOVEN    ? h->phases
+                       : h->way == HK_POINT_ROUNDS ? g->groups / h->block
+                                                   : g->groups;
   if (h->way == HK_POINT_PLANES || h->way == HK_POINT_SQUARES) {
     for (int64_t k = 0; k < g->groups * g->k; k++)
       for (int64_t i = 0; i < g->c; i++) *to++ = f[k / g->k * g->f.group + k % g->k * g->f.outer + i * g->f.channel];
@@ -232,21 +246,24 @@ static void pack(const hk_geom *g, const own *o, int64_t vw, const float *f, flo
   for (int64_t r = 0; r < rows; r++)
     for (int64_t i = 0; i < g->c; i++)
       for (int64_t l = 0; l < vw; l++)
-        *to++ = l < block * g->k ? f[(r * block + l / g->k) % g->groups * g->f.group + l % g->k * g->f.outer + i * g->f.channel] : 0.0f;
+        *to++ = l < block * g->k
+                    ? f[(r * block + l / g->k) % g->groups * g->f.group + l % g->k * g->f.outer + i * g->f.channel]
+                    : 0.0f;
 }
 
 static int64_t packed_floats(const hk_geom *g, const own *o, int64_t vw) {
   switch (o->shape.way) {
-    case HK_POINT_LINES: return g->groups * g->c * vw;
-    case HK_POINT_WOVEN: return o->shape.phases * g->c * vw;
-    case HK_POINT_ROUNDS: return g->groups / o->shape.block * g->c * vw;
-    default: return g->groups * g->k * g->c;
+  case HK_POINT_LINES: return g->groups * g->c * vw;
+  case HK_POINT_WOVEN: return o->shape.phases * g->c * vw;
+  case HK_POINT_ROUNDS: return g->groups / o->shape.block * g->c * vw;
+  default: return g->groups * g->k * g->c;
   }
 }
 
 static void repeat_bias(const hk_geom *g, const hk_point_shape *h, int64_t vw, const float *bias, float *to) {
   for (int64_t r = 0; r < h->phases; r++)
-    for (int64_t l = 0; l < vw; l++) *to++ = l < h->block * g->k ? bias[(r * h->block * g->k + l) % (g->groups * g->k)] : 0.0f;
+    for (int64_t l = 0; l < vw; l++)
+      *to++ = l < h->block * g->k ? bias[(r * h->block * g->k + l) % (g->groups * g->k)] : 0.0f;
 }
 
 static void make_index(const hk_geom *g, const hk_point_shape *h, int64_t vw, int32_t *to) {
@@ -300,7 +317,11 @@ static void body(void *context, int64_t i) {
 /* one part, one image, bias known */
 static hk_status run_xy(const hk_plan *plan, const char *x, char *y) {
   const own *o = plan->own;
-  const hk_point_args a = {.shape = &o->shape, .x = (const float *)(const void *)x, .bias = o->known_bias, .y = (float *)(void *)y, .count = o->count};
+  const hk_point_args a = {.shape = &o->shape,
+                           .x = (const float *)(const void *)x,
+                           .bias = o->known_bias,
+                           .y = (float *)(void *)y,
+                           .count = o->count};
   plan->decision.kernel->fn(&a);
   return HK_OK;
 }

@@ -1,8 +1,8 @@
-/* qgemm: int8 convolution, exact. x is staged once a call into the workspace as s16 with its zero point taken off, pixels
- * x channels padded to pairs; f is packed as s16 likewise, so that taps in the padding are zeros and every product fits;
- * tiles sum pairs in s32. The epilogue is computed in double, as the reference does, so that ties round alike.
- * Any strides, groups, padding, dilation of both and y; refuses floats, gates and streaming state.
- * Packed f: [group][panel of NR][tap][pair][NR][2]. Workspace: [zero row][x][f, when it comes at execute]. */
+/* qgemm: int8 convolution, exact. x is staged once a call into the workspace as s16 with its zero point taken off,
+ * pixels x channels padded to pairs; f is packed as s16 likewise, so that taps in the padding are zeros and every
+ * product fits; tiles sum pairs in s32. The epilogue is computed in double, as the reference does, so that ties round
+ * alike. Any strides, groups, padding, dilation of both and y; refuses floats, gates and streaming state. Packed f:
+ * [group][panel of NR][tap][pair][NR][2]. Workspace: [zero row][x][f, when it comes at execute]. */
 #include <math.h>
 #include <string.h>
 
@@ -189,7 +189,11 @@ static void tiles(void *context, int64_t index) {
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_geom *g = &plan->task.geom;
   char *w = call->workspace;
-  job j = {.plan = plan, .call = call, .zero = (const int16_t *)w, .x = (int16_t *)(w + zero_bytes(g)), .f = plan->packed->f};
+  job j = {.plan = plan,
+           .call = call,
+           .zero = (const int16_t *)w,
+           .x = (int16_t *)(w + zero_bytes(g)),
+           .f = plan->packed->f};
   memset(w, 0, zero_bytes(g));
   hk_plan_parallel(plan, g->groups * g->n * g->in[0] * g->in[1], stage_row, &j);
   if (!plan->task.f_now) {

@@ -52,9 +52,18 @@ static void body(void *context, int64_t i) {
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_task *t = &plan->task;
-  job j = {.a = {.g = &t->geom, .epi = &t->epi, .x = call->x, .f = call->f, .c = call->c, .y = call->y,
-                 .scale = call->scale, .bias = call->bias, .slopes = plan->packed->slopes,
-                 .f_zero = plan->packed->f_zero, .stateful = t->options.stateful, .state_in = call->state_in,
+  job j = {.a = {.g = &t->geom,
+                 .epi = &t->epi,
+                 .x = call->x,
+                 .f = call->f,
+                 .c = call->c,
+                 .y = call->y,
+                 .scale = call->scale,
+                 .bias = call->bias,
+                 .slopes = plan->packed->slopes,
+                 .f_zero = plan->packed->f_zero,
+                 .stateful = t->options.stateful,
+                 .state_in = call->state_in,
                  .user = call->user},
            .count = t->geom.gm};
   /* about four pieces a thread; pieces never change a result */
@@ -64,5 +73,12 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   return HK_OK;
 }
 
-const hk_algo hk_algo_ref = {.name = "ref", .family = HK_FAMILY_NONE, .device = HK_CPU, .fallback = true, .skips_padding = true,
-                             .offer = offer, .check = offer, .build = build, .run = run};
+const hk_algo hk_algo_ref = {.name = "ref",
+                             .family = HK_FAMILY_NONE,
+                             .device = HK_CPU,
+                             .fallback = true,
+                             .skips_padding = true,
+                             .offer = offer,
+                             .check = offer,
+                             .build = build,
+                             .run = run};

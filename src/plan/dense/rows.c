@@ -124,9 +124,10 @@ static int64_t index_step(const hk_geom *g, const hk_block *b) {
   return hk_max64(1, b->grid->step[2] * g->stride[2] / g->in_dil[2]);
 }
 
-/* Which pixels lo..hi-1 of a run find tap s2 inside the line, and where in x the first of a run would lie. inc: index_step. Runs that lie
- * inside or outside as a whole, nearly all of them, are spared the divisions. */
-static void run_span(const hk_geom *g, const hk_run *r, int64_t inc, int64_t s2, int64_t *lo, int64_t *hi, int64_t *index) {
+/* Which pixels lo..hi-1 of a run find tap s2 inside the line, and where in x the first of a run would lie. inc:
+ * index_step. Runs that lie inside or outside as a whole, nearly all of them, are spared the divisions. */
+static void run_span(const hk_geom *g, const hk_run *r, int64_t inc, int64_t s2, int64_t *lo, int64_t *hi,
+                     int64_t *index) {
   *lo = *hi = 0;
   if (!tap_index(g, 2, r->p[2], s2, index)) return;
   const int64_t first = *index, last = first + (r->count - 1) * inc;
@@ -136,8 +137,8 @@ static void run_span(const hk_geom *g, const hk_run *r, int64_t inc, int64_t s2,
 }
 
 /* Rows of one run under one tap; true when any of them lies in x. */
-static inline bool run_rows(const hk_geom *g, const hk_run *r, int64_t inc, const float *line, int64_t s2, const float *zeros,
-                            const float **to) {
+static inline bool run_rows(const hk_geom *g, const hk_run *r, int64_t inc, const float *line, int64_t s2,
+                            const float *zeros, const float **to) {
   int64_t i = 0, lo = 0, hi = 0;
   if (line) run_span(g, r, inc, s2, &lo, &hi, &i);
   for (int64_t j = 0; j < lo; j++) to[j] = zeros;
@@ -236,7 +237,8 @@ static int64_t add_piece(hk_gather_piece *piece, int64_t n, hk_gather_piece p, i
   return n + 1;
 }
 
-int64_t hk_pieces_make(const hk_geom *g, const hk_block *b, int64_t tap, int64_t width, hk_gather_piece *piece, int64_t *step) {
+int64_t hk_pieces_make(const hk_geom *g, const hk_block *b, int64_t tap, int64_t width, hk_gather_piece *piece,
+                       int64_t *step) {
   const int64_t s2 = tap % g->win[2], s1 = tap / g->win[2] % g->win[1], s0 = tap / g->win[2] / g->win[1];
   const int64_t inc = index_step(g, b);
   int64_t n = 0;
@@ -250,10 +252,14 @@ int64_t hk_pieces_make(const hk_geom *g, const hk_block *b, int64_t tap, int64_t
     n = add_piece(piece, n, (hk_gather_piece){.at = r->m, .count = (int32_t)lo, .zero = true}, *step);
     if (lo < hi) {
       any = true;
-      n = add_piece(piece, n, (hk_gather_piece){.from = line + (index + lo * inc) * g->x.at[2], .at = r->m + (int32_t)lo,
-                                         .count = (int32_t)(hi - lo)}, *step);
+      n = add_piece(piece, n,
+                    (hk_gather_piece){.from = line + (index + lo * inc) * g->x.at[2],
+                                      .at = r->m + (int32_t)lo,
+                                      .count = (int32_t)(hi - lo)},
+                    *step);
     }
-    n = add_piece(piece, n, (hk_gather_piece){.at = r->m + (int32_t)hi, .count = r->count - (int32_t)hi, .zero = true}, *step);
+    n = add_piece(piece, n, (hk_gather_piece){.at = r->m + (int32_t)hi, .count = r->count - (int32_t)hi, .zero = true},
+                  *step);
   }
   n = add_piece(piece, n, (hk_gather_piece){.at = b->count, .count = (int32_t)(width - b->count), .zero = true}, *step);
   return any ? n : 0;

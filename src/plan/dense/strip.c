@@ -1,15 +1,15 @@
-/* strip: grouped and dense convolution of few channels a group that lie next to each other (channels-last), as products of a few
- * pixels and one to four vectors of a group's outputs. Any rank, window of at most 512 taps, stride, padding and
- * filter dilation, any number of outputs a group. f32; weights at creation; scale, bias, clamp and residual in the kernel. No
- * workspace. Refuses input dilation, gates, state, other epilogues, groups of the batch, channels that are not adjacent. See
- * strip.h. */
+/* strip: grouped and dense convolution of few channels a group that lie next to each other (channels-last), as products
+ * of a few pixels and one to four vectors of a group's outputs. Any rank, window of at most 512 taps, stride, padding
+ * and filter dilation, any number of outputs a group. f32; weights at creation; scale, bias, clamp and residual in the
+ * kernel. No workspace. Refuses input dilation, gates, state, other epilogues, groups of the batch, channels that are
+ * not adjacent. See strip.h. */
 
 #include "cost/cost.h"
 #include "plan/dense/strip.h"
 
-#define CYCLES 3e9        /* of the cost model */
-#define MOST_INPUTS 256   /* of a group: more are for igemm, which cuts them into blocks */
-#define MOST_PARTS 64     /* of a group */
+#define CYCLES 3e9      /* of the cost model */
+#define MOST_INPUTS 256 /* of a group: more are for igemm, which cuts them into blocks */
+#define MOST_PARTS 64   /* of a group */
 
 static bool adjacent(const hk_strides *s, int64_t channels) { return s->channel == 1 || channels == 1; }
 
@@ -17,7 +17,8 @@ static bool reaches_far(const hk_geom *g) {
   int64_t reach = 0;
   for (int i = 0; i < 3; i++) {
     int64_t span;
-    if (!hk_mul_checked(g->win[i] * g->dil[i], g->x.at[i] < 0 ? -g->x.at[i] : g->x.at[i], &span) || span > INT32_MAX) return true;
+    if (!hk_mul_checked(g->win[i] * g->dil[i], g->x.at[i] < 0 ? -g->x.at[i] : g->x.at[i], &span) || span > INT32_MAX)
+      return true;
     reach += span;
   }
   return reach > INT32_MAX;
@@ -28,7 +29,8 @@ static bool supported(const hk_task *t, hk_dw_fuse *fuse, char *why) {
   if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "x and f must be f32");
   if (g->c < 1 || g->k < 1 || g->gm == 0) return hk_refuse(why, "y is empty");
   if (g->batch_grouped) return hk_refuse(why, "batch_groups must be 1");
-  if (!adjacent(&g->x, g->c) || !adjacent(&g->y, g->k)) return hk_refuse(why, "the channels of x and y must be adjacent");
+  if (!adjacent(&g->x, g->c) || !adjacent(&g->y, g->k))
+    return hk_refuse(why, "the channels of x and y must be adjacent");
   if (g->c > MOST_INPUTS) return hk_refuse(why, "a group has more than 256 inputs");
   if (g->c == 1) return hk_refuse(why, "a group has one input");
   if (g->taps > HK_STRIP_TAPS) return hk_refuse(why, "the window has more than 512 taps");
@@ -36,7 +38,8 @@ static bool supported(const hk_task *t, hk_dw_fuse *fuse, char *why) {
   if (!t->f_now) return hk_refuse(why, "needs the weights at creation");
   if (t->epi.e.gate || t->options.stateful) return hk_refuse(why, "epilogue.gate and options.stateful must be 0");
   if (!hk_dw_fuse_make(t, fuse)) return hk_refuse(why, "the epilogue is not one that kernels fuse");
-  if (t->epi.e.residual && !adjacent(&t->epi.c, g->k)) return hk_refuse(why, "the channels of the residual must be adjacent");
+  if (t->epi.e.residual && !adjacent(&t->epi.c, g->k))
+    return hk_refuse(why, "the channels of the residual must be adjacent");
   return !reaches_far(g) || hk_refuse(why, "the window spans too much memory");
 }
 
@@ -70,7 +73,8 @@ static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *wh
   p->cuts = p->vectors % p->part_count ? 2 : 1;
   for (int i = 0; i < p->cuts; i++) {
     const int64_t vectors = each + (p->cuts == 2 && i == 0);
-    p->cut[i] = (hk_strip_cut){.vectors = vectors, .paired = paired, .most = paired ? HK_STRIP_PAIR_ROWS : HK_STRIP_ROWS(held, vectors)};
+    p->cut[i] = (hk_strip_cut){
+        .vectors = vectors, .paired = paired, .most = paired ? HK_STRIP_PAIR_ROWS : HK_STRIP_ROWS(held, vectors)};
     if (p->together > 1) p->cut[i].call = 25.0 / (double)p->together;
   }
   p->blocks = p->part_count * hk_ceil_div(g->groups, p->together);
@@ -99,14 +103,19 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_strip *p)
   if (each < 0) return each;
   double cycles = (double)larger * each;
   if (p->cuts == 2) cycles += (double)(p->part_count - larger) * hk_strip_cycles(g, p->way, &p->cut[1], product);
-  /* Zen 4: with AVX-512 broadcasts ride along, which serves dwc as well; AVX2's tiles take 1 to 8 % longer (32 channels a group) */
-  if (t->isa >= HK_ISA_AVX512 && !p->cut[0].paired) cycles *= d->kernel->isa == HK_ISA_AVX512 || p->together > 1 ? 1.04 : 1.08;
-  /* what a tap takes hides behind products of 512 bits (16 channels of 512 and 4096 frames, dilated: 4 % ahead of dwc) */
+  /* Zen 4: with AVX-512 broadcasts ride along, which serves dwc as well; AVX2's tiles take 1 to 8 % longer (32 channels
+   * a group) */
+  if (t->isa >= HK_ISA_AVX512 && !p->cut[0].paired)
+    cycles *= d->kernel->isa == HK_ISA_AVX512 || p->together > 1 ? 1.04 : 1.08;
+  /* what a tap takes hides behind products of 512 bits (16 channels of 512 and 4096 frames, dilated: 4 % ahead of dwc)
+   */
   if (p->vw == 16 && g->k % 16 == 0 && g->out[1] == 1) cycles *= 0.93;
-  /* dense: igemm's blocks keep more in L1 (Zen 4, AVX2: 32-16 and 16-96 of 112 x 112, 1 x 1, 7 %; 64-64 of 224 x 224, 6 %) */
+  /* dense: igemm's blocks keep more in L1 (Zen 4, AVX2: 32-16 and 16-96 of 112 x 112, 1 x 1, 7 %; 64-64 of 224 x 224, 6
+   * %) */
   if (g->groups == 1) cycles *= g->taps == 1 ? 1.1 : g->c > 32 ? 1.05 : 1.0;
   /* more pixels than ways of L1, all of them in one set (512 channels of 28 x 28, stride 2: 357 us for 265) */
-  if (p->way == HK_STRIP_BY_PLANE && g->x.at[2] * g->stride[2] * 4 % 4096 == 0) cycles *= p->vectors == 1 && p->cut[0].most > 8 ? 1.25 : g->stride[2] > 1 ? 1.06 : 1.0;
+  if (p->way == HK_STRIP_BY_PLANE && g->x.at[2] * g->stride[2] * 4 % 4096 == 0)
+    cycles *= p->vectors == 1 && p->cut[0].most > 8 ? 1.25 : g->stride[2] > 1 ? 1.06 : 1.0;
   if (p->together > 1) cycles *= 0.9;
   const double seconds = planes * cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
   return 3e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
@@ -120,7 +129,8 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   return d->predicted_s >= 0 || hk_refuse(why, "the plane is too large for cut=1, or padded rows for cut=0");
 }
 
-/* The rows that a band reads stay in L2 while the parts of a group go over them; those of all groups where they share lines. */
+/* The rows that a band reads stay in L2 while the parts of a group go over them; those of all groups where they share
+ * lines. */
 static int64_t choose_band(const hk_geom *g) {
   const int64_t wide = g->c * 4 % HK_ALIGN ? g->c * g->groups : g->c;
   const int64_t row = 4 * g->in[2] * wide, over = (g->win[1] - 1) * g->dil[1];
@@ -128,8 +138,8 @@ static int64_t choose_band(const hk_geom *g) {
   return hk_ceil_div(g->out[1], hk_ceil_div(g->out[1], band));
 }
 
-/* Groups that go tile by tile use whole lines of x and y once, wherever pixels lie; their weights come from L2. Few do not pay
- * for a call a tile. */
+/* Groups that go tile by tile use whole lines of x and y once, wherever pixels lie; their weights come from L2. Few do
+ * not pay for a call a tile. */
 static int64_t choose_groups(const hk_geom *g, int64_t shards) {
   if (g->groups < 4) return 1;
   const int64_t weights = 4 * g->gk * hk_round_up(g->k, 16);
@@ -143,9 +153,11 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   hk_decision plane = *d;
   d->knob[HK_STRIP_CUT] = HK_STRIP_BY_ROWS;
   d->knob[HK_STRIP_BAND] = choose_band(g);
-  const int64_t blocks = g->groups * part_count(hk_ceil_div(g->k, hk_isa_lanes(d->kernel->isa)), registers(d->kernel->isa));
+  const int64_t blocks =
+      g->groups * part_count(hk_ceil_div(g->k, hk_isa_lanes(d->kernel->isa)), registers(d->kernel->isa));
   d->knob[HK_STRIP_SHARDS] = hk_min64(t->threads, blocks);
-  d->knob[HK_STRIP_GROUPS] = plane.knob[HK_STRIP_GROUPS] = blocks == g->groups ? choose_groups(g, d->knob[HK_STRIP_SHARDS]) : 1;
+  d->knob[HK_STRIP_GROUPS] = plane.knob[HK_STRIP_GROUPS] =
+      blocks == g->groups ? choose_groups(g, d->knob[HK_STRIP_SHARDS]) : 1;
   d->knob[HK_STRIP_PARTS] = 1;
   if (t->threads > 1 && blocks < 4 * t->threads) {
     const int64_t want = hk_ceil_div(4 * t->threads, d->knob[HK_STRIP_SHARDS]);
@@ -200,7 +212,8 @@ static bool make_parts(const hk_geom *g, hk_strip *p) {
   for (int64_t i = 0, first = 0; i < p->part_count; i++) {
     const int32_t cut = p->cuts == 2 && i >= larger;
     const int64_t width = p->cut[cut].vectors * p->vw;
-    p->part[i] = (hk_strip_part){.first = first, .lanes = hk_min64(width, g->k - first), .f = first * g->gk, .cut = cut};
+    p->part[i] =
+        (hk_strip_part){.first = first, .lanes = hk_min64(width, g->k - first), .f = first * g->gk, .cut = cut};
     first += width;
   }
   return true;
@@ -264,7 +277,8 @@ static hk_status build(hk_plan *plan) {
   if (!layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "strip: %s", why);
   bool made = make_parts(g, p) && make_ranges(g, 0, &p->plane) && make_ranges(g, 1, &p->row) &&
               (p->zeros = hk_alloc_zero((size_t)g->c * sizeof(float)));
-  for (int i = 0; i < p->cuts && made; i++) made = hk_strip_cut_make(&plan->task, p->way, &p->cut[i], tap_weights(g, p, &p->cut[i]));
+  for (int i = 0; i < p->cuts && made; i++)
+    made = hk_strip_cut_make(&plan->task, p->way, &p->cut[i], tap_weights(g, p, &p->cut[i]));
   if (!made) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   const bool known = (!e->bias || plan->packed->bias) && (!e->scale || plan->packed->scale);
   if (p->shards * p->parts == 1 && !e->residual && known) plan->short_way.run_xy = hk_strip_run_xy;

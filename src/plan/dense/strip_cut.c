@@ -1,9 +1,9 @@
 /* Cuts the pixels of an output row or plane into tiles for strip, and says what they cost. See strip.h. */
 #include "plan/dense/strip.h"
 
-#define LEAST 3          /* pixels with the same taps that are worth tiles of their own */
-#define MOST_CLASSES 64  /* along a dimension */
-#define MOST_PIXELS 1024 /* of a plane that is cut as one */
+#define LEAST 3             /* pixels with the same taps that are worth tiles of their own */
+#define MOST_CLASSES 64     /* along a dimension */
+#define MOST_PIXELS 1024    /* of a plane that is cut as one */
 #define MOST_TAPS (1 << 18) /* of all spans of a row */
 #define MOST_SPANS (HK_TABLE_BYTES / (int64_t)sizeof(hk_strip_span))
 
@@ -38,14 +38,16 @@ static int find_classes(const hk_geom *g, int d, class *to) {
 
 static int64_t tiles_of(const hk_strip_cut *c, int64_t pixels) { return hk_ceil_div(pixels, c->most); }
 
-/* Products, or the loads that feed them, or the latency of few sums; then what a tap, a tile's end and a call take (Zen 4). */
+/* Products, or the loads that feed them, or the latency of few sums; then what a tap, a tile's end and a call take (Zen
+ * 4). */
 static double tile_cycles(const hk_geom *g, const hk_strip_cut *c, double pixels, double taps, double product) {
   const int64_t wide = c->paired ? 2 : c->vectors, steps = c->paired ? hk_ceil_div(g->c, 2) : g->c;
   const double vectors = (double)wide, sums = pixels * vectors, feed = (wide == 1 ? 0.68 : 0.55) * (pixels + vectors);
   double step = 1.02 * sums * product;
   if (step < feed) step = feed;
   if (step < 4.2) step = 4.2;
-  if (c->paired) return taps * ((double)steps * step + (steps > 2 ? 2.0 : 3.5)) + 9.0 + (g->k % 8 ? 2.5 * pixels : 0.0) + c->call;
+  if (c->paired)
+    return taps * ((double)steps * step + (steps > 2 ? 2.0 : 3.5)) + 9.0 + (g->k % 8 ? 2.5 * pixels : 0.0) + c->call;
   return taps * ((double)steps * step + 2.0 + 0.8 * pixels) + sums + 8.0 + c->call;
 }
 
@@ -60,9 +62,11 @@ static double row_cycles(const hk_geom *g, const hk_strip_cut *c, double product
     }
     share *= taps / (double)(g->win[d] * g->out[d]);
   }
-  const int64_t tiles = tiles_of(c, g->out[2]), tile = hk_ceil_div(g->out[2], tiles), left = g->out[2] - (tiles - 1) * tile;
+  const int64_t tiles = tiles_of(c, g->out[2]), tile = hk_ceil_div(g->out[2], tiles),
+                left = g->out[2] - (tiles - 1) * tile;
   const double taps = share * (double)g->taps;
-  return rows * ((double)(tiles - 1) * tile_cycles(g, c, (double)tile, taps, product) + tile_cycles(g, c, (double)left, taps, product) + (c->paired ? 85.0 : 60.0));
+  return rows * ((double)(tiles - 1) * tile_cycles(g, c, (double)tile, taps, product) +
+                 tile_cycles(g, c, (double)left, taps, product) + (c->paired ? 85.0 : 60.0));
 }
 
 typedef struct plane_class {
@@ -77,7 +81,9 @@ static bool plane_classes(const hk_geom *g, plane_class *p) {
   return p->rows && p->columns;
 }
 
-static int64_t class_pixels(const plane_class *p, int i, int j) { return (p->row[i].to - p->row[i].from) * (p->column[j].to - p->column[j].from); }
+static int64_t class_pixels(const plane_class *p, int i, int j) {
+  return (p->row[i].to - p->row[i].from) * (p->column[j].to - p->column[j].from);
+}
 
 static double plane_cycles(const hk_geom *g, const hk_strip_cut *c, double product) {
   plane_class p;
@@ -91,7 +97,9 @@ static double plane_cycles(const hk_geom *g, const hk_strip_cut *c, double produ
       if (pixels < LEAST) rest += pixels;
       else cycles += (double)tiles * (tile_cycles(g, c, (double)pixels / (double)tiles, taps, product) + 20.0);
     }
-  if (rest) cycles += (double)tiles_of(c, rest) * (tile_cycles(g, c, (double)hk_min64(rest, c->most), (double)g->taps, product) + 20.0);
+  if (rest)
+    cycles += (double)tiles_of(c, rest) *
+              (tile_cycles(g, c, (double)hk_min64(rest, c->most), (double)g->taps, product) + 20.0);
   return cycles;
 }
 
@@ -155,8 +163,10 @@ static int64_t make_taps(const cutter *k, const place *at, int64_t count) {
       for (int64_t s = 0; s < g->win[2]; s++) {
         const uint32_t mask = tap_mask(k, at, count, r, s);
         if (!mask) continue;
-        *to++ = (hk_strip_tap){.x = (int32_t)(a * g->dil[0] * g->x.at[0] + r * g->dil[1] * g->x.at[1] + s * g->dil[2] * g->x.at[2]),
-                               .f = (int32_t)(((a * g->win[1] + r) * g->win[2] + s) * k->f_tap), .mask = mask};
+        *to++ = (hk_strip_tap){
+            .x = (int32_t)(a * g->dil[0] * g->x.at[0] + r * g->dil[1] * g->x.at[1] + s * g->dil[2] * g->x.at[2]),
+            .f = (int32_t)(((a * g->win[1] + r) * g->win[2] + s) * k->f_tap),
+            .mask = mask};
       }
   return to - k->taps;
 }
@@ -182,7 +192,8 @@ static void add_span(cutter *k, const place *at, int64_t count, int64_t tiles) {
   const hk_strides *c = &k->task->epi.c;
   const int64_t kept = make_taps(k, at, count);
   hk_strip_span *s = &k->cut->span[k->cut->count], *before = k->cut->count ? s - 1 : NULL;
-  if (k->way == HK_STRIP_BY_ROWS && before && before->pixels == count && same_taps(before->taps, k->taps, kept) && before->taps + kept == k->taps) {
+  if (k->way == HK_STRIP_BY_ROWS && before && before->pixels == count && same_taps(before->taps, k->taps, kept) &&
+      before->taps + kept == k->taps) {
     before->tiles += tiles;
     return;
   }
@@ -231,7 +242,8 @@ static void cut_plane(cutter *k, const plane_class *p) {
       const bool few = class_pixels(p, i, j) < LEAST;
       int64_t n = 0;
       for (int64_t row = p->row[i].from; row < p->row[i].to; row++)
-        for (int64_t q = p->column[j].from; q < p->column[j].to; q++) *(few ? &rest[left++] : &at[n++]) = (place){row, q};
+        for (int64_t q = p->column[j].from; q < p->column[j].to; q++)
+          *(few ? &rest[left++] : &at[n++]) = (place){row, q};
       add_tiles(k, at, n);
     }
   add_tiles(k, rest, left);

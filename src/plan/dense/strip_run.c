@@ -1,5 +1,5 @@
-/* Runs a strip plan: bands of output rows, in them part after part of the channels, so that its weights stay in L1 while rows go
- * by. See strip.h. */
+/* Runs a strip plan: bands of output rows, in them part after part of the channels, so that its weights stay in L1
+ * while rows go by. See strip.h. */
 #include "plan/dense/strip.h"
 
 typedef struct job {
@@ -16,7 +16,8 @@ static void share_args(job *j) {
   a->c = a->scale = a->bias = NULL;
   a->zeros = j->p->zeros;
   a->inputs = g->c;
-  a->overlap = j->p->way == HK_STRIP_BY_ROWS && g->groups == 1 && j->p->part_count == 1 && g->y.at[2] == g->k && j->p->vectors * j->p->vw <= 2 * g->k;
+  a->overlap = j->p->way == HK_STRIP_BY_ROWS && g->groups == 1 && j->p->part_count == 1 && g->y.at[2] == g->k &&
+               j->p->vectors * j->p->vw <= 2 * g->k;
   a->scale_one = j->plan->task.epi.e.scale == 1;
   a->fuse = j->p->fuse;
   a->f_next = a->channel_next = 0;
@@ -28,8 +29,8 @@ static void share_args(job *j) {
   a->channel_next = g->k;
 }
 
-/* Taps of a span that an output row takes; rows of several window planes that lie apart are put together in `room`. high: window
- * rows in the table. */
+/* Taps of a span that an output row takes; rows of several window planes that lie apart are put together in `room`.
+ * high: window rows in the table. */
 static const hk_strip_tap *choose_taps(int64_t high, const hk_strip_span *s, hk_strip_range planes, hk_strip_range rows,
                                        hk_strip_tap *room, int64_t *count) {
   const int64_t taken = rows.to - rows.from, deep = planes.to - planes.from;
@@ -42,15 +43,17 @@ static const hk_strip_tap *choose_taps(int64_t high, const hk_strip_span *s, hk_
   return room;
 }
 
-/* One output row, or the job's piece of it, or one plane of a part; x at the first tap of its first output, y and c at the part's
- * channels. */
-static void run_spans(job *j, const hk_strip_cut *cut, hk_strip_range planes, hk_strip_range rows, const float *x, float *y, const float *c) {
+/* One output row, or the job's piece of it, or one plane of a part; x at the first tap of its first output, y and c at
+ * the part's channels. */
+static void run_spans(job *j, const hk_strip_cut *cut, hk_strip_range planes, hk_strip_range rows, const float *x,
+                      float *y, const float *c) {
   const hk_geom *g = &j->plan->task.geom;
   const int64_t high = j->p->way == HK_STRIP_BY_ROWS ? g->win[1] : 1;
   hk_strip_args *a = &j->a;
   hk_strip_tap room[HK_STRIP_TAPS];
   for (const hk_strip_span *s = cut->span; s < cut->span + cut->count; s++) {
-    const int64_t x_tile = s->pixels * g->stride[2] * g->x.at[2], y_tile = s->pixels * g->y.at[2], c_tile = s->pixels * j->plan->task.epi.c.at[2];
+    const int64_t x_tile = s->pixels * g->stride[2] * g->x.at[2], y_tile = s->pixels * g->y.at[2],
+                  c_tile = s->pixels * j->plan->task.epi.c.at[2];
     int64_t first, last;
     hk_piece(s->tiles, j->piece, j->p->pieces, &first, &last);
     if (first == last) continue;
@@ -97,7 +100,9 @@ static void run_block(job *j, int64_t block, int64_t n, int64_t z, int64_t row, 
   const float *x = (const float *)(const void *)j->call->x + n * g->x.outer + group * g->x.group +
                    hk_geom_source(g, 0, z, 0) * g->x.at[0] - g->lo[1] * g->x.at[1] - g->lo[2] * g->x.at[2];
   float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + part->first + z * g->y.at[0];
-  const float *c = e->residual ? (const float *)(const void *)j->call->c + n * cs->outer + group * cs->group + part->first + z * cs->at[0] : NULL;
+  const float *c = e->residual ? (const float *)(const void *)j->call->c + n * cs->outer + group * cs->group +
+                                     part->first + z * cs->at[0]
+                               : NULL;
   const hk_strip_range planes = p->plane ? p->plane[z] : hk_strip_inside(g, 0, z);
   if (p->way == HK_STRIP_BY_PLANE) {
     run_spans(j, cut, planes, (hk_strip_range){0, 1}, x, y, c);
@@ -121,7 +126,8 @@ static void body(void *context, int64_t i) {
   j.p = p;
   share_args(&j);
   for (; item < last; item++) {
-    const int64_t band = item / p->pieces, plane = band / p->bands, row = (band - plane * p->bands) * p->band, n = plane / g->out[0];
+    const int64_t band = item / p->pieces, plane = band / p->bands, row = (band - plane * p->bands) * p->band,
+                  n = plane / g->out[0];
     j.piece = item - band * p->pieces;
     for (int64_t block = from; block < to; block++)
       run_block(&j, block, n, plane - n * g->out[0], row, hk_min64(row + p->band, g->out[1]));

@@ -3,7 +3,9 @@
 #define HK_TILES_H
 #include "plan/plan.h"
 
-typedef struct hk_pixel { int64_t n, p[3]; } hk_pixel;
+typedef struct hk_pixel {
+  int64_t n, p[3];
+} hk_pixel;
 hk_pixel hk_pixel_of(const hk_geom *g, int64_t m);
 /* Position in x (without group and channel, in elements of the given strides) that a tap of an output reads; false in
  * the padding or between dilated inputs. */

@@ -1,8 +1,9 @@
-/* weave: dense convolution of few channels (channels-last), several pixels a vector. Where igemm would leave most lanes of
- * a vector empty, a vector here holds the outputs of as many neighbouring pixels as fit; each input channel is spread over
- * the lanes that need it by a permutation. Lines are read where they lie, through masks at their ends; no workspace.
- * Any window of at most 64 rows, stride, padding, filter dilation. Refuses groups, input dilation, channels of x or y that
- * are not adjacent or pixels that are not, epilogues a kernel does not finish, and weights that come at execute. */
+/* weave: dense convolution of few channels (channels-last), several pixels a vector. Where igemm would leave most lanes
+ * of a vector empty, a vector here holds the outputs of as many neighbouring pixels as fit; each input channel is
+ * spread over the lanes that need it by a permutation. Lines are read where they lie, through masks at their ends; no
+ * workspace. Any window of at most 64 rows, stride, padding, filter dilation. Refuses groups, input dilation, channels
+ * of x or y that are not adjacent or pixels that are not, epilogues a kernel does not finish, and weights that come at
+ * execute. */
 
 #include "cost/cost.h"
 #include "plan/dense/dense.h"
@@ -52,8 +53,10 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (g->groups > 1) no = "there are groups";
   else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is input dilation";
   else if (2 * g->k > lanes || g->c > lanes || pixels_of(g, lanes) < 2) no = "a vector does not hold two pixels";
-  else if (!adjacent(&g->x, g->c, g->in[2]) || !adjacent(&g->y, g->k, g->out[2])) no = "channels or pixels are not adjacent";
-  else if (t->epi.e.residual && !adjacent(&t->epi.c, g->k, g->out[2])) no = "the residual's channels or pixels are not adjacent";
+  else if (!adjacent(&g->x, g->c, g->in[2]) || !adjacent(&g->y, g->k, g->out[2]))
+    no = "channels or pixels are not adjacent";
+  else if (t->epi.e.residual && !adjacent(&t->epi.c, g->k, g->out[2]))
+    no = "the residual's channels or pixels are not adjacent";
   else if (!hk_fuse_make(t, true).all) no = "the kernel does not finish this epilogue";
   else if (!t->f_now) no = "the weights must be known at creation";
   else if (t->options.stateful) no = "options.stateful must be 0";
@@ -69,8 +72,10 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const double lines = (double)g->gm / out, vectors = (double)hk_ceil_div((int64_t)out, pixels);
   /* a product and its permutation: 1.6 cycles of 3.7e9 a second on Zen 4 (3, 5 and 8 channels of 28 x 28) */
   const double each = hk_cost_peak(d->kernel->isa) > 96e9 ? 0.7 : 1.15;
-  const double cycles = lines * (vectors * (3 + (double)g->taps * (1.2 + each * (double)g->c)) + 20 + 6.0 * (double)(g->win[0] * g->win[1]));
-  d->predicted_s = 1e-7 + hk_cost_spread(cycles / 3e9 + 0.3 * hk_cost_move(g->bytes, g->bytes), (int64_t)lines, t->threads);
+  const double cycles = lines * (vectors * (3 + (double)g->taps * (1.2 + each * (double)g->c)) + 20 +
+                                 6.0 * (double)(g->win[0] * g->win[1]));
+  d->predicted_s =
+      1e-7 + hk_cost_spread(cycles / 3e9 + 0.3 * hk_cost_move(g->bytes, g->bytes), (int64_t)lines, t->threads);
   d->workspace_bytes = 0;
   return true;
 }
@@ -149,12 +154,27 @@ static void body(void *context, int64_t i) {
   const float *rows[MOST_ROWS];
   int64_t f_row[MOST_ROWS];
   _Alignas(HK_ALIGN) float scale[16], bias[16];
-  hk_weave_args a = {.x = rows, .f_row = f_row, .f = plan->packed->f, .index = o->index, .taps = g->win[2], .channels = g->c,
-                     .f_rows = g->win[0] * g->win[1], .start = -g->lo[2] * g->c, .tap_step = g->dil[2] * g->c,
-                     .x_step = o->pixels * g->stride[2] * g->c, .width = o->width * g->c, .y_lanes = o->pixels * g->k,
-                     .outputs = o->out * g->k, .first = part * o->vectors / o->parts,
-                     .end = (part + 1) * o->vectors / o->parts, .flags = o->fuse.flags, .beta = o->fuse.beta, .lo = o->fuse.lo,
-                     .hi = o->fuse.hi, .scale = scale, .bias = bias};
+  hk_weave_args a = {.x = rows,
+                     .f_row = f_row,
+                     .f = plan->packed->f,
+                     .index = o->index,
+                     .taps = g->win[2],
+                     .channels = g->c,
+                     .f_rows = g->win[0] * g->win[1],
+                     .start = -g->lo[2] * g->c,
+                     .tap_step = g->dil[2] * g->c,
+                     .x_step = o->pixels * g->stride[2] * g->c,
+                     .width = o->width * g->c,
+                     .y_lanes = o->pixels * g->k,
+                     .outputs = o->out * g->k,
+                     .first = part * o->vectors / o->parts,
+                     .end = (part + 1) * o->vectors / o->parts,
+                     .flags = o->fuse.flags,
+                     .beta = o->fuse.beta,
+                     .lo = o->fuse.lo,
+                     .hi = o->fuse.hi,
+                     .scale = scale,
+                     .bias = bias};
   if (a.flags & HK_IGEMM_AFFINE) {
     hk_fuse_affine(plan, j->call, 0, g->k, g->k, scale, bias);
     repeat(scale, g->k, a.y_lanes, lanes);
@@ -186,5 +206,11 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-const hk_algo hk_algo_weave = {.name = "weave", .family = HK_FAMILY_WEAVE, .device = HK_CPU, .offer = offer, .check = offer,
-                               .build = build, .run = run, .destroy = destroy};
+const hk_algo hk_algo_weave = {.name = "weave",
+                               .family = HK_FAMILY_WEAVE,
+                               .device = HK_CPU,
+                               .offer = offer,
+                               .check = offer,
+                               .build = build,
+                               .run = run,
+                               .destroy = destroy};

@@ -95,7 +95,8 @@ const char *hk_dw_line_refuses(const hk_task *t, int64_t least_taps, int64_t mos
   if (g->c != 1 || g->k != 1 || g->batch_grouped) return "c and k must be 1 per group";
   if (!t->f_now) return "the weights must be known at creation";
   if (g->gm == 0 || g->in[2] < 1) return "x or the result is empty";
-  if (g->win[0] != 1 || g->win[1] != 1 || g->in[0] != 1 || g->in[1] != 1 || g->out[0] != 1 || g->out[1] != 1 || g->lo[0] || g->lo[1])
+  if (g->win[0] != 1 || g->win[1] != 1 || g->in[0] != 1 || g->in[1] != 1 || g->out[0] != 1 || g->out[1] != 1 ||
+      g->lo[0] || g->lo[1])
     return "x and the window must have one dimension";
   if (g->stride[2] != 1 || g->in_dil[2] != 1) return "stride and input dilation must be 1";
   if (g->taps < least_taps || g->taps > most_taps) return "the window has too few or too many taps";

@@ -6,10 +6,10 @@
 #include "cost/cost.h"
 #include "plan/depthwise/dwc.h"
 
-#define CYCLES 3e9         /* of the cost model */
-#define STAGED_TAPS 12     /* shortest window worth a copy */
-#define PASS 6             /* chains of a pass when x streams through the caches: its rows stay in L2 */
-#define STRETCH 6144       /* floats of a staged stretch that stay in L1 */
+#define CYCLES 3e9     /* of the cost model */
+#define STAGED_TAPS 12 /* shortest window worth a copy */
+#define PASS 6         /* chains of a pass when x streams through the caches: its rows stay in L2 */
+#define STRETCH 6144   /* floats of a staged stretch that stay in L1 */
 
 /* Taps of a window row that chain lie this many taps apart; 0: none do. */
 static int64_t chain_step(const hk_geom *g, const hk_dwc *p) {
@@ -86,11 +86,14 @@ static bool resumes(const hk_task *t, const hk_dwc *p) {
   return p->source == HK_DWC_DIRECT && !t->epi.e.residual && hk_dw_fuse_make(t, &fuse) && flat(&g->y, g->groups, g->k);
 }
 
-/* Where masks cost, the last block overlaps the one before, if a sum may be stored twice, by one thread: with AVX2 4 taps of 20
- * channels take 2.6 us for 3.2. AVX-512 gains nothing. */
+/* Where masks cost, the last block overlaps the one before, if a sum may be stored twice, by one thread: with AVX2 4
+ * taps of 20 channels take 2.6 us for 3.2. AVX-512 gains nothing. */
 static int32_t moved_back(const hk_task *t, const hk_dwc *p, const hk_kernel *kernel) {
   const int64_t missing = p->blocks * p->vw - t->geom.groups;
-  return kernel->isa != HK_ISA_AVX512 && !p->inputs && p->unit == 1 && p->blocks > 1 && p->shards == 1 && !p->chains && resumes(t, p) ? (int32_t)missing : 0;
+  return kernel->isa != HK_ISA_AVX512 && !p->inputs && p->unit == 1 && p->blocks > 1 && p->shards == 1 && !p->chains &&
+                 resumes(t, p)
+             ? (int32_t)missing
+             : 0;
 }
 
 /* Neighbouring pixels lie a multiple of 4 KiB apart: they share one set of L1, which holds eight of them. */
@@ -99,25 +102,28 @@ static bool aliases(const hk_geom *g) { return g->x.at[2] * g->stride[2] * 4 % 4
 /* A result that no cache could keep goes past them; see goes_past. */
 static bool too_large(const hk_geom *g) { return g->bytes > 0.45 * (double)hk_cost_l3(); }
 
-/* Blocks of a depthwise copy. What the caches hold is copied up to four lines of a pixel at once, as long as several windows fit the
- * buffer: Zen 4, 1024 pixels, 31 taps, 1024 channels take 752 us for 793, with AVX2 793 for 869 and 512 channels 377 for 502. Memory
- * does not like it (4096 pixels, AVX-512: 5000 us for 3700): there a pixel with a page of its own gives one line, closer ones a vector. */
+/* Blocks of a depthwise copy. What the caches hold is copied up to four lines of a pixel at once, as long as several
+ * windows fit the buffer: Zen 4, 1024 pixels, 31 taps, 1024 channels take 752 us for 793, with AVX2 793 for 869 and 512
+ * channels 377 for 502. Memory does not like it (4096 pixels, AVX-512: 5000 us for 3700): there a pixel with a page of
+ * its own gives one line, closer ones a vector. */
 static int64_t staged_wide(const hk_geom *g, const hk_dwc *p) {
   const int64_t vectors = HK_ALIGN / 4 / p->vw, pixels = p->cols_staged * g->win[0] * g->win[1];
   if (p->source != HK_DWC_STAGED || p->inputs || p->block_groups != p->vw) return 1;
   int64_t lines = too_large(g) ? 1 : 4;
-  while (lines > 1 && (5 * pixels * lines * (HK_ALIGN / 4) > 2 * HK_DWC_STAGE || p->blocks < lines * vectors)) lines /= 2;
+  while (lines > 1 && (5 * pixels * lines * (HK_ALIGN / 4) > 2 * HK_DWC_STAGE || p->blocks < lines * vectors))
+    lines /= 2;
   if (lines > 1) return lines * vectors;
   return aliases(g) && p->blocks >= vectors && pixels * 2 * (HK_ALIGN / 4) <= STRETCH ? vectors : 1;
 }
 
-/* Rows that all read alike go together, tile by tile, where the pixels of a row lie a multiple of 4 KiB apart: neighbouring rows
- * are then what lies side by side (7 taps 64 apart of 64 channels x 4096, by phases: 50 us for 75). */
+/* Rows that all read alike go together, tile by tile, where the pixels of a row lie a multiple of 4 KiB apart:
+ * neighbouring rows are then what lies side by side (7 taps 64 apart of 64 channels x 4096, by phases: 50 us for 75).
+ */
 static int64_t rows_together(const hk_task *t, const hk_dwc *p) {
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
-  const bool alike = g->win[0] == 1 && g->win[1] == 1 && g->out[0] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 &&
-                     (g->out[1] - 1) * g->stride[1] < g->in[1];
+  const bool alike = g->win[0] == 1 && g->win[1] == 1 && g->out[0] == 1 && g->lo[0] == 0 && g->lo[1] == 0 &&
+                     g->in[0] > 0 && (g->out[1] - 1) * g->stride[1] < g->in[1];
   const bool fused = fuses(t, &fuse);
   return alike && fused && p->source == HK_DWC_DIRECT && !p->inputs && p->unit == 1 && aliases(g) ? g->out[1] : 1;
 }
@@ -156,7 +162,8 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   const int64_t rows = g->win[0] * g->win[1];
   p->wide = staged_wide(g, p);
   const int64_t room = HK_DWC_STAGE / (p->vw * p->wide) - 2;
-  if (p->source == HK_DWC_STAGED && (p->unit > 1 || p->share || p->x_lanes > p->vw || rows > room || p->cols_staged > room / rows))
+  if (p->source == HK_DWC_STAGED &&
+      (p->unit > 1 || p->share || p->x_lanes > p->vw || rows > room || p->cols_staged > room / rows))
     return hk_refuse(why, "source=1 needs a window that fits the buffer, unit=1");
   /* more tiles while the buffer stays in L1 */
   const int64_t stretch = p->vw * p->wide > HK_ALIGN / 4 ? HK_DWC_STAGE - 2 * p->vw * p->wide : STRETCH;
@@ -164,9 +171,11 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->stretch = p->source == HK_DWC_STAGED ? 1 + (spare > 0 ? spare / (p->tile * g->stride[2]) : 0) : 1;
   p->stretch = hk_min64(p->stretch, p->tiles);
   p->cols_staged += (p->stretch - 1) * p->tile * g->stride[2];
-  if (p->chains < 0 || (p->chains == 0 && p->run_count > HK_DWC_RUNS && p->source == HK_DWC_DIRECT) || p->chains > HK_DWC_RUNS)
+  if (p->chains < 0 || (p->chains == 0 && p->run_count > HK_DWC_RUNS && p->source == HK_DWC_DIRECT) ||
+      p->chains > HK_DWC_RUNS)
     return hk_refuse(why, "the window has too many chains for one pass");
-  if (p->chains && !resumes(t, p)) return hk_refuse(why, "several passes need source=0, an f32 y and an epilogue that fuses, without residual");
+  if (p->chains && !resumes(t, p))
+    return hk_refuse(why, "several passes need source=0, an f32 y and an epilogue that fuses, without residual");
   if (!t->f_now && p->f_block > HK_DWC_WEIGHTS) return hk_refuse(why, "the window is too large for weights at execute");
   return true;
 }
@@ -189,36 +198,47 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   const double loads = ((double)row_runs(g, p) * (per_tile - 1) + (double)g->win[2]) / (per_tile * (double)g->win[2]);
   /* pixels that crowd a few sets of L1: a vector of half a line visits them twice */
   const bool crowd = p->vw < 16 && p->inputs && crowded(g, p);
-  const double feed = !p->inputs ? product * (0.2 + loads)
+  const double feed = !p->inputs                             ? product * (0.2 + loads)
                       : p->unit == 1 && p->block_groups == 1 ? (crowd ? 0.9 : 0.12 + (g->c < 8 ? 0.65 : 0.5) * loads)
                                                              : product * (0.3 + (crowd ? 2.25 : 1.5) * loads);
   double tap = feed > 1.02 * product ? feed : 1.02 * product;
-  /* grouped, tiles whose taps leave the row: each pixel of a tap asks whether it counts (16 groups of 6 and 8 channels of 14 x 14,
-   * where all tiles do: 2.2 times the products of 8 lanes; 1.3 times those of 16, which take twice as long) */
+  /* grouped, tiles whose taps leave the row: each pixel of a tap asks whether it counts (16 groups of 6 and 8 channels
+   * of 14 x 14, where all tiles do: 2.2 times the products of 8 lanes; 1.3 times those of 16, which take twice as long)
+   */
   const int64_t ends = (g->lo[2] > 0) + (hk_geom_source(g, 2, g->out[2] - 1, g->win[2] - 1) >= g->in[2]);
   const double edges = p->inputs && p->vw == 8 ? (double)hk_min64(ends, p->tiles) / (double)p->tiles : 0;
   if (tap < product * (1.0 + 1.2 * edges)) tap = product * (1.0 + 1.2 * edges);
   if (p->inputs && p->vw == 16 && ends >= p->tiles) tap *= p->block_groups > 1 ? 1.3 : 1.12;
-  if (p->source == HK_DWC_DIRECT && p->rows == 1 && p->tile > 4 && !(p->chain && p->tile == 6) && aliases(g) && loads < 0.7) tap *= p->inputs ? 1.25 : 1.6; /* a chain's pixels crowd out each other */
-  /* and so do taps that lie a multiple of 4 KiB apart: 7 of them 64 pixels of 64 channels apart take 105 us with AVX2, by phases 80 */
-  if (p->source == HK_DWC_DIRECT && !p->inputs && g->win[2] > 3 && !chain_step(g, p) && g->dil[2] * g->x.at[2] * 4 % 4096 == 0) tap *= p->vw == 8 ? 1.6 : 1.4;
+  if (p->source == HK_DWC_DIRECT && p->rows == 1 && p->tile > 4 && !(p->chain && p->tile == 6) && aliases(g) &&
+      loads < 0.7)
+    tap *= p->inputs ? 1.25 : 1.6; /* a chain's pixels crowd out each other */
+  /* and so do taps that lie a multiple of 4 KiB apart: 7 of them 64 pixels of 64 channels apart take 105 us with AVX2,
+   * by phases 80 */
+  if (p->source == HK_DWC_DIRECT && !p->inputs && g->win[2] > 3 && !chain_step(g, p) &&
+      g->dil[2] * g->x.at[2] * 4 % 4096 == 0)
+    tap *= p->vw == 8 ? 1.6 : 1.4;
   /* few accumulators do not hide the latency of four cycles */
   const double latency = 4.0 / per_tile;
   if (tap < latency) tap = latency;
   const double store = p->fused ? 1.2 * product + 0.5 : 5.0 * (double)p->vw;
   /* taps outside x are skipped, which depthwise windows are too short to gain from */
-  double cycles = vectors * ((p->inputs ? hk_geom_inside(g) : 1.0) * (double)g->taps * inputs * tap + store) + rows * ((double)p->tiles * (10.0 + 4.0 * (double)p->run_count) + 20.0);
+  double cycles = vectors * ((p->inputs ? hk_geom_inside(g) : 1.0) * (double)g->taps * inputs * tap + store) +
+                  rows * ((double)p->tiles * (10.0 + 4.0 * (double)p->run_count) + 20.0);
   if (p->source == HK_DWC_STAGED)
     cycles += rows * (double)p->blocks * (double)(g->win[0] * g->win[1]) * 2.0 * (double)p->cols_staged *
               (double)p->tiles / (double)p->stretch;
   /* part of a vector is stored in pieces where masks cost */
   if (d->kernel->isa == HK_ISA_AVX2 && g->groups * g->k % p->vw && !p->back) cycles += 4.0 * rows * (double)p->units;
-  /* dense, several vectors of outputs: measured 8 % (64 channels of 224 x 224) to 46 % (16 of 8 x 14 x 14, AVX2) above the count */
-  /* and level with igemm or 1 to 5 % below it where windows of few channels step by two: first layers of 32 and 64 filters, AVX-512 */
+  /* dense, several vectors of outputs: measured 8 % (64 channels of 224 x 224) to 46 % (16 of 8 x 14 x 14, AVX2) above
+   * the count */
+  /* and level with igemm or 1 to 5 % below it where windows of few channels step by two: first layers of 32 and 64
+   * filters, AVX-512 */
   const bool first = p->vw == 16 && g->stride[2] == 2 && g->c < 4 && g->win[1] > 1;
   if (g->groups == 1 && g->k > p->vw) cycles *= p->vw == 8 && g->win[0] * g->win[1] > 1 ? 1.4 : first ? 1.02 : 1.2;
-  if (g->groups == 1 && g->k == p->vw && p->vw == 8 && g->win[1] > 1) cycles *= 1.35; /* 6 to 16 channels to 8 of 28 x 28, 3 x 3 */
-  if (g->groups == 1 && p->y_lanes < p->vw) cycles *= 1.6; /* lanes under a mask: 3 channels measured 1.5 to 1.9 above the count */
+  if (g->groups == 1 && g->k == p->vw && p->vw == 8 && g->win[1] > 1)
+    cycles *= 1.35; /* 6 to 16 channels to 8 of 28 x 28, 3 x 3 */
+  if (g->groups == 1 && p->y_lanes < p->vw)
+    cycles *= 1.6; /* lanes under a mask: 3 channels measured 1.5 to 1.9 above the count */
   /* more blocks go together with more registers, and of twice as many lanes half as many are left over */
   if (p->chain && d->kernel->isa == HK_ISA_AVX2) cycles *= 1.05;
   if (p->chain && p->vw == 16 && p->blocks > 4) cycles *= 0.97;
@@ -235,27 +255,31 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
-/* The kernel knows chains of 4, 6 and 8 pixels. Measured on Zen 4: 8 pixels that lie 4 KiB apart crowd out each other, unless
- * those of y keep out of the way; six are stored together. */
+/* The kernel knows chains of 4, 6 and 8 pixels. Measured on Zen 4: 8 pixels that lie 4 KiB apart crowd out each other,
+ * unless those of y keep out of the way; six are stored together. */
 static int64_t chain_tile(const hk_geom *g, int64_t mr) {
   if (mr < 8) return hk_min64(mr, 4);
   return !aliases(g) || too_large(g) ? 8 : g->taps >= 5 ? 6 : 4;
 }
 
-/* Few outputs and many taps: the rows of x are too many for L2, so all channels of some of them go before the others. */
+/* Few outputs and many taps: the rows of x are too many for L2, so all channels of some of them go before the others.
+ */
 static int64_t choose_chains(const hk_task *t, const hk_decision *d) {
   const hk_geom *g = &t->geom;
   const hk_dwc p = {.source = d->knob[HK_DWC_SOURCE], .unit = d->knob[HK_DWC_UNIT]};
   const int64_t runs = g->win[0] * g->win[1] * row_runs(g, &p);
   if (!resumes(t, &p)) return 0;
   const double rows = (double)g->taps * (double)(g->groups * g->c) * 4;
-  if (hk_ceil_div(g->out[2], p.unit) <= 3 * d->knob[HK_DWC_TILE] && runs > 2 * PASS && rows > (double)hk_cost_l2()) return PASS;
+  if (hk_ceil_div(g->out[2], p.unit) <= 3 * d->knob[HK_DWC_TILE] && runs > 2 * PASS && rows > (double)hk_cost_l2())
+    return PASS;
   return runs > HK_DWC_RUNS ? HK_DWC_RUNS : 0;
 }
 
-/* Two pixels a page share two sets of L1, and vectors of half a line visit them twice: AVX2 takes 513 us staged for 580, 31 taps
- * of 512 channels x 1024, and 1310 for 1630, 128 taps. */
-static bool halves(const hk_geom *g, int64_t vw) { return vw == 8 && g->k == 1 && g->x.at[2] * g->stride[2] * 4 == 2048; }
+/* Two pixels a page share two sets of L1, and vectors of half a line visit them twice: AVX2 takes 513 us staged for
+ * 580, 31 taps of 512 channels x 1024, and 1310 for 1630, 128 taps. */
+static bool halves(const hk_geom *g, int64_t vw) {
+  return vw == 8 && g->k == 1 && g->x.at[2] * g->stride[2] * 4 == 2048;
+}
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
@@ -263,7 +287,8 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const int64_t vw = d->kernel->nr, mr = d->kernel->mr;
   if (!blocks_fit(g, vw)) return hk_refuse(why, NO_BLOCKS);
   const int64_t unit = most_unit(t, vw), units = hk_ceil_div(g->out[2], unit);
-  d->knob[HK_DWC_SOURCE] = (aliases(g) || halves(g, vw)) && unit == 1 && g->c == 1 && g->win[0] == 1 && g->win[1] == 1 && g->win[2] >= STAGED_TAPS;
+  d->knob[HK_DWC_SOURCE] = (aliases(g) || halves(g, vw)) && unit == 1 && g->c == 1 && g->win[0] == 1 &&
+                           g->win[1] == 1 && g->win[2] >= STAGED_TAPS;
   d->knob[HK_DWC_UNIT] = unit;
   const hk_dwc p = {.source = d->knob[HK_DWC_SOURCE], .unit = unit, .inputs = g->c == 1 && g->k == 1 ? 0 : g->c};
   const int64_t most = aliases(g) && !p.source && g->c == 1 && rows_together(t, &p) == 1 ? hk_min64(mr, 4) : mr;
@@ -322,8 +347,8 @@ static void make_index(const hk_geom *g, hk_dwc *p) {
   const int64_t pixel = p->block_groups * g->k;
   for (int64_t i = 0; i < hk_max64(1, p->inputs); i++)
     for (int64_t l = 0; l < p->vw; l++)
-      p->index[i * p->vw + l] = l < p->y_lanes && p->inputs
-          ? (int32_t)(l / pixel * p->block_groups * g->c + l % pixel / g->k * g->c + i) : 0;
+      p->index[i * p->vw + l] =
+          l < p->y_lanes && p->inputs ? (int32_t)(l / pixel * p->block_groups * g->c + l % pixel / g->k * g->c + i) : 0;
 }
 
 int64_t hk_dwc_weights(const hk_dwc *p, int64_t from, int64_t to) {
@@ -332,7 +357,8 @@ int64_t hk_dwc_weights(const hk_dwc *p, int64_t from, int64_t to) {
   return taps * p->vw * hk_max64(1, p->inputs);
 }
 
-float *hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, int64_t from, int64_t to, float *at) {
+float *hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, int64_t from, int64_t to,
+                   float *at) {
   const int64_t pixel = p->block_groups * g->k;
   const int64_t first = (block >> p->share) * p->block_groups - (block == p->blocks - 1 ? p->back : 0);
   const int64_t part = (block & ((1 << p->share) - 1)) * p->vw; /* where a group's outputs are several blocks */
@@ -371,14 +397,16 @@ static hk_status pack_all(hk_plan *plan, const hk_dwc *p) {
 }
 
 /* A result that no cache could keep is not fetched before it is written; every vector of it must be a whole line.
- * Measured on Zen 4 with 32 MiB of L3, which other cores use too: 3 taps of 8 + 8 MiB take 294 us past the caches, 270 to 340
- * through them, and on a busy day 1170; 4 + 4 MiB take 147 against 108; with AVX2, by pairs of vectors, 4 taps of 16 + 16 MiB take
- * 1520 us for 2810. Staged calls are too short to wait for such stores. */
+ * Measured on Zen 4 with 32 MiB of L3, which other cores use too: 3 taps of 8 + 8 MiB take 294 us past the caches, 270
+ * to 340 through them, and on a busy day 1170; 4 + 4 MiB take 147 against 108; with AVX2, by pairs of vectors, 4 taps
+ * of 16 + 16 MiB take 1520 us for 2810. Staged calls are too short to wait for such stores. */
 static bool goes_past(const hk_geom *g, const hk_dwc *p, const hk_kernel *kernel) {
   const int64_t line = HK_ALIGN / 4;
-  const bool pairs = kernel->isa == HK_ISA_AVX2 && p->chain && p->blocks % (2 * p->shards) == 0; /* two vectors a line */
-  return p->fused && p->source == HK_DWC_DIRECT && !p->back && (p->vw == line || pairs) && p->y_lanes == p->vw && too_large(g) && g->y.at[2] % line == 0 &&
-         g->y.at[1] % line == 0 && g->y.at[0] % line == 0 && g->y.outer % line == 0;
+  const bool pairs =
+      kernel->isa == HK_ISA_AVX2 && p->chain && p->blocks % (2 * p->shards) == 0; /* two vectors a line */
+  return p->fused && p->source == HK_DWC_DIRECT && !p->back && (p->vw == line || pairs) && p->y_lanes == p->vw &&
+         too_large(g) && g->y.at[2] % line == 0 && g->y.at[1] % line == 0 && g->y.at[0] % line == 0 &&
+         g->y.outer % line == 0;
 }
 
 static hk_status build(hk_plan *plan) {
@@ -392,7 +420,8 @@ static hk_status build(hk_plan *plan) {
   p->stage = hk_kernel_best(HK_FAMILY_STAGE, plan->decision.kernel->isa)->fn;
   p->fused = fuses(&plan->task, &p->fuse);
   p->past = goes_past(g, p, plan->decision.kernel);
-  p->apart = p->source == HK_DWC_DIRECT && !p->inputs && g->x.at[2] * g->stride[2] * 4 % 2048 == 0 && g->y.at[2] * 4 % 2048 == 0;
+  p->apart = p->source == HK_DWC_DIRECT && !p->inputs && g->x.at[2] * g->stride[2] * 4 % 2048 == 0 &&
+             g->y.at[2] * 4 % 2048 == 0;
   if (!p->chains) p->chains = p->run_count;
   p->runs = hk_alloc_zero((size_t)p->run_count * sizeof *p->runs);
   p->of = hk_alloc_zero((size_t)p->run_count * sizeof *p->of);

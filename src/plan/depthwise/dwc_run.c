@@ -8,16 +8,16 @@ typedef struct job {
   const hk_call *call;
   const hk_geom *g;
   const hk_dwc *p;
-  int64_t from, to;   /* blocks */
-  const float *f;     /* weights of f_blocks blocks, of which f_first is block `from` */
+  int64_t from, to; /* blocks */
+  const float *f;   /* weights of f_blocks blocks, of which f_first is block `from` */
   int64_t f_blocks, f_first;
-  int64_t run;        /* the first of this pass */
-  hk_dwc_args a;      /* what all calls share */
+  int64_t run;   /* the first of this pass */
+  hk_dwc_args a; /* what all calls share */
 } job;
 
 typedef struct spot {
-  int64_t n, z, p;    /* an output row */
-  int64_t x, y, c;    /* where it begins; x at the first tap of the first output */
+  int64_t n, z, p; /* an output row */
+  int64_t x, y, c; /* where it begins; x at the first tap of the first output */
 } spot;
 
 static spot spot_at(const job *j, int64_t n, int64_t z, int64_t p) {
@@ -92,7 +92,8 @@ static void emit(job *j, const spot *s, int64_t q, int64_t pixels, int64_t block
 
 static void set_blocks(job *j, int64_t from, int64_t to) {
   const hk_dwc *p = j->p;
-  const int64_t groups = to == p->blocks ? j->g->groups - ((p->blocks >> p->share) - 1) * p->block_groups : p->block_groups;
+  const int64_t groups =
+      to == p->blocks ? j->g->groups - ((p->blocks >> p->share) - 1) * p->block_groups : p->block_groups;
   j->a.blocks = to - from;
   j->a.last_x_lanes = (int32_t)(p->unit * groups * j->g->c);
   j->a.last_lanes = (int32_t)(p->unit * groups * j->g->k >> p->share);
@@ -153,7 +154,8 @@ static void run_pass(job *j, const spot *s, int64_t tile, int64_t last) {
   hk_dwc_args *a = &j->a;
   const int64_t out_units = p->unit == 1 ? g->out[2] : g->out[2] / p->unit; /* with all their pixels */
   const bool one = g->win[0] == 1 && g->win[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 && g->in[1] > 0;
-  const hk_dw_run *runs = (one && g->out[0] == 1 && g->out[1] == p->rows) || row_runs(j, s, row) ? p->runs + j->run : row;
+  const hk_dw_run *runs =
+      (one && g->out[0] == 1 && g->out[1] == p->rows) || row_runs(j, s, row) ? p->runs + j->run : row;
   const float *x = (const float *)(const void *)j->call->x + s->x + (j->from >> p->share) * p->block_groups * g->c;
   for (int64_t count = 1; tile < last; tile += count) {
     const int64_t unit = tile * p->tile, units = hk_min64(p->tile, p->units - unit), q = unit * p->unit;
@@ -206,8 +208,15 @@ static void stage_row(const job *j, const float *x, bool in, bool ahead, int64_t
   const int64_t row = p->vw * p->wide;
   if (from) memset(buffer, 0, (size_t)(from * row) * sizeof *buffer);
   if (from < to) {
-    const hk_stage_args a = {.x = x + (first + from) * g->x.at[2], .buffer = buffer + from * row, .rows = to - from,
-                             .cols = lanes, .x_row = g->x.at[2], .x_step = 1, .spread = 1, .phases = 1, .row = row};
+    const hk_stage_args a = {.x = x + (first + from) * g->x.at[2],
+                             .buffer = buffer + from * row,
+                             .rows = to - from,
+                             .cols = lanes,
+                             .x_row = g->x.at[2],
+                             .x_step = 1,
+                             .spread = 1,
+                             .phases = 1,
+                             .row = row};
     p->stage(&a);
     /* the next blocks lie on the same pages, where nothing foresees that they will be read */
     if (ahead)
@@ -254,9 +263,10 @@ static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
   }
 }
 
-/* A load waits for the stores before it whose low twelve bits are its own. Where pixels lie a multiple of 4 KiB apart, or half of
- * that, these are the stores to the blocks just done, if y begins a little further on in its page than x in its own; then the blocks go from the
- * last to the first, away from them (Zen 4, 7 taps of 1024 channels x 1024, y 64 bytes further on: 226 us for 337, with AVX2 297 for 732; 512 bytes on 181). */
+/* A load waits for the stores before it whose low twelve bits are its own. Where pixels lie a multiple of 4 KiB apart,
+ * or half of that, these are the stores to the blocks just done, if y begins a little further on in its page than x in
+ * its own; then the blocks go from the last to the first, away from them (Zen 4, 7 taps of 1024 channels x 1024, y 64
+ * bytes further on: 226 us for 337, with AVX2 297 for 732; 512 bytes on 181). */
 static int32_t goes_down(const hk_dwc *p, const hk_call *call) {
   if (!p->apart) return 0;
   const uintptr_t ahead = ((uintptr_t)call->y - (uintptr_t)call->x) % 4096;
@@ -387,11 +397,12 @@ static void body(void *context, int64_t i) {
 void hk_dwc_prepare(const hk_plan *plan, hk_dwc *p) {
   const hk_geom *g = &plan->task.geom;
   const hk_epilogue *e = &plan->task.epi.e;
-  const bool one_row = g->n == 1 && g->out[0] == 1 && g->out[1] == 1 && g->win[0] == 1 && g->win[1] == 1 && g->lo[0] == 0 &&
-                       g->lo[1] == 0 && g->in[0] > 0 && g->in[1] > 0;
+  const bool one_row = g->n == 1 && g->out[0] == 1 && g->out[1] == 1 && g->win[0] == 1 && g->win[1] == 1 &&
+                       g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 && g->in[1] > 0;
   const bool plain = p->unit == 1 || (g->out[2] % p->unit == 0 && !e->bias && e->scale != 2);
   p->at_once = one_row && plain && p->source == HK_DWC_DIRECT && p->fused && plan->task.f_now && !e->residual &&
-               p->shards * p->parts == 1 && p->chains >= p->run_count && p->inner_first <= 0 && p->inner_last >= p->units;
+               p->shards * p->parts == 1 && p->chains >= p->run_count && p->inner_first <= 0 &&
+               p->inner_last >= p->units;
   if (!p->at_once) return;
   job j = {.plan = plan, .g = g, .p = p, .to = p->blocks};
   share_args(&j);

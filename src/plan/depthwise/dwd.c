@@ -1,7 +1,7 @@
 /* Depthwise convolution with few outputs a row and long windows, as dot products along the window's last dimension
  * (channels-first, its columns adjacent): any multiplier, stride, padding, other dimensions; y of any type and layout.
- * f32 data, no workspace. Refuses dilation of the last dimension or of the input, gates and state. Lanes along the output
- * (dwp) would be idle here: 4 outputs of 4093 taps fill a quarter of one vector. */
+ * f32 data, no workspace. Refuses dilation of the last dimension or of the input, gates and state. Lanes along the
+ * output (dwp) would be idle here: 4 outputs of 4093 taps fill a quarter of one vector. */
 
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"
@@ -31,9 +31,11 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const double product = 2.0 * vw / (hk_cost_peak(d->kernel->isa) / CYCLES);
   const double rows = (double)g->gm * (double)(g->groups * g->k) * (double)(g->win[0] * g->win[1]);
   /* every call's sums go through the plan's epilogue */
-  const double calls = (double)(g->n * g->out[0] * g->out[1] * hk_ceil_div(g->out[2], OUTPUTS)) * (double)(g->groups * g->k);
+  const double calls =
+      (double)(g->n * g->out[0] * g->out[1] * hk_ceil_div(g->out[2], OUTPUTS)) * (double)(g->groups * g->k);
   const double cycles = rows * (vectors * 2.0 * product + 12.0) + calls * 80.0;
-  return 5e-8 + hk_cost_spread(cycles / CYCLES + 0.5 * hk_cost_move(g->bytes, g->bytes), d->knob[SHARDS] * d->knob[PARTS], t->threads);
+  return 5e-8 + hk_cost_spread(cycles / CYCLES + 0.5 * hk_cost_move(g->bytes, g->bytes),
+                               d->knob[SHARDS] * d->knob[PARTS], t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
@@ -48,7 +50,8 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   if (!supported(t, why)) return false;
   const int64_t planes = g->n * g->groups;
   d->knob[SHARDS] = hk_max64(1, hk_min64(t->threads, planes));
-  d->knob[PARTS] = t->threads > 1 && planes < 2 * t->threads ? hk_max64(1, hk_min64(t->threads, g->out[0] * g->out[1])) : 1;
+  d->knob[PARTS] =
+      t->threads > 1 && planes < 2 * t->threads ? hk_max64(1, hk_min64(t->threads, g->out[0] * g->out[1])) : 1;
   return finish(t, d, why);
 }
 
@@ -76,14 +79,17 @@ typedef struct site {
 static const float *weights_of(const site *s, int64_t a, int64_t r) {
   const hk_geom *g = &s->h->plan->task.geom;
   if (s->h->plan->task.f_now)
-    return (const float *)s->h->plan->packed->f + ((s->group * g->k + s->k) * g->taps + (a * g->win[1] + r) * g->win[2]);
-  return (const float *)(const void *)s->h->call->f + s->group * g->f.group + s->k * g->f.outer + a * g->f.at[0] + r * g->f.at[1];
+    return (const float *)s->h->plan->packed->f +
+           ((s->group * g->k + s->k) * g->taps + (a * g->win[1] + r) * g->win[2]);
+  return (const float *)(const void *)s->h->call->f + s->group * g->f.group + s->k * g->f.outer + a * g->f.at[0] +
+         r * g->f.at[1];
 }
 
 /* count outputs from column q on, all of whose window rows read columns [from, to) of the window */
 static void dots(const site *s, int64_t q, int64_t count, int64_t from, int64_t to, float *sum) {
   const hk_geom *g = &s->h->plan->task.geom;
-  const float *x = (const float *)(const void *)s->h->call->x + s->n * g->x.outer + s->group * g->x.group + hk_geom_source(g, 2, q, 0) + from;
+  const float *x = (const float *)(const void *)s->h->call->x + s->n * g->x.outer + s->group * g->x.group +
+                   hk_geom_source(g, 2, q, 0) + from;
   hk_dwd_args a = {.sum = sum, .count = to - from, .x_step = g->stride[2], .outputs = (int32_t)count};
   for (int64_t i = 0; i < count; i++) sum[i] = 0;
   if (from >= to) return;

@@ -1,14 +1,15 @@
-/* Depthwise convolution by windows of 3 x 3, with AVX2 also 5 x 5 and 7 x 7, stride 1 or 2 in both dimensions, lanes over channels (channels-last), that
- * marches down strips of columns with its sums in registers; see ../cpu/tmpl/dwm.tmpl.h. With dilation d every d-th row (column) of
- * y sees every d-th of x: each such phase is a problem without dilation. f32 data, epilogues that kernels fuse, weights at
- * creation, no workspace. Refuses dilation with a stride, multipliers, other windows, gates and state: dwc takes them. */
+/* Depthwise convolution by windows of 3 x 3, with AVX2 also 5 x 5 and 7 x 7, stride 1 or 2 in both dimensions, lanes
+ * over channels (channels-last), that marches down strips of columns with its sums in registers; see
+ * ../cpu/tmpl/dwm.tmpl.h. With dilation d every d-th row (column) of y sees every d-th of x: each such phase is a
+ * problem without dilation. f32 data, epilogues that kernels fuse, weights at creation, no workspace. Refuses dilation
+ * with a stride, multipliers, other windows, gates and state: dwc takes them. */
 #include <stdio.h>
 
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"
 
 #define CYCLES 3e9 /* of the cost model */
-#define SIDE 3 /* of the window; 5 and 7 too where kernels go by pairs of rows */
+#define SIDE 3     /* of the window; 5 and 7 too where kernels go by pairs of rows */
 
 enum { COLUMNS, ROWS, SHARDS, PARTS };
 
@@ -28,14 +29,16 @@ static bool supported(const hk_task *t, const hk_kernel *k, char *why) {
   const char *no = NULL;
   if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
   else if (g->c != 1 || g->k != 1 || g->batch_grouped) no = "c and k must be 1 per group";
-  else if (g->win[0] != 1 || g->win[1] != g->win[2] || (g->win[2] != SIDE && g->win[2] != 5 && g->win[2] != 7)) no = "the window is not 3 x 3, 5 x 5 or 7 x 7";
+  else if (g->win[0] != 1 || g->win[1] != g->win[2] || (g->win[2] != SIDE && g->win[2] != 5 && g->win[2] != 7))
+    no = "the window is not 3 x 3, 5 x 5 or 7 x 7";
   else if (g->win[2] != SIDE && !row_wise(k)) no = "this kernel's window is 3 x 3";
   else if (g->stride[1] != g->stride[2] || g->stride[1] > 2) no = "the stride is not 1 or 2";
   else if (g->stride[1] != 1 && (g->dil[1] != 1 || g->dil[2] != 1)) no = "there is dilation and a stride";
   else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is input dilation";
   else if (g->gm == 0 || g->in[1] < 1 || g->in[2] < 1) no = "x or the result is empty";
   else if (g->lo[0] != 0 || (g->out[0] - 1) * g->stride[0] >= g->in[0]) no = "the depth is padded";
-  else if (!hk_dw_flat(&g->x, g->groups) || !hk_dw_flat(&g->y, g->groups)) no = "the channels of x and y must be adjacent";
+  else if (!hk_dw_flat(&g->x, g->groups) || !hk_dw_flat(&g->y, g->groups))
+    no = "the channels of x and y must be adjacent";
   else if (!t->f_now) no = "the weights must be known at creation";
   else if (t->epi.e.gate || t->options.stateful) no = "epilogue.gate and options.stateful must be 0";
   else if (!hk_dw_fuse_make(t, &fuse)) no = "the epilogue is not one that kernels fuse";
@@ -48,7 +51,10 @@ static int64_t phase_out(const hk_geom *g, int axis) { return hk_ceil_div(g->out
 
 static bool layout(const hk_task *t, const hk_decision *d, dwm *m) {
   const hk_geom *g = &t->geom;
-  *m = (dwm){.vw = d->kernel->nr, .columns = d->knob[COLUMNS], .rows = d->knob[ROWS], .shards = d->knob[SHARDS],
+  *m = (dwm){.vw = d->kernel->nr,
+             .columns = d->knob[COLUMNS],
+             .rows = d->knob[ROWS],
+             .shards = d->knob[SHARDS],
              .parts = d->knob[PARTS]};
   if (m->columns > d->kernel->mr || m->rows > phase_out(g, 1)) return false;
   m->blocks = hk_ceil_div(g->groups, m->vw);
@@ -67,7 +73,8 @@ static double inside(const hk_geom *g, int axis) {
   int64_t n = 0;
   for (int64_t t = 0; t < g->win[axis]; t++) {
     const int64_t at = g->lo[axis] - t * g->dil[axis], s = g->stride[axis]; /* output q sees x[q*s - at] */
-    const int64_t first = at > 0 ? hk_ceil_div(at, s) : 0, past = hk_min64(g->out[axis], at + g->in[axis] > 0 ? hk_ceil_div(at + g->in[axis], s) : 0);
+    const int64_t first = at > 0 ? hk_ceil_div(at, s) : 0,
+                  past = hk_min64(g->out[axis], at + g->in[axis] > 0 ? hk_ceil_div(at + g->in[axis], s) : 0);
     n += hk_max64(0, past - first);
   }
   return (double)n / (double)(g->win[axis] * g->out[axis]);
@@ -78,18 +85,25 @@ static double predict(const hk_task *t, const hk_decision *d, const dwm *m) {
   const hk_geom *g = &t->geom;
   const double product = 2.0 * (double)m->vw / (hk_cost_peak(d->kernel->isa) / CYCLES), stride = (double)g->stride[1];
   const int64_t in = hk_ceil_div(g->in[1], g->dil[1]);
-  const double marched = (double)hk_min64(m->rows * g->stride[1] + g->win[1] - g->stride[1], in) / (double)m->rows / stride;
+  const double marched =
+      (double)hk_min64(m->rows * g->stride[1] + g->win[1] - g->stride[1], in) / (double)m->rows / stride;
   const bool half = row_wise(d->kernel); /* of the registers: fewer sums at a time, more loads */
   const double begins = half ? 4.0 + 40.0 / (double)m->blocks : 35.0;
-  const double few = half && (m->columns < 3 || m->rows < 2) ? 1.5 : g->stride[1] == 2 && (half || m->columns < 3) ? 1.3 : half ? 1.15 : 1.0;
-  /* Wider windows ask for each column whether it lies inside; with twice the registers dwc is better than its estimate, but for dilation. */
+  const double few = half && (m->columns < 3 || m->rows < 2)         ? 1.5
+                     : g->stride[1] == 2 && (half || m->columns < 3) ? 1.3
+                     : half                                          ? 1.15
+                                                                     : 1.0;
+  /* Wider windows ask for each column whether it lies inside; with twice the registers dwc is better than its estimate,
+   * but for dilation. */
   const bool wide = g->win[2] != SIDE;
   const double other = wide && t->isa > d->kernel->isa && g->dil[1] * g->dil[2] == 1 ? 1.7 : 1.0;
   const double taps = (double)(g->win[1] * g->win[2]) * (half ? inside(g, 1) : marched) * (wide ? 1.0 : inside(g, 2));
   const double one = product * (few * other * taps + 0.5 * stride) + 0.2;
   const double blocks = (double)m->blocks + (half && g->groups % m->vw ? 1.0 : 0.0); /* masks take longer */
-  const double cycles = (double)marches(g, m) * blocks * ((double)(m->rows * m->columns) * one + begins + 1.5 * (double)m->rows);
-  return 4e-8 + hk_cost_spread(0.85 * cycles / CYCLES + 0.25 * hk_cost_move(g->bytes, g->bytes), m->shards * m->parts, t->threads);
+  const double cycles =
+      (double)marches(g, m) * blocks * ((double)(m->rows * m->columns) * one + begins + 1.5 * (double)m->rows);
+  return 4e-8 + hk_cost_spread(0.85 * cycles / CYCLES + 0.25 * hk_cost_move(g->bytes, g->bytes), m->shards * m->parts,
+                               t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
@@ -105,7 +119,8 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
-/* Most columns of a strip. Row-wise all of them, so that x is read as it lies, while the rows of a pair stay in a part of L2. */
+/* Most columns of a strip. Row-wise all of them, so that x is read as it lies, while the rows of a pair stay in a part
+ * of L2. */
 static int64_t widest(const hk_geom *g, const hk_kernel *k) {
   const int64_t column = (g->stride[1] + g->win[1]) * g->stride[2] * g->groups * (int64_t)sizeof(float);
   return row_wise(k) ? hk_max64(16, hk_min64(k->mr, hk_cost_l2() / 4 / column)) : k->mr;
@@ -127,7 +142,9 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   return finish(t, d, why);
 }
 
-static bool check(const hk_task *t, hk_decision *d, char *why) { return supported(t, d->kernel, why) && finish(t, d, why); }
+static bool check(const hk_task *t, hk_decision *d, char *why) {
+  return supported(t, d->kernel, why) && finish(t, d, why);
+}
 
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
   char why[HK_REASON];
@@ -153,19 +170,21 @@ static hk_status build(hk_plan *plan) {
 
 /* ---- run */
 
-/* Rows or columns that a phase of an axis finds in x: `from`, `from` + dilation, ..; its first output sees the one `at`, which may
- * lie before them. */
+/* Rows or columns that a phase of an axis finds in x: `from`, `from` + dilation, ..; its first output sees the one
+ * `at`, which may lie before them. */
 typedef struct lattice {
   int64_t from, at, in, out;
 } lattice;
 
 static lattice lattice_make(const hk_geom *g, int axis, int64_t phase) {
   const int64_t d = g->dil[axis], first = phase - g->lo[axis], from = (first % d + d) % d;
-  return (lattice){from, (first - from) / d, hk_max64(0, hk_ceil_div(g->in[axis] - from, d)), hk_ceil_div(g->out[axis] - phase, d)};
+  return (lattice){from, (first - from) / d, hk_max64(0, hk_ceil_div(g->in[axis] - from, d)),
+                   hk_ceil_div(g->out[axis] - phase, d)};
 }
 
 /* One strip of one band of one phase of one plane; what does not depend on it is set. */
-static void march(const hk_shared *h, hk_dwm_args *a, int64_t plane, int64_t phase, int64_t band, int64_t strip, int64_t channel) {
+static void march(const hk_shared *h, hk_dwm_args *a, int64_t plane, int64_t phase, int64_t band, int64_t strip,
+                  int64_t channel) {
   const hk_geom *g = &h->plan->task.geom;
   const hk_strides *cs = &h->plan->task.epi.c;
   const dwm *m = h->plan->own;
@@ -181,13 +200,13 @@ static void march(const hk_shared *h, hk_dwm_args *a, int64_t plane, int64_t pha
   a->row_last = r.in - row;
   a->col_first = (int32_t)hk_max64(0, hk_min64(span, -col));
   a->col_last = (int32_t)hk_max64(0, hk_min64(span, s.in - col));
-  a->x = (const float *)(const void *)h->call->x + n * g->x.outer + z * g->stride[0] * g->x.at[0] + r.from * g->x.at[1] +
-         s.from * g->x.at[2] + row * a->x_row + col * a->x_col + channel;
-  a->y = (float *)(void *)h->call->y + n * g->y.outer + z * g->y.at[0] + i * g->y.at[1] + j * g->y.at[2] + p * a->y_row +
-         q * a->y_col + channel;
+  a->x = (const float *)(const void *)h->call->x + n * g->x.outer + z * g->stride[0] * g->x.at[0] +
+         r.from * g->x.at[1] + s.from * g->x.at[2] + row * a->x_row + col * a->x_col + channel;
+  a->y = (float *)(void *)h->call->y + n * g->y.outer + z * g->y.at[0] + i * g->y.at[1] + j * g->y.at[2] +
+         p * a->y_row + q * a->y_col + channel;
   if (h->plan->task.epi.e.residual)
-    a->c = (const float *)(const void *)h->call->c + n * cs->outer + z * cs->at[0] + i * cs->at[1] + j * cs->at[2] + p * a->c_row +
-           q * a->c_col + channel;
+    a->c = (const float *)(const void *)h->call->c + n * cs->outer + z * cs->at[0] + i * cs->at[1] + j * cs->at[2] +
+           p * a->c_row + q * a->c_col + channel;
   h->plan->decision.kernel->fn(a);
 }
 
@@ -201,12 +220,19 @@ static void body(void *context, int64_t i) {
   hk_piece(marches(g, m), i % m->parts, m->parts, &item, &last);
   if (from == to) return;
   const int64_t channel = from * m->vw;
-  hk_dwm_args a = {.f = (const float *)h->plan->packed->f + channel * g->win[1] * g->win[2], .blocks = to - from,
+  hk_dwm_args a = {.f = (const float *)h->plan->packed->f + channel * g->win[1] * g->win[2],
+                   .blocks = to - from,
                    .last_lanes = (int32_t)(to == m->blocks ? g->groups - (to - 1) * m->vw : m->vw),
-                   .x_row = g->dil[1] * g->x.at[1], .x_col = g->dil[2] * g->x.at[2],
-                   .y_row = g->dil[1] * g->y.at[1], .y_col = g->dil[2] * g->y.at[2],
-                   .c_row = g->dil[1] * h->plan->task.epi.c.at[1], .c_col = g->dil[2] * h->plan->task.epi.c.at[2],
-                   .window = (int32_t)g->win[2], .stride = (int32_t)g->stride[1], .scale_one = e->scale == 1, .fuse = m->fuse};
+                   .x_row = g->dil[1] * g->x.at[1],
+                   .x_col = g->dil[2] * g->x.at[2],
+                   .y_row = g->dil[1] * g->y.at[1],
+                   .y_col = g->dil[2] * g->y.at[2],
+                   .c_row = g->dil[1] * h->plan->task.epi.c.at[1],
+                   .c_col = g->dil[2] * h->plan->task.epi.c.at[2],
+                   .window = (int32_t)g->win[2],
+                   .stride = (int32_t)g->stride[1],
+                   .scale_one = e->scale == 1,
+                   .fuse = m->fuse};
   if (e->scale) a.scale = (const float *)h->call->scale + (e->scale == 2 ? channel : 0);
   if (e->bias) a.bias = (const float *)h->call->bias + channel;
   for (; item < last; item++) {

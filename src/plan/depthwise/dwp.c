@@ -11,8 +11,8 @@
 #define BAND 5120
 
 static bool one_row(const hk_geom *g) {
-  return g->win[0] == 1 && g->win[1] == 1 && g->out[0] == 1 && g->out[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0 && g->in[0] > 0 &&
-         g->in[1] > 0; /* an x without rows has none to read */
+  return g->win[0] == 1 && g->win[1] == 1 && g->out[0] == 1 && g->out[1] == 1 && g->lo[0] == 0 && g->lo[1] == 0 &&
+         g->in[0] > 0 && g->in[1] > 0; /* an x without rows has none to read */
 }
 
 /* Farthest a tap of dimension d lies from the first, in steps of the stride */
@@ -68,16 +68,17 @@ static int64_t choose_spread(const hk_geom *g, const hk_dwp *p) {
 /* x may be read where it lies, with masks: taps of one chain lie in one column of one slice. */
 static bool maskable(const hk_task *t, const hk_kernel *kernel) {
   const hk_geom *g = &t->geom;
-  return kernel->isa == HK_ISA_AVX512 && g->stride[2] == 1 && g->x.at[2] == 1 && g->in_dil[0] == 1 && g->in_dil[1] == 1 &&
-         g->in_dil[2] == 1 && (g->win[2] - 1) * g->dil[2] < g->x.at[1] && g->x.at[1] < (1 << 20) && g->out[2] < (1 << 20) &&
-         g->win[1] * g->dil[1] < 4096 && (g->win[0] == 1 || ((g->win[1] - 1) * g->dil[1] + g->stride[1] + 1) * g->x.at[1] <= g->dil[0] * g->x.at[0]) &&
+  return kernel->isa == HK_ISA_AVX512 && g->stride[2] == 1 && g->x.at[2] == 1 && g->in_dil[0] == 1 &&
+         g->in_dil[1] == 1 && g->in_dil[2] == 1 && (g->win[2] - 1) * g->dil[2] < g->x.at[1] && g->x.at[1] < (1 << 20) &&
+         g->out[2] < (1 << 20) && g->win[1] * g->dil[1] < 4096 &&
+         (g->win[0] == 1 || ((g->win[1] - 1) * g->dil[1] + g->stride[1] + 1) * g->x.at[1] <= g->dil[0] * g->x.at[0]) &&
          g->win[0] * g->dil[0] < 4096 && g->x.at[0] < (1 << 18) && g->taps <= HK_DWP_RUNS && g->in[2] > 0;
 }
 
 /* Neighbouring taps of a short window are shifted together from whole vectors; longer windows chain. */
 static bool fans(const hk_geom *g, const hk_dwp *p) {
-  return p->source != HK_DWP_GATHER && p->source != HK_DWP_MASKED && !p->down && p->spread == 1 && p->vw > 1 && g->win[2] > 1 &&
-         reach(g, 2) < 2 * p->vw - 1 && g->dil[2] / hk_gcd(g->dil[2], g->stride[2]) == 1;
+  return p->source != HK_DWP_GATHER && p->source != HK_DWP_MASKED && !p->down && p->spread == 1 && p->vw > 1 &&
+         g->win[2] > 1 && reach(g, 2) < 2 * p->vw - 1 && g->dil[2] / hk_gcd(g->dil[2], g->stride[2]) == 1;
 }
 
 /* Loads a vector and tap, of tiles of so many vectors, where every `apart`-th of `taps` taps chain. */
@@ -101,7 +102,8 @@ static double along_throughput(const hk_geom *g, const hk_dwp *p, const hk_kerne
   /* tiles that spread far are calls of few vectors */
   const double vectors = p->spread > 1 ? (double)hk_min64(kernel->mr, all) : (double)kernel->mr;
   const double call = p->spread > 1 ? 60.0 / (vectors * (double)g->win[2]) : 0.0;
-  return call + load_throughput(kernel, step % apart ? 1.0 : shared_loads(vectors, g->win[2], hk_max64(1, step / apart)));
+  return call +
+         load_throughput(kernel, step % apart ? 1.0 : shared_loads(vectors, g->win[2], hk_max64(1, step / apart)));
 }
 
 /* A line of taps further apart than one: loads, most of which cross cache lines. */
@@ -115,8 +117,10 @@ static double tap_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel 
   if (p->line && g->dil[2] > 1) return apart_throughput(kernel);
   if (p->line && p->vw == 16) return 1.15 * 2.0 * kernel->nr / width;
   if (fans(g, p)) return 1.45 * 2.0 * kernel->nr / width;
-  if (p->down) /* 3 x 3 of 112 x 112 from a band: 16 lanes take 1.2 times as long as 8; of 14 x 14 under masks it is the other way */
-    return ((kernel->nr > 8) == (p->source == HK_DWP_BAND) ? 1.25 : 1.0) * load_throughput(kernel, shared_loads((double)kernel->mr, g->win[1], g->stride[1]));
+  if (p->down) /* 3 x 3 of 112 x 112 from a band: 16 lanes take 1.2 times as long as 8; of 14 x 14 under masks it is the
+                  other way */
+    return ((kernel->nr > 8) == (p->source == HK_DWP_BAND) ? 1.25 : 1.0) *
+           load_throughput(kernel, shared_loads((double)kernel->mr, g->win[1], g->stride[1]));
   return along_throughput(g, p, kernel);
 }
 
@@ -133,7 +137,8 @@ static double fold_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel
 /* A residual may be y itself, so with one no output is computed twice. */
 static bool foldable(const hk_task *t, const hk_dwp *p) {
   hk_dw_fuse fuse;
-  return p->source == HK_DWP_DIRECT && p->vw > 1 && !t->epi.e.residual && t->geom.y.at[2] == 1 && hk_dw_fuse_make(t, &fuse);
+  return p->source == HK_DWP_DIRECT && p->vw > 1 && !t->epi.e.residual && t->geom.y.at[2] == 1 &&
+         hk_dw_fuse_make(t, &fuse);
 }
 
 /* How many outputs apart the vectors of a tile are best; 0: as the spread says. */
@@ -159,9 +164,14 @@ static int32_t whole_line(const hk_task *t, const hk_dwp *p, const hk_kernel *ke
   hk_dw_fuse fuse;
   const bool fused = hk_dw_fuse_make(t, &fuse) && g->y.at[2] == 1 && (!t->epi.e.residual || t->epi.c.at[2] == 1);
   if (!fused || p->fold || p->vw == 1) return 0;
-  /* far taps fold better, where there are outputs enough to: 7 taps 64 apart of 4096 in 37 us, 51 as a line; 9 apart in 71 and 56 */
+  /* far taps fold better, where there are outputs enough to: 7 taps 64 apart of 4096 in 37 us, 51 as a line; 9 apart in
+   * 71 and 56 */
   const bool near = g->dil[2] < 24 || 3 * g->dil[2] > p->inner_hi - p->inner_lo;
-  if (g->dil[2] > 1) return near && g->win[2] > 1 && g->win[2] <= HK_LINE_APART && apart_throughput(kernel) < along_throughput(g, p, kernel) ? (int32_t)g->win[2] : 0;
+  if (g->dil[2] > 1)
+    return near && g->win[2] > 1 && g->win[2] <= HK_LINE_APART &&
+                   apart_throughput(kernel) < along_throughput(g, p, kernel)
+               ? (int32_t)g->win[2]
+               : 0;
   return fans(g, p) && g->win[2] <= HK_LINE_TAPS(kernel->isa == HK_ISA_AVX2 ? 16 : 32) ? (int32_t)g->win[2] : 0;
 }
 
@@ -203,7 +213,8 @@ static double tap_cycles(const hk_geom *g, const hk_dwp *p, const hk_kernel *ker
   if (p->source == HK_DWP_DIRECT && g->out[2] % p->vw && vectors <= kernel->mr) vectors = hk_ceil_div(vectors, 2);
   if (p->fold) return fold_throughput(g, p, kernel, p->fold);
   if (p->line) vectors = g->out[2] * g->groups / p->vw;
-  const double cycles = tap_throughput(g, p, kernel), latency = 4.0 / (double)hk_max64(1, hk_min64(vectors, kernel->mr));
+  const double cycles = tap_throughput(g, p, kernel),
+               latency = 4.0 / (double)hk_max64(1, hk_min64(vectors, kernel->mr));
   return cycles > latency ? cycles : latency;
 }
 
@@ -297,17 +308,19 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   if (!supported(t, why)) return false;
   if (d->knob[HK_DWP_DOWN] && d->knob[HK_DWP_SOURCE] != HK_DWP_BAND && d->knob[HK_DWP_SOURCE] != HK_DWP_MASKED)
     return hk_refuse(why, "down needs source=1 or 3");
-  if (d->knob[HK_DWP_SOURCE] == HK_DWP_MASKED && (!maskable(t, d->kernel) || !d->knob[HK_DWP_DOWN] || d->knob[HK_DWP_COLS] < g->out[2]))
+  if (d->knob[HK_DWP_SOURCE] == HK_DWP_MASKED &&
+      (!maskable(t, d->kernel) || !d->knob[HK_DWP_DOWN] || d->knob[HK_DWP_COLS] < g->out[2]))
     return hk_refuse(why, "source=3 needs stride 1 along contiguous rows, free masks, down=1 and whole rows");
   if (d->knob[HK_DWP_ROWS] > g->out[1]) return hk_refuse(why, "rows is at most the output's rows");
-  if (d->knob[HK_DWP_SOURCE] == HK_DWP_DIRECT &&
-      !(one_row(g) && g->stride[2] == 1 && g->in_dil[2] == 1 && g->x.at[2] == 1 && (g->win[2] - 1) * g->dil[2] < INT32_MAX))
+  if (d->knob[HK_DWP_SOURCE] == HK_DWP_DIRECT && !(one_row(g) && g->stride[2] == 1 && g->in_dil[2] == 1 &&
+                                                   g->x.at[2] == 1 && (g->win[2] - 1) * g->dil[2] < INT32_MAX))
     return hk_refuse(why, "source=0 needs one contiguous dimension and stride 1");
   d->workspace_bytes = 0;
   if (!hk_dwp_layout(t, d, &p)) return hk_refuse(why, "the band does not fit the buffer");
   const int64_t fold = d->knob[HK_DWP_FOLD];
   return !fold || (foldable(t, &p) && fold >= p.vw && fold % g->dil[2] == 0) ||
-         hk_refuse(why, "fold is 0 or a multiple of the dilation of a vector or more, source=0, an epilogue that fuses, no residual");
+         hk_refuse(why, "fold is 0 or a multiple of the dilation of a vector or more, source=0, an epilogue that "
+                        "fuses, no residual");
 }
 
 /* Other ways worth timing: the other direction of the tile, a band of half the rows. */
@@ -329,7 +342,8 @@ static hk_status make_chain(const hk_geom *g, hk_dwp *p) {
   int64_t *offset = hk_alloc((size_t)g->taps * sizeof *offset);
   if (!offset) return hk_fail(HK_NO_MEMORY, "no memory for %lld taps", (long long)g->taps);
   for (int64_t t = 0; t < g->taps; t++) {
-    const int64_t s = t % g->win[2] * g->dil[2], r = t / g->win[2] % g->win[1] * g->dil[1], a = t / g->win[2] / g->win[1];
+    const int64_t s = t % g->win[2] * g->dil[2], r = t / g->win[2] % g->win[1] * g->dil[1],
+                  a = t / g->win[2] / g->win[1];
     offset[t] = (a * p->rows + r) * p->row + s % p->phases * p->pitch + s / p->phases;
     if (p->source == HK_DWP_MASKED) offset[t] = a * g->dil[0] * g->x.at[0] + r * g->x.at[1] + s;
     if (p->source == HK_DWP_GATHER) offset[t] = t;

@@ -7,9 +7,9 @@
  *           on ISAs whose masks are free
  *   GATHER  each tap's values are gathered for one tile: for windows whose span fits no buffer
  * In a tile the vectors lie `spread` rows apart (down) or `spread` vectors apart in a row, so that chained taps of a
- * dilated window still meet the vectors of their neighbours; or, DIRECT, `fold` outputs apart, a multiple of the dilation that
- * need not be one of vectors: the row is seen as rows of `fold` columns, of which the last vector overlaps the one before.
- * A short window without dilation is a line: a call takes a whole row. */
+ * dilated window still meet the vectors of their neighbours; or, DIRECT, `fold` outputs apart, a multiple of the
+ * dilation that need not be one of vectors: the row is seen as rows of `fold` columns, of which the last vector
+ * overlaps the one before. A short window without dilation is a line: a call takes a whole row. */
 #ifndef HK_PLAN_DWP_H
 #define HK_PLAN_DWP_H
 #include "plan/depthwise/depthwise.h"
@@ -21,15 +21,15 @@ enum { HK_DWP_SOURCE, HK_DWP_DOWN, HK_DWP_ROWS, HK_DWP_COLS, HK_DWP_SHARDS, HK_D
 typedef struct hk_dwp {
   hk_kernel_fn stage;
   int64_t vw, mr;
-  int64_t source, down, spread, fold;                /* fold 0: not folded */
-  int32_t line;                                      /* DIRECT: taps of a window that the kernel knows as a line; 0: not one */
+  int64_t source, down, spread, fold; /* fold 0: not folded */
+  int32_t line;                       /* DIRECT: taps of a window that the kernel knows as a line; 0: not one */
   int64_t band_p, band_q, bands_p, bands_q, bands; /* output rows and columns of a band; bands in all */
   int64_t phases, pitch, row, rows, used;          /* of the buffer; see hk_stage_args; rows of one depth slice */
   int64_t inner_lo, inner_hi;                      /* DIRECT: outputs all of whose taps lie inside x */
   int64_t shards, parts;
   bool fused;
   hk_dw_fuse fuse;
-  int64_t tile_rows, row_tiles;                    /* MASKED: outputs of a tile's column, tiles down a band */
+  int64_t tile_rows, row_tiles; /* MASKED: outputs of a tile's column, tiles down a band */
   hk_tap_runs chain;
 } hk_dwp;
 

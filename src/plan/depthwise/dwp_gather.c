@@ -7,8 +7,8 @@
 #define GATHER_TAPS 128
 
 /* What `taps` taps from `tap` on read for `count` outputs from column q on: one row of `width` floats a tap. */
-static void gather(const hk_dwp_job *j, const float *x, float *to, int64_t tap, int64_t taps, const int64_t p[3], int64_t count,
-                   int64_t width) {
+static void gather(const hk_dwp_job *j, const float *x, float *to, int64_t tap, int64_t taps, const int64_t p[3],
+                   int64_t count, int64_t width) {
   const hk_geom *g = j->g;
   for (int64_t t = tap; t < tap + taps; t++, to += width) {
     const int64_t s = t % g->win[2], r = t / g->win[2] % g->win[1], a = t / g->win[2] / g->win[1];

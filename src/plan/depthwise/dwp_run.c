@@ -73,8 +73,13 @@ static band make_band(const hk_dwp_job *j, int64_t z, int64_t p, int64_t rows, i
   const int64_t top = hk_geom_source(g, 1, p, 0), left = hk_geom_source(g, 2, q, 0);
   int64_t row_lead, col_lead;
   const int64_t row = first_inside(g, 1, top, &row_lead), col = first_inside(g, 2, left, &col_lead);
-  b.stage = (hk_stage_args){.x_row = g->x.at[1], .x_step = g->x.at[2], .lead = col_lead, .spread = g->in_dil[2],
-                            .phases = d->phases, .pitch = d->pitch, .row = d->row * g->in_dil[1]};
+  b.stage = (hk_stage_args){.x_row = g->x.at[1],
+                            .x_step = g->x.at[2],
+                            .lead = col_lead,
+                            .spread = g->in_dil[2],
+                            .phases = d->phases,
+                            .pitch = d->pitch,
+                            .row = d->row * g->in_dil[1]};
   b.stage.rows = count_inside(g, 1, row, top + (rows - 1) * g->stride[1] + (g->win[1] - 1) * g->dil[1] + 1);
   b.stage.cols = count_inside(g, 2, col, left + (cols - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] + 1);
   b.x_at = row * g->x.at[1] + col * g->x.at[2];
@@ -159,7 +164,8 @@ static void edge(const hk_dwp_site *s, const float *x, int64_t q, int64_t end) {
   }
 }
 
-/* Rows of planes [from, to) that are one line each, all inside x, nothing done to their sums: an image's go in one call. */
+/* Rows of planes [from, to) that are one line each, all inside x, nothing done to their sums: an image's go in one
+ * call. */
 static void run_lines(hk_dwp_job *j, int64_t q, int64_t end, int64_t from, int64_t to) {
   const hk_geom *g = j->g;
   hk_dwp_args *a = &j->along;
@@ -233,7 +239,8 @@ static void run_masked(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {
   float ordered[HK_DW_TAPS_NOW];
   hk_dw_run runs[HK_DWP_RUNS];
   hk_dwp_args *a = &j->down;
-  const int64_t z = index / d->bands_p, top = index % d->bands_p * d->band_p, end = hk_min64(top + d->band_p, g->out[1]);
+  const int64_t z = index / d->bands_p, top = index % d->bands_p * d->band_p,
+                end = hk_min64(top + d->band_p, g->out[1]);
   for (int64_t p = top, i = 0; p < end; p += d->tile_rows, i++) masked_runs(j, z, p, runs + i * d->chain.run_count);
   a->x_step = g->stride[1] * g->x.at[1];
   a->width = g->in[2];

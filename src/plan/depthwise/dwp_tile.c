@@ -7,8 +7,12 @@ void hk_dwp_templates(hk_dwp_job *j) {
   const hk_dwp *p = j->p;
   const hk_strides *cs = &j->plan->task.epi.c;
   const int64_t row = j->g->stride[1] * p->row;
-  j->along = (hk_dwp_args){.runs = p->chain.runs, .run_count = p->chain.run_count, .lanes = (int32_t)p->vw,
-                           .fuse = p->fuse, .x_step = p->spread * p->vw, .y_step = p->spread * p->vw,
+  j->along = (hk_dwp_args){.runs = p->chain.runs,
+                           .run_count = p->chain.run_count,
+                           .lanes = (int32_t)p->vw,
+                           .fuse = p->fuse,
+                           .x_step = p->spread * p->vw,
+                           .y_step = p->spread * p->vw,
                            .c_step = p->spread * p->vw};
   if (p->fold) j->along.x_step = j->along.y_step = p->fold;
   j->down = j->along;
@@ -49,7 +53,8 @@ static void emit_rows(const hk_dwp_site *s, const hk_dwp_args *all, const hk_dwp
     }
     for (int64_t v = 0; v < a.vectors; v++) {
       const bool cut = w->p_step || v == a.vectors - 1;
-      store_row(s, w, v, q + v * w->q_step, (w->p_step ? a.tiles : 1) * vw - (cut ? short_by : 0), scratch + v * a.y_step);
+      store_row(s, w, v, q + v * w->q_step, (w->p_step ? a.tiles : 1) * vw - (cut ? short_by : 0),
+                scratch + v * a.y_step);
     }
   }
 }
@@ -130,7 +135,8 @@ void hk_dwp_line(const hk_dwp_site *s, const float *x, int64_t q, int64_t count)
 }
 
 /* One call: `tiles` tiles, `next` outputs apart, of so many rows of a fold from output `at` on. */
-static void fold_call(const hk_dwp_site *s, const float *x, int64_t q, int64_t at, int64_t rows, int64_t tiles, int64_t next) {
+static void fold_call(const hk_dwp_site *s, const float *x, int64_t q, int64_t at, int64_t rows, int64_t tiles,
+                      int64_t next) {
   hk_dwp_args *a = &s->j->along;
   a->x_next = a->y_next = next;
   a->last_lanes = (int32_t)s->j->p->vw;

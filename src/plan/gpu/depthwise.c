@@ -1,6 +1,6 @@
-/* Depthwise, grouped and few-channel convolution on the GPU as algorithms: the kernels of src/cuda/dw*.cu and grouped*.cu and stem*.cu, see
- * docs/cuda-depthwise.md. Filters are kept as given (results that are NaN are recomputed from them) and, behind them, packed;
- * filters given at execute are packed into the workspace. */
+/* Depthwise, grouped and few-channel convolution on the GPU as algorithms: the kernels of src/cuda/dw*.cu and
+ * grouped*.cu and stem*.cu, see docs/cuda-depthwise.md. Filters are kept as given (results that are NaN are recomputed
+ * from them) and, behind them, packed; filters given at execute are packed into the workspace. */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,23 +38,34 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
 }
 
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
-  static const int last[][3] = {{4, 0, 0}, {8, 0, 0}, {16, 0, 0}, {12, 0, 0}, {24, 0, 0}, {48, 0, 0}}, first[][3] = {{8, 0, 0}, {16, 0, 0}};
-  static const int toeplitz[][3] = {{8, 0, 0}, {32, 0, 0}, {64, 0, 0}}, stem[][3] = {{0, 0, 1}, {0, 0, 2}, {0, 0, 4}, {0, 0, 8}};
+  static const int last[][3] = {{4, 0, 0}, {8, 0, 0}, {16, 0, 0}, {12, 0, 0}, {24, 0, 0}, {48, 0, 0}},
+                   first[][3] = {{8, 0, 0}, {16, 0, 0}};
+  static const int toeplitz[][3] = {{8, 0, 0}, {32, 0, 0}, {64, 0, 0}},
+                   stem[][3] = {{0, 0, 1}, {0, 0, 2}, {0, 0, 4}, {0, 0, 8}};
   static const int slide[][3] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}, {0, 0, 56}};
   static const int plane[][3] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}};
   static const int bundle[][3] = {{16, 0, 0}, {32, 0, 0}, {0, 2, 0}, {0, 4, 0}, {0, 8, 0}};
   static const int band[][3] = {{8, 0, 14}, {8, 0, 28}, {4, 0, 28}};
-  static const int octet[][3] = {{0, 9, 0}, {0, 8, 0}, {0, 5, 0}, {0, 4, 0}, {0, 3, 0}, {0, 2, 0}, {0, 0, 4}, {0, 0, 8}, {0, 0, 14}, {0, 0, 28}, {0, 0, 56}, {8, 0, 0}, {16, 0, 0}};
-  static const int mma[][3] = {{0, 1, 0}, {0, 2, 0}, {0, 3, 0}, {0, 4, 0}, {0, 6, 0}, {0, 8, 0}, {64, 2, 0}, {64, 4, 0}, {0, 2, 2}, {0, 4, 4}};
-  static const struct { const int (*rows)[3]; int count; } of[HK_DW_KINDS] = {
-      [HK_DW_LAST] = {last, HK_COUNT(last)},          [HK_DW_FIRST] = {first, HK_COUNT(first)},
-      [HK_DW_TOEPLITZ] = {toeplitz, HK_COUNT(toeplitz)}, [HK_DW_WALK] = {mma, HK_COUNT(mma)},
-      [HK_DW_ROLL] = {mma, HK_COUNT(mma)},            [HK_DW_STEM] = {stem, HK_COUNT(stem)},
-      [HK_DW_SLIDE] = {slide, HK_COUNT(slide)},        [HK_DW_PLANE] = {plane, HK_COUNT(plane)},
-      [HK_DW_BAND] = {band, HK_COUNT(band)},           [HK_DW_BUNDLE] = {bundle, HK_COUNT(bundle)},
-      [HK_DW_OCTET] = {octet, HK_COUNT(octet)}};
+  static const int octet[][3] = {{0, 9, 0}, {0, 8, 0},  {0, 5, 0},  {0, 4, 0},  {0, 3, 0}, {0, 2, 0}, {0, 0, 4},
+                                 {0, 0, 8}, {0, 0, 14}, {0, 0, 28}, {0, 0, 56}, {8, 0, 0}, {16, 0, 0}};
+  static const int mma[][3] = {{0, 1, 0}, {0, 2, 0},  {0, 3, 0},  {0, 4, 0}, {0, 6, 0},
+                               {0, 8, 0}, {64, 2, 0}, {64, 4, 0}, {0, 2, 2}, {0, 4, 4}};
+  static const struct {
+    const int (*rows)[3];
+    int count;
+  } of[HK_DW_KINDS] = {[HK_DW_LAST] = {last, HK_COUNT(last)},
+                       [HK_DW_FIRST] = {first, HK_COUNT(first)},
+                       [HK_DW_TOEPLITZ] = {toeplitz, HK_COUNT(toeplitz)},
+                       [HK_DW_WALK] = {mma, HK_COUNT(mma)},
+                       [HK_DW_ROLL] = {mma, HK_COUNT(mma)},
+                       [HK_DW_STEM] = {stem, HK_COUNT(stem)},
+                       [HK_DW_SLIDE] = {slide, HK_COUNT(slide)},
+                       [HK_DW_PLANE] = {plane, HK_COUNT(plane)},
+                       [HK_DW_BAND] = {band, HK_COUNT(band)},
+                       [HK_DW_BUNDLE] = {bundle, HK_COUNT(bundle)},
+                       [HK_DW_OCTET] = {octet, HK_COUNT(octet)}};
   const hk_cu_dw_kind kind = kind_of(base->algo);
-  const int (*rows)[3] = of[kind].rows, count = of[kind].count;
+  const int(*rows)[3] = of[kind].rows, count = of[kind].count;
   char why[HK_REASON];
   for (int i = 0; i < count; i++) {
     *d = *base;
@@ -76,7 +87,9 @@ static hk_status pack(hk_plan *plan, const hk_cu_dw_state *own, hk_cu_weights *w
   if (!s) s = hk_cu_buffer_make(&w->f, NULL, at + padded(own->tiling.packed_bytes));
   if (!s) s = hk_cu_copy(w->f.data, raw.data, raw.bytes);
   hk_cu_buffer_free(&raw);
-  if (!s) s = hk_cu_dw_pack(own, (const char *)w->f.data + w->f_shift * (int64_t)hk_type_bytes(g->f_type), (char *)w->f.data + at, NULL);
+  if (!s)
+    s = hk_cu_dw_pack(own, (const char *)w->f.data + w->f_shift * (int64_t)hk_type_bytes(g->f_type),
+                      (char *)w->f.data + at, NULL);
   if (!s) s = hk_cu_check(hk_cu()->ctx_sync(), "packing filters");
   plan->packed->f_bytes = w->f.bytes;
   return s;
@@ -95,7 +108,8 @@ static hk_status build(hk_plan *plan) {
   hk_cu_weights *w;
   hk_cu_dw_state *own = plan->own = hk_alloc_zero(sizeof *own);
   if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
-  if (!tile(t, &plan->decision, &own->tiling, why)) return hk_fail(HK_UNSUPPORTED, "%s: %s", plan->decision.algo->name, why);
+  if (!tile(t, &plan->decision, &own->tiling, why))
+    return hk_fail(HK_UNSUPPORTED, "%s: %s", plan->decision.algo->name, why);
   hk_status s = hk_cu_dw_build(own, &t->geom, &t->epi);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
   if (!s && t->f_now && !hk_plan_shares(plan)) s = pack(plan, own, w);

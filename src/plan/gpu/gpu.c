@@ -43,7 +43,8 @@ hk_status hk_plan_cuda_pack(hk_plan *plan, const hk_cu_igemm_state *state, size_
   if (!s) s = hk_cu_buffer_make(&w->f, NULL, bytes + (keep ? raw.bytes : 0));
   if (!s && keep) s = hk_cu_copy((char *)w->f.data + bytes, raw.data, raw.bytes);
   w->f_shift = shift;
-  if (!s) s = hk_cu_igemm_pack(state, (const char *)raw.data + shift * (int64_t)hk_type_bytes(g->f_type), w->f.data, NULL);
+  if (!s)
+    s = hk_cu_igemm_pack(state, (const char *)raw.data + shift * (int64_t)hk_type_bytes(g->f_type), w->f.data, NULL);
   if (!s) s = hk_cu_check(hk_cu()->ctx_sync(), "packing filters");
   hk_cu_buffer_free(&raw);
   plan->packed->f_bytes = w->f.bytes;
@@ -59,11 +60,11 @@ int64_t hk_plan_cuda_order(const int64_t *parts, int count) {
 hk_status hk_plan_cuda_keep_order(hk_plan *plan, const hk_cu_igemm_state *s) {
   const hk_cu_pack *p = &s->packing.pack;
   const hk_cu_view *v = &p->view;
-  const int64_t parts[] = {v->group,    v->outer,       v->channel,     v->at[0],       v->at[1],      v->at[2],
-                           p->cg,       p->kg,          p->win[0],      p->win[1],      p->win[2],     p->blocks,
-                           p->f_type,   p->to_type,     p->bn,          p->group_tiles_n, p->k_blocks, p->gate,
-                           p->parts,    p->fold,        p->fold_run,    p->fold_win[0], p->fold_win[1], p->fold_win[2],
-                           p->join_c,   p->join_k,      s->packing.halves, s->packing.apart};
+  const int64_t parts[] = {
+      v->group,       v->outer,         v->channel,     v->at[0],  v->at[1],  v->at[2],          p->cg,
+      p->kg,          p->win[0],        p->win[1],      p->win[2], p->blocks, p->f_type,         p->to_type,
+      p->bn,          p->group_tiles_n, p->k_blocks,    p->gate,   p->parts,  p->fold,           p->fold_run,
+      p->fold_win[0], p->fold_win[1],   p->fold_win[2], p->join_c, p->join_k, s->packing.halves, s->packing.apart};
   const int64_t order = hk_plan_cuda_order(parts, HK_COUNT(parts));
   return plan->task.f_now ? hk_plan_keep_layout(plan, plan->packed->f_bytes, &order, 1) : HK_OK;
 }
@@ -78,8 +79,17 @@ hk_cu_call hk_plan_cuda_call(const hk_plan *plan, const hk_call *call) {
   const hk_cu_weights *w = plan->packed->f;
   const hk_epilogue *e = &plan->task.epi.e;
   hk_plan_cuda_enter();
-  return (hk_cu_call){.x = call->x, .f = call->f, .c = call->c, .y = call->y,
-                      .scale = !e->scale ? NULL : w->scale.data ? w->scale.data : call->scale,
-                      .bias = !e->bias ? NULL : w->bias.data ? w->bias.data : call->bias,
-                      .workspace = call->workspace, .stream = call->stream, .user = call->user};
+  return (hk_cu_call){.x = call->x,
+                      .f = call->f,
+                      .c = call->c,
+                      .y = call->y,
+                      .scale = !e->scale       ? NULL
+                               : w->scale.data ? w->scale.data
+                                               : call->scale,
+                      .bias = !e->bias       ? NULL
+                              : w->bias.data ? w->bias.data
+                                             : call->bias,
+                      .workspace = call->workspace,
+                      .stream = call->stream,
+                      .user = call->user};
 }

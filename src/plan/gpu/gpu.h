@@ -9,7 +9,8 @@ bool hk_plan_cuda_takes(const hk_task *task, hk_cu_device *here, char *why);
 /* Copies scale, bias, slopes and zero points of plan->packed to the device and hangs them, freed with the weights, on
  * plan->packed->f. A plan that shares weights gets those. */
 hk_status hk_plan_cuda_weights(hk_plan *plan, hk_cu_weights **weights);
-/* Raw filters on the device, then the packing kernel: `bytes` of images into w->f, and behind them the raw ones where they are kept. */
+/* Raw filters on the device, then the packing kernel: `bytes` of images into w->f, and behind them the raw ones where
+ * they are kept. */
 hk_status hk_plan_cuda_pack(hk_plan *plan, const hk_cu_igemm_state *s, size_t bytes, bool keep, hk_cu_weights *w);
 /* One number for what a packing order depends on. */
 int64_t hk_plan_cuda_order(const int64_t *parts, int count);

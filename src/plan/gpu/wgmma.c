@@ -1,6 +1,7 @@
 /* Implicit GEMM on the tensor cores of Hopper GPUs, pixels by the copy engine: see docs/cuda.md. Two algorithms: wgmma
- * walks x where it lies; wgmma_relaid first lays x out channels-last (or window by window, gather.c) in the workspace, for every x that the
- * copy engine cannot walk. Both join narrow groups (join.c). Each offers the tile that the cost model of src/cuda/rows.c likes best; every other tile is a variation. */
+ * walks x where it lies; wgmma_relaid first lays x out channels-last (or window by window, gather.c) in the workspace,
+ * for every x that the copy engine cannot walk. Both join narrow groups (join.c). Each offers the tile that the cost
+ * model of src/cuda/rows.c likes best; every other tile is a variation. */
 #include "plan/gpu/gpu.h"
 
 #include <stdio.h>
@@ -20,7 +21,7 @@ typedef struct own_state {
 
 /* What the kernel sees: the task's geometry with its groups joined, or that of the relaid x. */
 typedef struct sight {
-  hk_geom from, g;     /* joined; and laid out */
+  hk_geom from, g; /* joined; and laid out */
   hk_cu_filters filters;
   size_t x_bytes;
   bool relaid, gathered, joined;
@@ -54,17 +55,20 @@ static bool look(const hk_task *t, const hk_algo *algo, sight *s, char *why) {
 static void fill(const hk_task *t, const sight *s, const hk_cu_row *r, int processors, hk_decision *d) {
   const int64_t knob[] = {hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc};
   for (int i = 0; i < HK_COUNT(knob); ++i) d->knob[i] = knob[i];
-  /* the pass over x: a launch, and x read and written at about 4.5 TB/s, value by value at a third of that; the pass over y */
-  d->predicted_s = hk_cu_row_seconds(r, &s->g, &t->epi, processors) + (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / (s->gathered ? 1.5e12 : 4.5e12) : 0);
-  if (s->joined) d->predicted_s += 4e-6 + (double)(t->geom.gm * t->geom.y_channels) * (double)hk_type_bytes(t->geom.y_type) / 3e12;
+  /* the pass over x: a launch, and x read and written at about 4.5 TB/s, value by value at a third of that; the pass
+   * over y */
+  d->predicted_s = hk_cu_row_seconds(r, &s->g, &t->epi, processors) +
+                   (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / (s->gathered ? 1.5e12 : 4.5e12) : 0);
+  if (s->joined)
+    d->predicted_s += 4e-6 + (double)(t->geom.gm * t->geom.y_channels) * (double)hk_type_bytes(t->geom.y_type) / 3e12;
   d->workspace_bytes = s->x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(r, &s->g));
 }
 
 static const hk_cu_row *find(const hk_task *t, const hk_decision *d) {
   for (int i = 0; i < hk_cu_row_count; ++i) {
     const hk_cu_row *r = &hk_cu_rows[i];
-    if (r->type == t->geom.x_type && hk_cu_row_bm(r) == d->knob[BM] && r->bn == d->knob[BN] && r->stages == d->knob[STAGES] &&
-        r->cm == d->knob[CM] && r->cn == d->knob[CN] && r->split == d->knob[SPLIT] &&
+    if (r->type == t->geom.x_type && hk_cu_row_bm(r) == d->knob[BM] && r->bn == d->knob[BN] &&
+        r->stages == d->knob[STAGES] && r->cm == d->knob[CM] && r->cn == d->knob[CN] && r->split == d->knob[SPLIT] &&
         r->parts == d->knob[PARTS] && (r->wgs < r->nc) == (d->knob[TURNS] != 0))
       return r;
   }
@@ -77,7 +81,8 @@ static const hk_cu_row *find(const hk_task *t, const hk_decision *d) {
 static bool row_takes(const hk_task *t, const sight *s, const hk_cu_row *r, char *why) {
   if (r->type != t->geom.x_type) REFUSE("no kernel for %s", hk_type_name(t->geom.x_type));
   if (r->type == HK_F32 && !(t->options.math & (r->parts == 2 ? HK_MATH_SPLIT_F32 : HK_MATH_TF32)))
-    REFUSE("f32 operands would be %s, which options.math does not allow", r->parts == 2 ? "split into tf32 parts" : "rounded to tf32");
+    REFUSE("f32 operands would be %s, which options.math does not allow",
+           r->parts == 2 ? "split into tf32 parts" : "rounded to tf32");
   if (hk_cu_igemm_filter_bytes(r, &s->g) >> 33) REFUSE("packed filters would take more than 8 GB");
   return hk_cu_row_takes(r, &s->g, &t->epi, why);
 }
@@ -86,7 +91,8 @@ static bool takes(const hk_task *t, const hk_algo *algo, hk_cu_device *here, sig
   if (!hk_plan_cuda_takes(t, here, why)) return false;
   if (t->geom.x_type != t->geom.f_type) REFUSE("x and f differ in type");
   if (t->geom.acc_type != HK_F32) REFUSE("sums are not f32");
-  if (t->options.unaligned && algo == &hk_algo_wgmma) REFUSE("options.unaligned: the copy engine needs 16-byte aligned x");
+  if (t->options.unaligned && algo == &hk_algo_wgmma)
+    REFUSE("options.unaligned: the copy engine needs 16-byte aligned x");
   return look(t, algo, s, why);
 }
 
@@ -141,7 +147,8 @@ static hk_status build(hk_plan *plan) {
   char why[HK_REASON];
   own_state *own = plan->own = hk_alloc_zero(sizeof *own);
   if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
-  if (!row || !look(t, plan->decision.algo, &sight, why)) return hk_fail(HK_UNSUPPORTED, "no such wgmma tile for this problem");
+  if (!row || !look(t, plan->decision.algo, &sight, why))
+    return hk_fail(HK_UNSUPPORTED, "no such wgmma tile for this problem");
   own->relaid = sight.relaid, own->gathered = sight.gathered, own->joined = sight.joined;
   own->x_bytes = sight.x_bytes;
   own->packed_bytes = hk_cu_igemm_filter_bytes(row, &sight.g);
@@ -152,13 +159,14 @@ static hk_status build(hk_plan *plan) {
   else if (!s && own->relaid) s = hk_cu_relay_build(&own->relay, &sight.from);
   if (!s && own->joined) s = hk_cu_mend_build(&own->mend, &t->geom, &t->epi);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
-  if (!s && t->f_now && !hk_plan_shares(plan)) s = hk_plan_cuda_pack(plan, &own->igemm, own->packed_bytes, own->joined, w);
+  if (!s && t->f_now && !hk_plan_shares(plan))
+    s = hk_plan_cuda_pack(plan, &own->igemm, own->packed_bytes, own->joined, w);
   if (!s) s = hk_plan_cuda_keep_order(plan, &own->igemm);
-  /* tf32 keeps 11 of f32's 24 bits of each operand: two roundings of 2^-11 against eps = 2^-23. Split f32 loses the product of
-   * the low parts, 2^-22, and what the tensor cores cut off when they add. */
+  /* tf32 keeps 11 of f32's 24 bits of each operand: two roundings of 2^-11 against eps = 2^-23. Split f32 loses the
+   * product of the low parts, 2^-22, and what the tensor cores cut off when they add. */
   if (t->geom.x_type == HK_F32) plan->error_factor = row->parts == 2 ? 4 : 8192;
-  /* The tensor cores add e4m3 products in about 14 bits until the sums go into f32: 2^-9 of sum |x||f| for any gk. (With
-   * 2^-11 one of 182,730 random problems exceeded the bound of the norm, 1.7 times.) */
+  /* The tensor cores add e4m3 products in about 14 bits until the sums go into f32: 2^-9 of sum |x||f| for any gk.
+   * (With 2^-11 one of 182,730 random problems exceeded the bound of the norm, 1.7 times.) */
   if (t->geom.x_type == HK_F8E4M3)
     plan->error_factor = t->geom.gk < 16384 ? 16384.0 / (double)hk_max64(t->geom.gk, 1) : 1;
   return s;
@@ -186,7 +194,8 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   if (s || !own->joined) return s;
   c.x = call->x;
   c.f = call->f;
-  if (plan->task.f_now) c.f = (const char *)w->f.data + own->packed_bytes + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
+  if (plan->task.f_now)
+    c.f = (const char *)w->f.data + own->packed_bytes + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
   return hk_cu_direct_run(&own->mend, &c, w->slopes.data, NULL);
 }
 
@@ -211,6 +220,13 @@ const hk_algo hk_algo_wgmma = {.name = "wgmma",
                                .build = build,
                                .run = run,
                                .destroy = destroy};
-const hk_algo hk_algo_wgmma_relaid = {.name = "wgmma_relaid", .knobs = KNOBS,
-                                      .family = HK_FAMILY_NONE, .device = HK_CUDA, .offer = offer, .vary = vary,
-                                      .check = check, .build = build, .run = run, .destroy = destroy};
+const hk_algo hk_algo_wgmma_relaid = {.name = "wgmma_relaid",
+                                      .knobs = KNOBS,
+                                      .family = HK_FAMILY_NONE,
+                                      .device = HK_CUDA,
+                                      .offer = offer,
+                                      .vary = vary,
+                                      .check = check,
+                                      .build = build,
+                                      .run = run,
+                                      .destroy = destroy};

@@ -1,5 +1,6 @@
-/* Implicit GEMM on the tensor cores of Hopper GPUs over a channels-first x where it lies, each pixel fetched once a tile and kept for all taps
- * (src/cuda/halo.cuh, docs/cuda.md). Offers the tile that the estimate likes best; every other tile is a variation. */
+/* Implicit GEMM on the tensor cores of Hopper GPUs over a channels-first x where it lies, each pixel fetched once a
+ * tile and kept for all taps (src/cuda/halo.cuh, docs/cuda.md). Offers the tile that the estimate likes best; every
+ * other tile is a variation. */
 #include <stdio.h>
 
 #include "cuda/igemm/halo.h"
@@ -18,7 +19,9 @@ static bool takes(const hk_task *t, hk_cu_device *here, hk_cu_halo *h, char *why
 /* Fits h to the tile. */
 static bool row_takes(const hk_task *t, const hk_cu_planes_row *r, hk_cu_halo *h, char *why) {
   if (hk_cu_planes_filter_bytes(r, &t->geom) >> 33) REFUSE("packed filters would take more than 8 GB");
-  if ((double)t->geom.n * ((double)h->p.flat / r->bn + 1) * (double)t->geom.groups * ((double)t->geom.k / r->bm + 1) > 1 << 30) REFUSE("more than 2^30 tiles");
+  if ((double)t->geom.n * ((double)h->p.flat / r->bn + 1) * (double)t->geom.groups * ((double)t->geom.k / r->bm + 1) >
+      1 << 30)
+    REFUSE("more than 2^30 tiles");
   return hk_cu_halo_fit(r, &t->geom, h, why);
 }
 
@@ -31,7 +34,9 @@ static void fill(const hk_task *t, const hk_cu_planes_row *r, const hk_cu_halo *
 static const hk_cu_planes_row *find(const hk_task *t, const hk_decision *d) {
   for (int i = 0; i < hk_cu_halo_row_count; ++i) {
     const hk_cu_planes_row *r = &hk_cu_halo_rows[i];
-    if (r->type == t->geom.x_type && r->bm == d->knob[BM] && r->bn == d->knob[BN] && (r->wgs < r->nc) == (d->knob[TURNS] != 0)) return r;
+    if (r->type == t->geom.x_type && r->bm == d->knob[BM] && r->bn == d->knob[BN] &&
+        (r->wgs < r->nc) == (d->knob[TURNS] != 0))
+      return r;
   }
   return NULL;
 }
@@ -44,7 +49,8 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   for (int i = 0; i < hk_cu_halo_row_count; ++i) {
     const hk_cu_planes_row *r = &hk_cu_halo_rows[i];
     if (r->type != t->geom.x_type || !row_takes(t, r, &h, why)) continue;
-    if (!any || hk_cu_halo_seconds(r, &t->geom, &t->epi, &h, here.processors) < d->predicted_s) fill(t, r, &h, here.processors, d);
+    if (!any || hk_cu_halo_seconds(r, &t->geom, &t->epi, &h, here.processors) < d->predicted_s)
+      fill(t, r, &h, here.processors, d);
     any = true;
   }
   return any;
@@ -85,7 +91,8 @@ static hk_status build(hk_plan *plan) {
   if (!row) return hk_fail(HK_UNSUPPORTED, "no such wgmma_halo tile for this problem");
   hk_status s = hk_cu_halo_build(own, row, &t->geom, &t->epi);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
-  if (!s && t->f_now && !hk_plan_shares(plan)) s = hk_plan_cuda_pack(plan, &own->filters, hk_cu_planes_filter_bytes(row, &t->geom), false, w);
+  if (!s && t->f_now && !hk_plan_shares(plan))
+    s = hk_plan_cuda_pack(plan, &own->filters, hk_cu_planes_filter_bytes(row, &t->geom), false, w);
   return s ? s : hk_plan_cuda_keep_order(plan, &own->filters);
 }
 

@@ -1,5 +1,6 @@
-/* Implicit GEMM on the tensor cores of Hopper GPUs over a channels-first x where it lies (src/cuda/planes.cuh, docs/cuda.md): output channels are
- * the rows of a tile, pixels its columns. Offers the tile that the estimate likes best; every other tile is a variation. */
+/* Implicit GEMM on the tensor cores of Hopper GPUs over a channels-first x where it lies (src/cuda/planes.cuh,
+ * docs/cuda.md): output channels are the rows of a tile, pixels its columns. Offers the tile that the estimate likes
+ * best; every other tile is a variation. */
 #include <stdio.h>
 
 #include "cuda/igemm/planes.h"
@@ -18,7 +19,9 @@ static bool takes(const hk_task *t, hk_cu_device *here, hk_cu_planes *p, char *w
 static bool row_takes(const hk_task *t, const hk_cu_planes_row *r, const hk_cu_planes *p, char *why) {
   if (r->type != t->geom.x_type) REFUSE("no kernel for %s", hk_type_name(t->geom.x_type));
   if (hk_cu_planes_filter_bytes(r, &t->geom) >> 33) REFUSE("packed filters would take more than 8 GB");
-  if ((double)t->geom.n * ((double)p->flat / r->bn + 1) * (double)t->geom.groups * ((double)t->geom.k / r->bm + 1) > 1 << 30) REFUSE("more than 2^30 tiles");
+  if ((double)t->geom.n * ((double)p->flat / r->bn + 1) * (double)t->geom.groups * ((double)t->geom.k / r->bm + 1) >
+      1 << 30)
+    REFUSE("more than 2^30 tiles");
   return true;
 }
 
@@ -89,7 +92,8 @@ static hk_status build(hk_plan *plan) {
   if (!row) return hk_fail(HK_UNSUPPORTED, "no such wgmma_planes tile for this problem");
   hk_status s = hk_cu_planes_build(own, row, &t->geom, &t->epi, t->options.unaligned);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
-  if (!s && t->f_now && !hk_plan_shares(plan)) s = hk_plan_cuda_pack(plan, &own->filters, hk_cu_planes_filter_bytes(row, &t->geom), false, w);
+  if (!s && t->f_now && !hk_plan_shares(plan))
+    s = hk_plan_cuda_pack(plan, &own->filters, hk_cu_planes_filter_bytes(row, &t->geom), false, w);
   return s ? s : hk_plan_cuda_keep_order(plan, &own->filters);
 }
 

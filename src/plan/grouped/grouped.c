@@ -1,14 +1,14 @@
 /* Grouped convolution over planar rows (channels-first) on the kernels of the small family: any groups, channels,
  * stride, padding and filter dilation, at most 128 taps. f32 data, weights at creation, y of any type, fastest with a
- * contiguous last dimension; few adjacent channels (channels-last) are transposed into rows on the way in and back on the way
- * out. No workspace. Refuses input dilation, gates, state, groups of the batch. See grouped.h. */
+ * contiguous last dimension; few adjacent channels (channels-last) are transposed into rows on the way in and back on
+ * the way out. No workspace. Refuses input dilation, gates, state, groups of the batch. See grouped.h. */
 #include <math.h>
 
 #include "cost/cost.h"
 #include "plan/grouped/grouped.h"
 
-#define CYCLES 3e9   /* of the cost model; tiles were measured at 3.7e9 */
-#define INPUTS 6144  /* floats of staged inputs that stay in L1 beside the sums */
+#define CYCLES 3e9  /* of the cost model; tiles were measured at 3.7e9 */
+#define INPUTS 6144 /* floats of staged inputs that stay in L1 beside the sums */
 
 static int64_t reach(const hk_geom *g, int d) { return (g->win[d] - 1) * g->dil[d] / g->stride[d]; }
 
@@ -18,7 +18,9 @@ static const hk_kernel *kernel_for(hk_isa isa, int64_t mr) {
   const hk_kernel *best = NULL;
   for (int32_t i = 0; i < hk_kernel_count; i++) {
     const hk_kernel *k = &hk_kernels[i];
-    if (k->family == HK_FAMILY_SMALL && k->mr == mr && k->isa <= isa && hk_cpu_has(k->isa) && (!best || k->isa > best->isa)) best = k;
+    if (k->family == HK_FAMILY_SMALL && k->mr == mr && k->isa <= isa && hk_cpu_has(k->isa) &&
+        (!best || k->isa > best->isa))
+      best = k;
   }
   return best;
 }
@@ -38,7 +40,8 @@ static double choose_tiles(const hk_task *t, hk_grouped *p) {
     const int64_t count = hk_ceil_div(k, mr), small = k / count, larger = k % count;
     const hk_kernel *kernel[2] = {kernel_for(t->isa, small), larger ? kernel_for(t->isa, small + 1) : NULL};
     if (!kernel[0] || (larger && !kernel[1])) continue;
-    const double cycles = (double)(count - larger) * tile_cycles(kernel[0]) + (larger ? (double)larger * tile_cycles(kernel[1]) : 0);
+    const double cycles =
+        (double)(count - larger) * tile_cycles(kernel[0]) + (larger ? (double)larger * tile_cycles(kernel[1]) : 0);
     if (best > 0 && cycles >= best) continue;
     best = cycles;
     p->tile_sizes = larger ? 2 : 1;
@@ -61,8 +64,8 @@ static void buffer_shape(const hk_geom *g, hk_grouped *p) {
 
 static bool fits(const hk_geom *g, hk_grouped *p, int64_t limit) {
   /* sizes that would overflow a product never fit */
-  if (g->win[2] * g->dil[2] > HK_DW_BUFFER || g->win[1] * g->dil[1] > HK_DW_BUFFER || g->stride[1] > 64 || g->stride[2] > 64 ||
-      g->c > HK_DW_BUFFER || p->band_q > HK_DW_BUFFER || p->band_p > HK_DW_BUFFER)
+  if (g->win[2] * g->dil[2] > HK_DW_BUFFER || g->win[1] * g->dil[1] > HK_DW_BUFFER || g->stride[1] > 64 ||
+      g->stride[2] > 64 || g->c > HK_DW_BUFFER || p->band_q > HK_DW_BUFFER || p->band_p > HK_DW_BUFFER)
     return false;
   buffer_shape(g, p);
   return p->used <= limit && g->k * ((p->band_p - 1) * p->pitch + p->band_q) <= HK_GROUPED_SUMS;
@@ -92,9 +95,9 @@ static bool direct(const hk_geom *g) {
          g->out[2] - 1 + (g->win[2] - 1) * g->dil[2] - g->lo[2] < g->in[2];
 }
 
-/* Rows of x that lie a few bytes off a multiple of 4 KiB apart: many of them crowd a few sets of L1, and tiles of 8 lanes come back
- * to a line again (Zen 4, AVX2, 3 taps of 4098 frames: 16 channels took 97 us for 72, 32 channels 371 for 258; AVX-512 takes whole
- * lines). Of 2 KiB it takes twice as many. */
+/* Rows of x that lie a few bytes off a multiple of 4 KiB apart: many of them crowd a few sets of L1, and tiles of 8
+ * lanes come back to a line again (Zen 4, AVX2, 3 taps of 4098 frames: 16 channels took 97 us for 72, 32 channels 371
+ * for 258; AVX-512 takes whole lines). Of 2 KiB it takes twice as many. */
 static bool crowded(const hk_task *t, const hk_geom *g) {
   const int64_t apart = g->c >= 28 ? 2048 : 4096, off = g->x.channel * 4 & (apart - 1);
   return t->isa < HK_ISA_AVX512 && g->c >= 12 && hk_min64(off, apart - off) < 64;
@@ -116,7 +119,9 @@ static bool choose_copy(const hk_task *t, const hk_geom *g, hk_grouped *p) {
 static bool fuse(const hk_task *t, hk_grouped *p) {
   const hk_epilogue *e = &t->epi.e;
   p->act = HK_SMALL_NONE;
-  if (t->geom.y_type != HK_F32 || (t->geom.y.at[2] != 1 && !hk_woven(&t->geom.y, t->geom.k)) || e->scale || e->residual || e->user2 || e->store) return false;
+  if (t->geom.y_type != HK_F32 || (t->geom.y.at[2] != 1 && !hk_woven(&t->geom.y, t->geom.k)) || e->scale ||
+      e->residual || e->user2 || e->store)
+    return false;
   if (e->act == HK_ACT_NONE) return true;
   const bool plain = e->act == HK_ACT_HARDTANH && e->a == 0 && e->b == 0;
   p->act = e->act == HK_ACT_LEAKY ? HK_SMALL_LEAKY : HK_SMALL_CLIP;
@@ -134,7 +139,8 @@ static bool in_line(const hk_strides *s, const int64_t size[3]) {
   return true;
 }
 
-/* A pointwise problem whose pixels all follow each other is one row, unless the epilogue must know where in the image it is. */
+/* A pointwise problem whose pixels all follow each other is one row, unless the epilogue must know where in the image
+ * it is. */
 static void shape(const hk_task *t, hk_grouped *p) {
   hk_geom *g = &p->geom;
   *g = t->geom;
@@ -181,12 +187,13 @@ bool hk_grouped_layout(const hk_task *t, const hk_decision *d, hk_grouped *p, ch
   p->uniform = g->k == 1 || g->y.group == g->k * g->y.channel || g->groups == 1;
   if (choose_tiles(t, p) <= 0) return hk_refuse(why, "no kernels for this many channels");
   if (p->source == HK_GROUPED_DIRECT)
-    return (direct(g) && p->fused) || hk_refuse(why, "source=0 needs one dimension, stride 1, no padding, an epilogue that fuses");
+    return (direct(g) && p->fused) ||
+           hk_refuse(why, "source=0 needs one dimension, stride 1, no padding, an epilogue that fuses");
   return fits(g, p, HK_DW_BUFFER) || hk_refuse(why, "a band does not fit the buffer");
 }
 
-/* cycles an element: rows are copied; adjacent channels are transposed, by squares of 8 x 8 or, few that fill a pixel, by whole
- * vectors; else one by one (Zen 4, 3 to 33 channels of 28 x 28) */
+/* cycles an element: rows are copied; adjacent channels are transposed, by squares of 8 x 8 or, few that fill a pixel,
+ * by whole vectors; else one by one (Zen 4, 3 to 33 channels of 28 x 28) */
 static double bring(const hk_strides *s, int64_t channels, int64_t stride) {
   if (s->at[2] == 1) return stride == 1 ? 0.25 : 0.5;
   if (!hk_woven(s, channels)) return 3.0;
@@ -202,8 +209,9 @@ static double predict(const hk_task *t, const hk_grouped *p) {
   const double flat = staged ? (double)((p->band_p - 1) * p->pitch + p->band_q) : (double)p->band_q;
   double cycles = groups * bands * (ceil(flat / 8.0) * (double)g->gk * choose_tiles(t, &tiles) * 1.08 + 40.0);
   if (!staged && crowded(t, g)) cycles *= g->x.channel * 4 % 4096 < 2000 ? 1.4 : 1.15;
-  const double rows = (double)p->band_p, out = hk_woven(&g->y, g->k) ? 20.0 * rows + rows * (double)(g->k * p->band_q) * bring(&g->y, g->k, 1)
-                                                                   : (double)g->k * rows * (20.0 + 0.3 * (double)p->band_q);
+  const double rows = (double)p->band_p,
+               out = hk_woven(&g->y, g->k) ? 20.0 * rows + rows * (double)(g->k * p->band_q) * bring(&g->y, g->k, 1)
+                                           : (double)g->k * rows * (20.0 + 0.3 * (double)p->band_q);
   /* planes are brought one by one, a call for each of the rows' phases */
   const double calls = hk_woven(&g->x, g->c) ? 0 : 25.0 * (double)(g->c * g->win[0] * g->stride[1]);
   if (staged) cycles += groups * bands * ((double)p->used * bring(&g->x, g->c, g->stride[2]) + calls + out);
@@ -216,9 +224,11 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   hk_grouped p = {0};
   if (!hk_grouped_layout(t, d, &p, why)) return false;
   /* tiles for few channels read their rows again and again: with many channels a group those leave L1, and it takes up
-   * to twice the count above; many outputs read the staged rows once a tile (bench/results/2026-11-15-cost-audit-zen4.txt) */
+   * to twice the count above; many outputs read the staged rows once a tile
+   * (bench/results/2026-11-15-cost-audit-zen4.txt) */
   const double channels = (double)t->geom.c / 256;
-  const double single = t->geom.c == 1 && t->geom.k == 1 && t->geom.taps > 1 ? 1.2 : 1; /* a tile of one row waits for its loads */
+  const double single =
+      t->geom.c == 1 && t->geom.k == 1 && t->geom.taps > 1 ? 1.2 : 1; /* a tile of one row waits for its loads */
   d->predicted_s = predict(t, &p) * (1 + (channels < 1 ? channels : 1)) * (t->geom.k > 32 ? 1.5 : 1) * single;
   d->workspace_bytes = 0;
   return true;
@@ -242,7 +252,8 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   if (t->threads > 1 && planes < 2 * t->threads) {
     const int64_t want = hk_ceil_div(2 * t->threads, d->knob[HK_GROUPED_SHARDS]);
     if (is_direct) p.band_q = hk_min64(p.band_q, hk_round_up(hk_ceil_div(g->out[2], want), 64));
-    d->knob[HK_GROUPED_PARTS] = hk_min64(want, g->out[0] * hk_ceil_div(g->out[1], p.band_p) * hk_ceil_div(g->out[2], p.band_q));
+    d->knob[HK_GROUPED_PARTS] =
+        hk_min64(want, g->out[0] * hk_ceil_div(g->out[1], p.band_p) * hk_ceil_div(g->out[2], p.band_q));
   }
   d->knob[HK_GROUPED_SOURCE] = is_direct ? HK_GROUPED_DIRECT : HK_GROUPED_STAGED;
   d->knob[HK_GROUPED_ROWS] = p.band_p;
@@ -256,7 +267,8 @@ static bool check(const hk_task *t, hk_decision *d, char *why) { return supporte
 
 static void make_offsets(const hk_geom *g, hk_grouped *p) {
   for (int64_t t = 0; t < g->taps; t++) {
-    const int64_t s = t % g->win[2] * g->dil[2], r = t / g->win[2] % g->win[1] * g->dil[1], a = t / g->win[2] / g->win[1];
+    const int64_t s = t % g->win[2] * g->dil[2], r = t / g->win[2] % g->win[1] * g->dil[1],
+                  a = t / g->win[2] / g->win[1];
     const int64_t phase = (a * g->stride[1] + r % g->stride[1]) * g->stride[2] + s % g->stride[2];
     p->offset[t] = p->source == HK_GROUPED_DIRECT ? s - g->lo[2]
                                                   : phase * p->plane + r / g->stride[1] * p->pitch + s / g->stride[2];

@@ -4,7 +4,8 @@
  * works on whole tiles. Lanes are neighbours of the flat output, so they are full whatever a group holds:
  *   DIRECT  one dimension, stride 1, no tap outside x: rows of x and y themselves, all groups in one call
  *   STAGED  the inputs of one group are copied, padded, into a buffer on the stack, dealt to phases by the strides; the
- *           rows of the band lie `pitch` apart, so one flat run computes them all, with (pitch - cols) idle lanes a row */
+ *           rows of the band lie `pitch` apart, so one flat run computes them all, with (pitch - cols) idle lanes a row
+ */
 #ifndef HK_PLAN_GROUPED_H
 #define HK_PLAN_GROUPED_H
 #include "plan/depthwise/depthwise.h"
@@ -33,8 +34,8 @@ typedef struct hk_grouped {
   bool uniform;                        /* all groups of x and y lie alike, so one call does them */
   int32_t act;
   float lo, hi;
-  int64_t offset[HK_GROUPED_TAPS];     /* of a tap from the first, in x (DIRECT) or in the buffer */
-  float *zeros;                        /* a bias where there is none */
+  int64_t offset[HK_GROUPED_TAPS]; /* of a tap from the first, in x (DIRECT) or in the buffer */
+  float *zeros;                    /* a bias where there is none */
   /* DIRECT, one image, one task, few taps: all but the pointers of x, y and bias is known of the calls it takes. */
   bool at_once;
   hk_small_args args[2];
@@ -42,7 +43,9 @@ typedef struct hk_grouped {
 } hk_grouped;
 
 /* Several channels that are adjacent: they are transposed into rows and back. */
-static inline bool hk_woven(const hk_strides *s, int64_t channels) { return channels > 1 && s->channel == 1 && s->at[2] != 1; }
+static inline bool hk_woven(const hk_strides *s, int64_t channels) {
+  return channels > 1 && s->channel == 1 && s->at[2] != 1;
+}
 bool hk_grouped_layout(const hk_task *task, const hk_decision *d, hk_grouped *p, char *why);
 /* Sets args and seg where the plan runs at once. */
 void hk_grouped_prepare(const hk_plan *plan, hk_grouped *p);

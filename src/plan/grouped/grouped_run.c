@@ -18,8 +18,8 @@ typedef struct rows {
 } rows;
 
 /* The call of one size of tiles, but for where x, y and the bias lie. */
-static void fill_call(const hk_plan *plan, const hk_grouped *p, const rows *r, const hk_grouped_tiles *t, hk_small_args *a,
-                      hk_small_seg *seg) {
+static void fill_call(const hk_plan *plan, const hk_grouped *p, const rows *r, const hk_grouped_tiles *t,
+                      hk_small_args *a, hk_small_seg *seg) {
   const hk_geom *g = &p->geom;
   const int64_t weights = t->tiles * g->c * t->kernel->mr; /* of a group and tap */
   const float *f = (const float *)plan->packed->f + t->f + r->group * weights;
@@ -36,11 +36,12 @@ static void fill_call(const hk_plan *plan, const hk_grouped *p, const rows *r, c
   a->act = p->fused ? p->act : HK_SMALL_NONE;
   a->lo = p->lo;
   a->hi = p->hi;
-  for (int64_t s = 0; s < g->taps; s++) seg[s] = (hk_small_seg){NULL, f + s * g->groups * weights, g->c, r->x_channel, r->x_group};
+  for (int64_t s = 0; s < g->taps; s++)
+    seg[s] = (hk_small_seg){NULL, f + s * g->groups * weights, g->c, r->x_channel, r->x_group};
 }
 
-static void point_call(const hk_grouped *p, int64_t taps, const hk_grouped_tiles *t, hk_small_args *a, hk_small_seg *seg,
-                       const float *x, const float *bias, float *y) {
+static void point_call(const hk_grouped *p, int64_t taps, const hk_grouped_tiles *t, hk_small_args *a,
+                       hk_small_seg *seg, const float *x, const float *bias, float *y) {
   for (int64_t s = 0; s < taps; s++) seg[s].x = x + p->offset[s];
   a->bias = bias + t->first;
   a->y = y + t->first * a->y_stride;
@@ -92,10 +93,17 @@ static void stage_phase(const job *j, const band *b, const float *x, int64_t r, 
   const int64_t skip = top < 0 ? hk_ceil_div(-top, stride) : 0;
   const int64_t stop = g->in[1] > top ? hk_ceil_div(g->in[1] - top, stride) : 0;
   const int64_t col = hk_max64(0, left), width = (b->cols - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] + 1;
-  const hk_stage_args a = {.x = x + (top + skip * stride) * g->x.at[1] + col * g->x.at[2], .buffer = buffer + skip * p->pitch,
-                           .rows = hk_min64(rows, stop) - skip, .cols = hk_min64(g->in[2], left + width) - col,
-                           .x_row = stride * g->x.at[1], .x_step = g->x.at[2], .lead = col - left, .spread = 1,
-                           .phases = g->stride[2], .pitch = p->plane, .row = p->pitch};
+  const hk_stage_args a = {.x = x + (top + skip * stride) * g->x.at[1] + col * g->x.at[2],
+                           .buffer = buffer + skip * p->pitch,
+                           .rows = hk_min64(rows, stop) - skip,
+                           .cols = hk_min64(g->in[2], left + width) - col,
+                           .x_row = stride * g->x.at[1],
+                           .x_step = g->x.at[2],
+                           .lead = col - left,
+                           .spread = 1,
+                           .phases = g->stride[2],
+                           .pitch = p->plane,
+                           .row = p->pitch};
   if (a.rows > 0 && a.cols > 0) p->stage(&a);
 }
 
@@ -103,17 +111,23 @@ static void stage_phase(const job *j, const band *b, const float *x, int64_t r, 
 static void stage_transposed(const job *j, const band *b, const float *x, int64_t r, float *buffer) {
   const hk_geom *g = j->g;
   const hk_grouped *p = j->p;
-  const int64_t stride = g->stride[1], phases = g->stride[2], top = b->p * stride - g->lo[1] + r, left = b->q * phases - g->lo[2];
+  const int64_t stride = g->stride[1], phases = g->stride[2], top = b->p * stride - g->lo[1] + r,
+                left = b->q * phases - g->lo[2];
   const int64_t span = (g->win[1] - 1) * g->dil[1], rows = b->rows + (span >= r ? (span - r) / stride : -1);
-  const int64_t width = (b->cols - 1) * phases + (g->win[2] - 1) * g->dil[2] + 1, end = hk_min64(g->in[2], left + width);
+  const int64_t width = (b->cols - 1) * phases + (g->win[2] - 1) * g->dil[2] + 1,
+                end = hk_min64(g->in[2], left + width);
   for (int64_t i = 0; i < rows; i++) {
     const int64_t line = top + i * stride;
     if (line < 0 || line >= g->in[1]) continue;
     for (int64_t phase = 0; phase < phases; phase++) {
-      const int64_t skip = left + phase < 0 ? hk_ceil_div(-left - phase, phases) : 0, col = left + phase + skip * phases;
-      const hk_transpose_args a = {.from = x + line * g->x.at[1] + col * g->x.at[2], .from_step = phases * g->x.at[2],
-                              .to = buffer + phase * p->plane + i * p->pitch + skip, .to_step = p->channel,
-                              .rows = hk_ceil_div(end - col, phases), .columns = g->c};
+      const int64_t skip = left + phase < 0 ? hk_ceil_div(-left - phase, phases) : 0,
+                    col = left + phase + skip * phases;
+      const hk_transpose_args a = {.from = x + line * g->x.at[1] + col * g->x.at[2],
+                                   .from_step = phases * g->x.at[2],
+                                   .to = buffer + phase * p->plane + i * p->pitch + skip,
+                                   .to_step = p->channel,
+                                   .rows = hk_ceil_div(end - col, phases),
+                                   .columns = g->c};
       if (col < end) p->transpose(&a);
     }
   }
@@ -142,11 +156,16 @@ static void stage(const job *j, const band *b, const float *x, float *buffer) {
 
 static void store(const job *j, const band *b, int64_t n, int64_t group, float *sums) {
   const hk_geom *g = j->g;
-  float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + b->z * g->y.at[0] + b->p * g->y.at[1] + b->q * g->y.at[2];
+  float *y = (float *)(void *)j->call->y + n * g->y.outer + group * g->y.group + b->z * g->y.at[0] + b->p * g->y.at[1] +
+             b->q * g->y.at[2];
   if (j->p->fused && hk_woven(&g->y, g->k)) {
     for (int64_t r = 0; r < b->rows; r++)
-      j->p->transpose(&(hk_transpose_args){.from = sums + r * j->p->pitch, .from_step = b->flat, .to = y + r * g->y.at[1], .to_step = g->y.at[2],
-                                 .rows = g->k, .columns = b->cols});
+      j->p->transpose(&(hk_transpose_args){.from = sums + r * j->p->pitch,
+                                           .from_step = b->flat,
+                                           .to = y + r * g->y.at[1],
+                                           .to_step = g->y.at[2],
+                                           .rows = g->k,
+                                           .columns = b->cols});
     return;
   }
   hk_at at = {.n = n, .k = group * g->k};
@@ -168,7 +187,8 @@ static void run_staged(const job *j, int64_t index, int64_t from, int64_t to) {
   const hk_geom *g = j->g;
   const hk_grouped *p = j->p;
   _Alignas(HK_ALIGN) float buffer[HK_DW_BUFFER], sums[HK_GROUPED_SUMS];
-  band b = {.z = index / p->bands_q / p->bands_p, .p = index / p->bands_q % p->bands_p * p->band_p,
+  band b = {.z = index / p->bands_q / p->bands_p,
+            .p = index / p->bands_q % p->bands_p * p->band_p,
             .q = index % p->bands_q * p->band_q};
   b.rows = hk_min64(p->band_p, g->out[1] - b.p);
   b.cols = hk_min64(p->band_q, g->out[2] - b.q);
@@ -203,8 +223,8 @@ static void body(void *context, int64_t i) {
 void hk_grouped_prepare(const hk_plan *plan, hk_grouped *p) {
   const hk_geom *g = &p->geom;
   const rows r = {g->x.channel, g->x.group, g->k == 1 ? g->y.group : g->y.channel, 0, g->groups, g->out[2]};
-  p->at_once = p->source == HK_GROUPED_DIRECT && p->uniform && g->n == 1 && p->bands == 1 && p->shards * p->parts == 1 &&
-               g->taps <= HK_GROUPED_AT_ONCE;
+  p->at_once = p->source == HK_GROUPED_DIRECT && p->uniform && g->n == 1 && p->bands == 1 &&
+               p->shards * p->parts == 1 && g->taps <= HK_GROUPED_AT_ONCE;
   for (int64_t i = 0; p->at_once && i < p->tile_sizes; i++) fill_call(plan, p, &r, &p->tile[i], &p->args[i], p->seg[i]);
 }
 

@@ -101,16 +101,18 @@ static double predict(const hk_task *t, const hk_kernel *k) {
    * hankel bench 1d_c8_i4096_k8_w3_p2:0_g8_first and its like) */
   static const double share[4] = {0.25, 0.45, 0.65, 0.85};
   /* tiles of 512 bits hold twice the sums (3 channels of 224 x 224 to 64: 0.83 of the time) */
-  const double reached = g->k == 1 && g->taps >= 5 ? 0.36 : share[hk_min64(g->k, 4) - 1]; /* 64 channels of 94 to 243, 7 taps */
+  const double reached =
+      g->k == 1 && g->taps >= 5 ? 0.36 : share[hk_min64(g->k, 4) - 1]; /* 64 channels of 94 to 243, 7 taps */
   const double peak = hk_cost_peak(k->isa) * reached * (k->isa == HK_ISA_AVX512 ? 1.1 : 1.0);
   double seconds = rows * (vectors * each / peak + ranges * 8e-8);
   /* what a line's windows hold is read again for every tile of channels: far beyond L1 the products wait for it (Zen 4:
    * 32 channels of 512 cost nothing more, 320 of 64 x 64 twice as much) */
   const double held = 4.0 * (double)(g->groups * g->gk) / (double)g->win[2] * (double)g->in[2];
   const double tiles = (double)hk_ceil_div(g->k, k->mr);
-  if (held > 4.0 * (double)hk_cost_l1()) seconds += hk_cost_move(4.0 * rows * vectors * lanes * (double)(g->groups * g->gk) * tiles, held);
-  /* outputs that kernels do not finish are staged and stored again, which costs 7 cycles each where L2 does not hold the
-   * line's channels (Zen 4: bf16, 256 channels of 1024 and of 4096; little with 64 of 1024) */
+  if (held > 4.0 * (double)hk_cost_l1())
+    seconds += hk_cost_move(4.0 * rows * vectors * lanes * (double)(g->groups * g->gk) * tiles, held);
+  /* outputs that kernels do not finish are staged and stored again, which costs 7 cycles each where L2 does not hold
+   * the line's channels (Zen 4: bf16, 256 channels of 1024 and of 4096; little with 64 of 1024) */
   own unused = {0};
   if (2 * held > (double)hk_cost_l2() && !fuses(t, &unused))
     seconds += rows * (double)(g->out[2] * g->k * g->groups) * 7 / 3e9;

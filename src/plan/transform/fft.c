@@ -1,9 +1,9 @@
 /* fft: long depthwise windows along one dimension by overlap-save: stretches of x are transformed, multiplied by the
- * transform of the weights, and transformed back, all lanes over channels; two stretches go together as the real and the
- * imaginary part. Cost grows with the logarithm of the window. Stride 1, any padding and dilation, channels-last or
- * channels-first (transposed on the way in and out), f32, weights at creation; allowed by HK_MATH_FAST_ALGORITHMS only, because
- * a sum's error is that of its whole stretch: under error_factor * gk * eps * sum |f| times the largest |x| of the two
- * stretches transformed together (tests/c/fft_test.c measures it). Needs workspace, one slot per thread. */
+ * transform of the weights, and transformed back, all lanes over channels; two stretches go together as the real and
+ * the imaginary part. Cost grows with the logarithm of the window. Stride 1, any padding and dilation, channels-last or
+ * channels-first (transposed on the way in and out), f32, weights at creation; allowed by HK_MATH_FAST_ALGORITHMS only,
+ * because a sum's error is that of its whole stretch: under error_factor * gk * eps * sum |f| times the largest |x| of
+ * the two stretches transformed together (tests/c/fft_test.c measures it). Needs workspace, one slot per thread. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "cost/cost.h"
 #include "plan/transform/fft.h"
 
-#define CYCLES 3e9       /* of the cost model */
+#define CYCLES 3e9 /* of the cost model */
 #define MOST_POINTS 32768
 #define LEAST_TAPS 8
 
@@ -29,7 +29,8 @@ static bool supported(const hk_task *t, char *why) {
 static int store_of(const hk_task *t, hk_dw_fuse *fuse) {
   const hk_geom *g = &t->geom;
   const bool fused = hk_dw_fuse_make(t, fuse);
-  if (fused && hk_dw_flat(&g->y, g->groups) && (!t->epi.e.residual || hk_dw_flat(&t->epi.c, g->groups))) return HK_FFT_TO_CHANNELS;
+  if (fused && hk_dw_flat(&g->y, g->groups) && (!t->epi.e.residual || hk_dw_flat(&t->epi.c, g->groups)))
+    return HK_FFT_TO_CHANNELS;
   if (fused && !fuse->flags && g->y.at[2] == 1) return HK_FFT_TO_PLANES;
   return HK_FFT_TO_ROWS;
 }
@@ -63,11 +64,15 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_fft *p) {
   const double product = 2.0 * (double)p->vw / (hk_cost_peak(d->kernel->isa) / CYCLES), n = (double)p->points;
   const double spills = d->kernel->isa == HK_ISA_AVX2 ? 1.3 : 1.0; /* a step of radix 4 wants more than 16 registers */
   const double near = n * 2 * (double)p->vw * 8 > (double)hk_cost_l2() ? 1.4 : 1.0;
-  const double copies = (p->planes ? 8.0 : 4.0) * n + (p->store == HK_FFT_TO_CHANNELS ? 4.0 : p->store == HK_FFT_TO_PLANES ? 8.0 : 20.0) * 2 * (double)p->stretch;
+  const double copies = (p->planes ? 8.0 : 4.0) * n + (p->store == HK_FFT_TO_CHANNELS ? 4.0
+                                                       : p->store == HK_FFT_TO_PLANES ? 8.0
+                                                                                      : 20.0) *
+                                                          2 * (double)p->stretch;
   const double cycles = (double)p->items * product * spills * (near * n * (0.25 * log2(n) * 23.0 + 8.0) + copies);
   /* and the weights of all blocks come by once a pair of stretches */
   const double weights = (double)p->items * n * 2 * (double)p->vw * 4;
-  const double moved = hk_cost_move(weights, (double)p->blocks * n * 2 * (double)p->vw * 4) + hk_cost_move(t->geom.bytes, t->geom.bytes);
+  const double moved =
+      hk_cost_move(weights, (double)p->blocks * n * 2 * (double)p->vw * 4) + hk_cost_move(t->geom.bytes, t->geom.bytes);
   return 2e-7 + hk_cost_spread(cycles / CYCLES + 0.5 * moved, hk_min64(p->slots, p->items), t->threads);
 }
 
@@ -119,7 +124,9 @@ static complex_d unit(int64_t i, int64_t n) {
 }
 static complex_d add(complex_d a, complex_d b) { return (complex_d){a.re + b.re, a.im + b.im}; }
 static complex_d sub(complex_d a, complex_d b) { return (complex_d){a.re - b.re, a.im - b.im}; }
-static complex_d mul(complex_d a, complex_d b) { return (complex_d){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+static complex_d mul(complex_d a, complex_d b) {
+  return (complex_d){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
 
 static void make_twiddles(float *w, int64_t n) {
   for (; n > 8; n /= 4)

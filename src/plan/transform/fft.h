@@ -15,11 +15,11 @@ enum {
 typedef struct hk_fft {
   hk_kernel_fn transpose;
   int64_t vw, points, slots;
-  int64_t stretch;                        /* outputs of one transform's real or imaginary part */
-  int64_t phases, pairs, blocks, items;   /* dilation's interleaved rows; pairs of stretches of one; of channels; all */
+  int64_t stretch;                      /* outputs of one transform's real or imaginary part */
+  int64_t phases, pairs, blocks, items; /* dilation's interleaved rows; pairs of stretches of one; of channels; all */
   int64_t slot_floats;
   int store;
-  bool planes;                            /* x is channels-first */
+  bool planes; /* x is channels-first */
   hk_dw_fuse fuse;
   float *twiddle;
 } hk_fft;

@@ -1,27 +1,28 @@
-/* karatsuba: depthwise windows of some dozens of taps along one dimension, channels-last: four outputs by four taps take nine products
- * instead of sixteen (see cpu/tmpl/karatsuba.tmpl.h), at the price of sums before and after. Stride 1, no dilation, any padding, f32,
- * an epilogue that kernels fuse, weights at creation; allowed by HK_MATH_FAST_ALGORITHMS only, because inputs are subtracted from
- * their neighbours first: exact on integers as long as the sums are, else under error_factor * gk * eps * sum |f| times the largest |x|
- * of the stretch (tests/c/fft_test.c): beside a very large value small ones lose digits, and a NaN spreads over four outputs and
- * a tap. A stretch of outputs at a time, its planes on the stack; no workspace. */
+/* karatsuba: depthwise windows of some dozens of taps along one dimension, channels-last: four outputs by four taps
+ * take nine products instead of sixteen (see cpu/tmpl/karatsuba.tmpl.h), at the price of sums before and after. Stride
+ * 1, no dilation, any padding, f32, an epilogue that kernels fuse, weights at creation; allowed by
+ * HK_MATH_FAST_ALGORITHMS only, because inputs are subtracted from their neighbours first: exact on integers as long as
+ * the sums are, else under error_factor * gk * eps * sum |f| times the largest |x| of the stretch (tests/c/fft_test.c):
+ * beside a very large value small ones lose digits, and a NaN spreads over four outputs and a tap. A stretch of outputs
+ * at a time, its planes on the stack; no workspace. */
 #include <string.h>
 
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"
 
-#define CYCLES 3e9        /* of the cost model */
+#define CYCLES 3e9 /* of the cost model */
 #define LEAST_TAPS 8
 #define MOST_TAPS 128
 #define PLANES 9
 #define PLANE_FLOATS 7168 /* of all planes of a stretch, in L1 with the weights of a block */
-#define ERROR 1 /* tests/c/fft_test.c finds 0.05 at most */
+#define ERROR 1           /* tests/c/fft_test.c finds 0.05 at most */
 
 enum { KNOB_PARTS };
 
 typedef struct own {
   int64_t vw, parts, fours;
-  int64_t stretch;                 /* outputs of one */
-  int64_t entries;                 /* vectors of a plane */
+  int64_t stretch; /* outputs of one */
+  int64_t entries; /* vectors of a plane */
   int64_t stretches, blocks, items;
   hk_dw_fuse fuse;
 } own;
@@ -31,9 +32,11 @@ static bool supported(const hk_task *t, char *why) {
   hk_dw_fuse fuse;
   const char *no = hk_dw_line_refuses(t, LEAST_TAPS, MOST_TAPS);
   if (!no && g->dil[2] != 1) no = "a dilation is not 1";
-  if (!no && (!hk_dw_flat(&g->x, g->groups) || !hk_dw_flat(&g->y, g->groups))) no = "the channels of x and y must be adjacent";
+  if (!no && (!hk_dw_flat(&g->x, g->groups) || !hk_dw_flat(&g->y, g->groups)))
+    no = "the channels of x and y must be adjacent";
   if (!no && !hk_dw_fuse_make(t, &fuse)) no = "the epilogue is not one that kernels fuse";
-  if (!no && t->epi.e.residual && !hk_dw_flat(&t->epi.c, g->groups)) no = "the channels of the residual must be adjacent";
+  if (!no && t->epi.e.residual && !hk_dw_flat(&t->epi.c, g->groups))
+    no = "the channels of the residual must be adjacent";
   return !no || hk_refuse(why, no);
 }
 
@@ -42,7 +45,8 @@ static bool layout(const hk_task *t, const hk_decision *d, own *p, char *why) {
   const int64_t mr = d->kernel->mr;
   *p = (own){.vw = d->kernel->nr, .parts = d->knob[KNOB_PARTS], .fours = hk_ceil_div(g->taps, 4)};
   (void)why;
-  const int64_t most = (PLANE_FLOATS / (PLANES * p->vw) - p->fours + 1) / mr; /* tiles; at least one with up to 128 taps */
+  const int64_t most =
+      (PLANE_FLOATS / (PLANES * p->vw) - p->fours + 1) / mr; /* tiles; at least one with up to 128 taps */
   const int64_t tiles = hk_min64(most, hk_ceil_div(g->out[2], 4 * mr));
   p->stretch = 4 * mr * tiles;
   p->entries = mr * tiles + p->fours - 1;
@@ -53,18 +57,21 @@ static bool layout(const hk_task *t, const hk_decision *d, own *p, char *why) {
   return true;
 }
 
-/* Measured on Zen 4, 64 channels x 4096, 16 to 64 taps: 9.4 cycles a quad and four taps, and 35 a quad besides; with AVX2 4.3 and 33. Memory
- * is waited for, and with AVX2 pixels a page apart are (1024 channels x 1024: 890 us, 640 by the count). */
+/* Measured on Zen 4, 64 channels x 4096, 16 to 64 taps: 9.4 cycles a quad and four taps, and 35 a quad besides; with
+ * AVX2 4.3 and 33. Memory is waited for, and with AVX2 pixels a page apart are (1024 channels x 1024: 890 us, 640 by
+ * the count). */
 static double predict(const hk_task *t, const hk_decision *d, const own *p) {
   const hk_geom *g = &t->geom;
   const bool few = d->kernel->isa == HK_ISA_AVX2; /* registers */
   const double product = 2.0 * (double)p->vw / (hk_cost_peak(d->kernel->isa) / CYCLES);
   const double quads = (double)hk_ceil_div(g->out[2], 4 * d->kernel->mr) * (double)d->kernel->mr;
   const double masked = g->groups % p->vw ? 1.0 + 3.0 / (double)p->blocks : 1.0;
-  const double before = (few ? 26.0 : 18.0) * masked * (quads + (double)(p->stretches * (p->fours - 1))), after = (few ? 22.0 : 15.0) * quads;
+  const double before = (few ? 26.0 : 18.0) * masked * (quads + (double)(p->stretches * (p->fours - 1))),
+               after = (few ? 22.0 : 15.0) * quads;
   const double wait = g->bytes > 0.45 * (double)hk_cost_l3() ? (few ? 0.5 : 0.7) : 0.4;
   const double apart = few && g->x.at[2] * 4 % 4096 == 0 ? 1.35 : 1.0;
-  const double cycles = (double)(g->n * p->blocks) * product * apart * (1.04 * PLANES * (double)p->fours * quads + before + after);
+  const double cycles =
+      (double)(g->n * p->blocks) * product * apart * (1.04 * PLANES * (double)p->fours * quads + before + after);
   return 1e-7 + hk_cost_spread(cycles / CYCLES + wait * hk_cost_move(g->bytes, g->bytes), p->parts, t->threads);
 }
 
@@ -97,8 +104,10 @@ static hk_status pack(hk_plan *plan, const own *p) {
     for (int64_t i = 0; i < p->fours; i++) {
       double w[4];
       for (int64_t s = 0; s < 4; s++)
-        w[s] = 4 * i + s < g->taps ? (double)((const float *)plan->raw_f)[k * g->f.group + hk_dw_tap(g, 4 * i + s)] : 0.0;
-      const double sum[PLANES] = {w[0], w[0] + w[1], w[1], w[0] + w[2], w[0] + w[1] + w[2] + w[3], w[1] + w[3], w[2], w[2] + w[3], w[3]};
+        w[s] =
+            4 * i + s < g->taps ? (double)((const float *)plan->raw_f)[k * g->f.group + hk_dw_tap(g, 4 * i + s)] : 0.0;
+      const double sum[PLANES] = {w[0],        w[0] + w[1], w[1],        w[0] + w[2], w[0] + w[1] + w[2] + w[3],
+                                  w[1] + w[3], w[2],        w[2] + w[3], w[3]};
       for (int64_t plane = 0; plane < PLANES; plane++)
         to[((k / p->vw * PLANES + plane) * p->fours + i) * p->vw + k % p->vw] = (float)sum[plane];
     }
@@ -123,12 +132,20 @@ static void run_item(const hk_plan *plan, const hk_call *call, int64_t i, float 
   const hk_strides *cs = &plan->task.epi.c;
   const int64_t block = i % p->blocks, n = i / p->blocks / p->stretches, q = i / p->blocks % p->stretches * p->stretch;
   const int64_t channel = block * p->vw, left = q - g->lo[2];
-  hk_karatsuba_args a = {.f = (const float *)plan->packed->f + block * PLANES * p->fours * p->vw, .planes = planes,
-                         .x_step = g->x.at[2], .y_step = g->y.at[2], .c_step = cs->at[2], .fours = p->fours, .entries = p->entries,
-                         .outputs = hk_min64(p->stretch, g->out[2] - q), .lanes = (int32_t)hk_min64(p->vw, g->groups - channel),
-                         .scale_one = e->scale == 1, .fuse = p->fuse};
+  hk_karatsuba_args a = {.f = (const float *)plan->packed->f + block * PLANES * p->fours * p->vw,
+                         .planes = planes,
+                         .x_step = g->x.at[2],
+                         .y_step = g->y.at[2],
+                         .c_step = cs->at[2],
+                         .fours = p->fours,
+                         .entries = p->entries,
+                         .outputs = hk_min64(p->stretch, g->out[2] - q),
+                         .lanes = (int32_t)hk_min64(p->vw, g->groups - channel),
+                         .scale_one = e->scale == 1,
+                         .fuse = p->fuse};
   a.first = hk_max64(0, -left);
-  a.last = hk_max64(a.first, hk_min64(a.outputs + g->taps - 1, g->in[2] - left)); /* columns that a stored output sees */
+  a.last =
+      hk_max64(a.first, hk_min64(a.outputs + g->taps - 1, g->in[2] - left)); /* columns that a stored output sees */
   a.x = (const float *)(const void *)call->x + n * g->x.outer + channel + left * g->x.at[2];
   a.y = (float *)(void *)call->y + n * g->y.outer + channel + q * g->y.at[2];
   if (e->scale) a.scale = (const float *)call->scale + (e->scale == 2 ? channel : 0);

@@ -1,7 +1,9 @@
-/* winograd2, winograd4: F(2x2, 3x3) and F(4x4, 3x3) for windows of 3 x 3, F(2, 3) and F(4, 3) for windows of 3 along a line,
- * stride 1, no dilation, over adjacent channels. 2.25 and 4 (a line: 1.5 and 2) times fewer multiplications than direct; allowed by HK_MATH_FAST_ALGORITHMS only. The error of a sum stays
- * (where the sums of a tile are alike in size, hence 16 channels or more) under error_factor * gk * eps * sum |x||f| (tests/c/winograd_test.c measures it). Needs workspace (a slot a thread),
- * and the weights at creation. The products of the transformed domain run on igemm's kernels. */
+/* winograd2, winograd4: F(2x2, 3x3) and F(4x4, 3x3) for windows of 3 x 3, F(2, 3) and F(4, 3) for windows of 3 along a
+ * line, stride 1, no dilation, over adjacent channels. 2.25 and 4 (a line: 1.5 and 2) times fewer multiplications than
+ * direct; allowed by HK_MATH_FAST_ALGORITHMS only. The error of a sum stays (where the sums of a tile are alike in
+ * size, hence 16 channels or more) under error_factor * gk * eps * sum |x||f| (tests/c/winograd_test.c measures it).
+ * Needs workspace (a slot a thread), and the weights at creation. The products of the transformed domain run on igemm's
+ * kernels. */
 #include <string.h>
 
 #include "cost/cost.h"
@@ -12,8 +14,11 @@ static bool is_line(const hk_geom *g) {
   return g->win[1] == 1 && g->win[2] == 3 && g->in[1] == g->out[1] && g->lo[1] == 0;
 }
 
-/* Some output has two of its three taps along d outside x: its sum is small beside those of its tile, and their error is not. */
-static bool sticks_out(const hk_geom *g, int d) { return g->lo[d] > 1 || g->out[d] + 1 - g->lo[d] > g->in[d] || g->in[d] < 2; }
+/* Some output has two of its three taps along d outside x: its sum is small beside those of its tile, and their error
+ * is not. */
+static bool sticks_out(const hk_geom *g, int d) {
+  return g->lo[d] > 1 || g->out[d] + 1 - g->lo[d] > g->in[d] || g->in[d] < 2;
+}
 
 static int64_t points_of(const hk_geom *g, int64_t m) { return is_line(g) ? m + 2 : (m + 2) * (m + 2); }
 
@@ -24,13 +29,16 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
   else if (k->isa > t->isa) no = "the ISA of the kernel is above the cap";
   else if (!t->f_now) no = "the weights must be known at creation";
-  else if (g->win[0] != 1 || (g->win[1] != 3 && !is_line(g)) || g->win[2] != 3 || g->in[0] != 1 || g->out[0] != 1 || g->lo[0])
+  else if (g->win[0] != 1 || (g->win[1] != 3 && !is_line(g)) || g->win[2] != 3 || g->in[0] != 1 || g->out[0] != 1 ||
+           g->lo[0])
     no = "the window is neither 3 x 3 nor 3 along a line";
   else if (g->stride[1] != 1 || g->stride[2] != 1) no = "the stride is not 1";
   else if (g->dil[1] != 1 || g->dil[2] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "there is dilation";
-  else if (sticks_out(g, 2) || (!is_line(g) && sticks_out(g, 1))) no = "padding of more than 1: the error of sums with few taps inside x would stand out";
+  else if (sticks_out(g, 2) || (!is_line(g) && sticks_out(g, 1)))
+    no = "padding of more than 1: the error of sums with few taps inside x would stand out";
   else if (g->x.channel != 1 && g->c > 1) no = "the channels of x must be adjacent";
-  else if (g->c < 16) no = "fewer than 16 channels: the transforms cost more than they save, and their error stands out";
+  else if (g->c < 16)
+    no = "fewer than 16 channels: the transforms cost more than they save, and their error stands out";
   else if (g->c > HK_TABLE_BYTES / (int64_t)sizeof(float))
     no = "a row of zeros for the padding would take more than 16 MiB";
   else if (t->epi.e.gate) no = "a gate needs both halves of a channel pair in one tile";
@@ -101,8 +109,12 @@ static bool offer(const hk_task *t, hk_decision *d, int64_t m, char *why) {
 /* u = G g G^T in double, rounded once; of a line u = G g */
 static void transform_filter(const double g[9], int64_t m, bool line, float *u, int64_t step) {
   static const double g2[4][3] = {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}};
-  static const double g4[6][3] = {{1 / 4.0, 0, 0}, {-1 / 6.0, -1 / 6.0, -1 / 6.0}, {-1 / 6.0, 1 / 6.0, -1 / 6.0},
-                                  {1 / 24.0, 1 / 12.0, 1 / 6.0}, {1 / 24.0, -1 / 12.0, 1 / 6.0}, {0, 0, 1}};
+  static const double g4[6][3] = {{1 / 4.0, 0, 0},
+                                  {-1 / 6.0, -1 / 6.0, -1 / 6.0},
+                                  {-1 / 6.0, 1 / 6.0, -1 / 6.0},
+                                  {1 / 24.0, 1 / 12.0, 1 / 6.0},
+                                  {1 / 24.0, -1 / 12.0, 1 / 6.0},
+                                  {0, 0, 1}};
   const double(*q)[3] = m == 2 ? g2 : g4;
   const int64_t t = m + 2;
   for (int64_t j = 0; line && j < t; j++) u[j * step] = (float)(q[j][0] * g[0] + q[j][1] * g[1] + q[j][2] * g[2]);
@@ -174,8 +186,12 @@ static void destroy(hk_plan *plan) {
 
 static bool offer_2(const hk_task *t, hk_decision *d, char *why) { return offer(t, d, 2, why); }
 static bool offer_4(const hk_task *t, hk_decision *d, char *why) { return offer(t, d, 4, why); }
-static bool check_2(const hk_task *t, hk_decision *d, char *why) { return applies(t, d->kernel, why) && finish(t, d, 2, why); }
-static bool check_4(const hk_task *t, hk_decision *d, char *why) { return applies(t, d->kernel, why) && finish(t, d, 4, why); }
+static bool check_2(const hk_task *t, hk_decision *d, char *why) {
+  return applies(t, d->kernel, why) && finish(t, d, 2, why);
+}
+static bool check_4(const hk_task *t, hk_decision *d, char *why) {
+  return applies(t, d->kernel, why) && finish(t, d, 4, why);
+}
 static hk_status build_2(hk_plan *plan) { return build(plan, 2); }
 static hk_status build_4(hk_plan *plan) { return build(plan, 4); }
 

@@ -1,5 +1,5 @@
-/* What Winograd's planning (transform/winograd.c) and running (winograd_run.c) share. m: side of an output tile; tiles of a
- * window of 1 x 3 are one line high. */
+/* What Winograd's planning (transform/winograd.c) and running (winograd_run.c) share. m: side of an output tile; tiles
+ * of a window of 1 x 3 are one line high. */
 #ifndef HK_WINOGRAD_H
 #define HK_WINOGRAD_H
 #include "plan/dense/dense.h"
@@ -11,12 +11,12 @@
 enum { HK_WINOGRAD_BT }; /* knob: tiles in a block */
 
 typedef struct hk_winograd_own {
-  int64_t m, t, bt;         /* side of the output and the input tile; tiles a block */
-  int64_t m_high, points;   /* lines of an output tile; points of the transformed domain */
-  bool line;                /* the window is 1 x 3 */
+  int64_t m, t, bt;          /* side of the output and the input tile; tiles a block */
+  int64_t m_high, points;    /* lines of an output tile; points of the transformed domain */
+  bool line;                 /* the window is 1 x 3 */
   int64_t rows, cols, tiles; /* tiles down and across an image; over the batch, of one group */
-  int64_t blocks, slots;    /* blocks over all groups; pieces of work, each with its own workspace */
-  hk_panels panels;         /* as for a window of that many taps as there are points */
+  int64_t blocks, slots;     /* blocks over all groups; pieces of work, each with its own workspace */
+  hk_panels panels;          /* as for a window of that many taps as there are points */
   hk_fuse fuse;
   const hk_kernel *in, *out;
   size_t slot_bytes;

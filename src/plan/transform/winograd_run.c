@@ -1,5 +1,5 @@
-/* The work of Winograd: each slot takes a run of blocks. A block's pixels are transformed to v[points][bt][C], multiplied
- * by the transformed weights panel by panel into s[points][bt][NR], and transformed back to y. */
+/* The work of Winograd: each slot takes a run of blocks. A block's pixels are transformed to v[points][bt][C],
+ * multiplied by the transformed weights panel by panel into s[points][bt][NR], and transformed back to y. */
 #include <string.h>
 
 #include "plan/transform/winograd.h"
@@ -22,7 +22,9 @@ typedef struct work {
   _Alignas(HK_ALIGN) float sums[16 * 64]; /* outputs of a tile on their way through a longer epilogue */
 } work;
 
-typedef struct tile { int64_t n, p, q; } tile; /* first output */
+typedef struct tile {
+  int64_t n, p, q;
+} tile; /* first output */
 
 static tile tile_at(const hk_winograd_own *o, int64_t i) {
   const int64_t line = i / o->cols;
@@ -56,8 +58,15 @@ static void multiply(work *w, const hk_panel *p) {
   const int64_t width = p->vectors * o->panels.lanes;
   const float *f = (const float *)w->j->plan->packed->f + hk_panels_at(&o->panels, w->group, p);
   static const int64_t from_start = 0;
-  hk_igemm_args a = {.rows = w->rows, .row_step = w->count, .count = w->count, .segments = 1, .channels = g->c,
-                     .seg = &from_start, .vectors = p->vectors, .columns = width, .flags = HK_IGEMM_SUSPEND};
+  hk_igemm_args a = {.rows = w->rows,
+                     .row_step = w->count,
+                     .count = w->count,
+                     .segments = 1,
+                     .channels = g->c,
+                     .seg = &from_start,
+                     .vectors = p->vectors,
+                     .columns = width,
+                     .flags = HK_IGEMM_SUSPEND};
   for (int64_t i = 0; i < o->points; i++) {
     a.x_at = i * hk_winograd_step(w->count, g->c);
     a.f = f + i * g->c * width;
@@ -87,18 +96,30 @@ static void transform_out(work *w, const hk_panel *p) {
   const hk_epi *epi = &w->j->plan->task.epi;
   const int64_t width = p->vectors * o->panels.lanes;
   float *y0 = o->fuse.all ? (float *)w->j->call->y + w->group * g->y.group + p->first * g->y.channel : NULL;
-  const float *c0 = o->fuse.all && epi->e.residual ?
-                        (const float *)w->j->call->c + w->group * epi->c.group + p->first * epi->c.channel : NULL;
+  const float *c0 = o->fuse.all && epi->e.residual
+                        ? (const float *)w->j->call->c + w->group * epi->c.group + p->first * epi->c.channel
+                        : NULL;
   float *y[16];
   const float *c[16];
-  hk_winoout_args a = {.line = o->line, .m_step = hk_winograd_step(w->count, width), .columns = p->columns, .flags = o->fuse.flags, .beta = o->fuse.beta,
-                       .lo = o->fuse.lo, .hi = o->fuse.hi, .scale = w->scale, .bias = w->bias, .c = c, .y = y};
+  hk_winoout_args a = {.line = o->line,
+                       .m_step = hk_winograd_step(w->count, width),
+                       .columns = p->columns,
+                       .flags = o->fuse.flags,
+                       .beta = o->fuse.beta,
+                       .lo = o->fuse.lo,
+                       .hi = o->fuse.hi,
+                       .scale = w->scale,
+                       .bias = w->bias,
+                       .c = c,
+                       .y = y};
   for (int64_t b = 0; b < w->count; b++) {
     const tile at = tile_at(o, w->first + b);
     for (int64_t i = 0; i < o->m_high * o->m; i++) {
       const int64_t r = at.p + i / o->m, q = at.q + i % o->m;
       const bool inside = r < g->out[1] && q < g->out[2];
-      y[i] = !inside ? NULL : o->fuse.all ? y0 + at.n * g->y.outer + r * g->y.at[1] + q * g->y.at[2] : w->sums + i * width;
+      y[i] = !inside       ? NULL
+             : o->fuse.all ? y0 + at.n * g->y.outer + r * g->y.at[1] + q * g->y.at[2]
+                           : w->sums + i * width;
       if (c0) c[i] = c0 + at.n * epi->c.outer + r * epi->c.at[1] + q * epi->c.at[2];
     }
     a.m = w->s + b * width;
@@ -123,7 +144,8 @@ static void body(void *context, int64_t slot) {
     for (int64_t n = 0; n < o->panels.count; n++) {
       const hk_panel p = hk_panels_get(&o->panels, n);
       if (o->fuse.flags & HK_IGEMM_AFFINE)
-        hk_fuse_affine(j->plan, j->call, w.group * g->k + p.first, p.columns, p.vectors * o->panels.lanes, w.scale, w.bias);
+        hk_fuse_affine(j->plan, j->call, w.group * g->k + p.first, p.columns, p.vectors * o->panels.lanes, w.scale,
+                       w.bias);
       multiply(&w, &p);
       transform_out(&w, &p);
     }

@@ -17,8 +17,8 @@ void *__wrap_aligned_alloc(size_t a, size_t n);
 void __wrap_free(void *p);
 
 static long live, made, refused;
-static long fail_at;  /* counts down to the allocation that fails; 0 means never */
-static int fail_rest; /* nonzero: all that follow fail too, until fail_at is set to 0 */
+static long fail_at;           /* counts down to the allocation that fails; 0 means never */
+static int fail_rest;          /* nonzero: all that follow fail too, until fail_at is set to 0 */
 static size_t held, held_most; /* bytes of what is live, and the most there ever were */
 
 static int refuse(void) {

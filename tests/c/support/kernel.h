@@ -11,8 +11,8 @@
 
 typedef struct kernel_trial {
   const hk_kernel *k;
-  hk_kernel_fn fn;  /* the kernel, or what stands in for it */
-  int64_t vw;       /* floats per vector */
+  hk_kernel_fn fn; /* the kernel, or what stands in for it */
+  int64_t vw;      /* floats per vector */
   uint64_t seed;
   bool integers;    /* small integers: results are exact; else floats in [-1, 1) */
   int high;         /* buffers end at their guard, else they begin there */

@@ -49,7 +49,7 @@ void trial_make(trial *t, const char *problem, const char *epilogue, uint64_t se
     hk_type type;
     int64_t count;
   } parts[] = {{p->x_type, t->x.elements}, {p->f_type, t->f.elements}, {p->y_type, t->y.elements},
-               {p->y_type, t->y.elements}, {parameter, p->k},           {bias, p->k},
+               {p->y_type, t->y.elements}, {parameter, p->k},          {bias, p->k},
                {parameter, p->k}};
   for (int i = 0; i < 7; i++) {
     t->memory[i] = memory_or_exit((size_t)parts[i].count * hk_type_bytes(parts[i].type));
@@ -107,20 +107,19 @@ const char *decision_algorithm(const char *decision) {
   return decision;
 }
 
-const trial_text trial_list[] = {
-    {"2d_n2_c5_i9x7_k11_w3x3_p1_last", "bias+relu"},
-    {"2d_n1_c16_i14x14_k24_w3x3_s2_p1_first", "scale+bias+sum:2"},
-    {"2d_n1_c32_i8x8_k40_w1x1_last", "presum+clip:0:20"},
-    {"2d_n1_c24_i13x13_k24_w3x3_p1_g24_last", "bias"},
-    {"2d_n1_c12_i10x10_k24_w5x5_p2_g12_first", "none"},
-    {"1d_n3_c16_i70_k16_w3_p4:0_d2_g4_first", "bias+leaky:0.5"},
-    {"1d_n2_c8_i65_k8_w7_p6:0_g8_last", "none"},
-    {"1d_n1_c6_i33_k4_w4_l2_p3_last", "none"},
-    {"3d_n1_c3_i5x6x7_k4_w2x3x3_p1_first", "bias+prelu"},
-    {"2d_n4_c3_i8x8_k6_w3x3_b2_p1_first", "none"},
-    {"2d_n1_c6_i9x9_k8_w3x3_p-1:2_flip_f64_last", "scale"},
-    {"2d_n1_c8_i9x9_k8_w3x3_p1_bf16:bf16:f32_last", "bias"},
-    {"2d_n1_c8_i9x9_k8_w3x3_p1_f16_first", "none"},
-    {"2d_n1_c8_i9x9_k8_w3x3_p1_u8:s8:s32_xz3_last", "bias"},
-    {"2d_n1_c8_i9x9_k8_w3x3_p1_s8:s8:s8_xz-2_fz1_yz3_last", "scale+bias+relu"},
-    {NULL, NULL}};
+const trial_text trial_list[] = {{"2d_n2_c5_i9x7_k11_w3x3_p1_last", "bias+relu"},
+                                 {"2d_n1_c16_i14x14_k24_w3x3_s2_p1_first", "scale+bias+sum:2"},
+                                 {"2d_n1_c32_i8x8_k40_w1x1_last", "presum+clip:0:20"},
+                                 {"2d_n1_c24_i13x13_k24_w3x3_p1_g24_last", "bias"},
+                                 {"2d_n1_c12_i10x10_k24_w5x5_p2_g12_first", "none"},
+                                 {"1d_n3_c16_i70_k16_w3_p4:0_d2_g4_first", "bias+leaky:0.5"},
+                                 {"1d_n2_c8_i65_k8_w7_p6:0_g8_last", "none"},
+                                 {"1d_n1_c6_i33_k4_w4_l2_p3_last", "none"},
+                                 {"3d_n1_c3_i5x6x7_k4_w2x3x3_p1_first", "bias+prelu"},
+                                 {"2d_n4_c3_i8x8_k6_w3x3_b2_p1_first", "none"},
+                                 {"2d_n1_c6_i9x9_k8_w3x3_p-1:2_flip_f64_last", "scale"},
+                                 {"2d_n1_c8_i9x9_k8_w3x3_p1_bf16:bf16:f32_last", "bias"},
+                                 {"2d_n1_c8_i9x9_k8_w3x3_p1_f16_first", "none"},
+                                 {"2d_n1_c8_i9x9_k8_w3x3_p1_u8:s8:s32_xz3_last", "bias"},
+                                 {"2d_n1_c8_i9x9_k8_w3x3_p1_s8:s8:s8_xz-2_fz1_yz3_last", "scale+bias+relu"},
+                                 {NULL, NULL}};
