@@ -1,4 +1,4 @@
-/* The machine as the cost model sees it: cost.c holds every parameter. */
+/* The machine as the cost model sees it: cpu.c holds the parameters. */
 #ifndef HK_COST_H
 #define HK_COST_H
 #include "base/base.h"

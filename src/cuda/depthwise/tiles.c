@@ -30,9 +30,9 @@ static bool common(const hk_geom *g, const hk_epi *e, char *why) {
            hk_type_name(g->f_type), hk_type_name(g->y_type));
   if (!g->gm || !g->y_channels || !g->gk) REFUSE("the problem has no products: a size is 0");
   if (g->batch_grouped) REFUSE("batch groups are not supported; cuda_direct supports them");
-  if (e->e.gate) REFUSE("gates are not fused: the channels of a pair are in different blocks; see finish_*");
+  if (e->e.gate) REFUSE("gates are not fused: the channels of a pair are in different blocks; finish adds them");
   if (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store || e->e.user || e->e.user2 || e->e.store)
-    REFUSE("user functions are not fused; see finish_*");
+    REFUSE("user functions are not fused; finish adds them");
   double outputs = (double)g->n * (double)g->k * (double)g->groups;
   for (int d = 0; d < 3; d++) {
     if (g->in_dil[d] != 1) REFUSE("input dilation must be 1, it is %lld", (long long)g->in_dil[d]);

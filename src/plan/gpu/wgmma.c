@@ -1,7 +1,7 @@
-/* Implicit GEMM on the tensor cores of Hopper GPUs, pixels by the copy engine: see docs/cuda.md. Two algorithms: wgmma
- * walks x where it lies; wgmma_relaid first lays x out channels-last (or window by window, gather.c) in the workspace,
- * for every x that the copy engine cannot walk. Both join narrow groups (join.c). Each offers the tile that the cost
- * model of src/cuda/rows.c likes best; every other tile is a variation. */
+/* Implicit GEMM on the tensor cores of Hopper GPUs, pixels by TMA: see docs/cuda.md. Two algorithms: wgmma reads x in
+ * place; wgmma_relaid first copies x channels-last (or window by window, gather.c) into the workspace, for every x that
+ * TMA's im2col mode cannot address. Both join narrow groups (join.c). Each offers the tile that the cost model of
+ * src/cuda/igemm/rows.c predicts fastest; every other tile is a variation. */
 #include "plan/gpu/gpu.h"
 
 #include <stdio.h>
@@ -92,7 +92,7 @@ static bool takes(const hk_task *t, const hk_algo *algo, hk_cu_device *here, sig
   if (t->geom.x_type != t->geom.f_type) REFUSE("x and f differ in type");
   if (t->geom.acc_type != HK_F32) REFUSE("sums are not f32");
   if (t->options.unaligned && algo == &hk_algo_wgmma)
-    REFUSE("options.unaligned: the copy engine needs 16-byte aligned x");
+    REFUSE("options.unaligned is 1: TMA needs x at a multiple of 16 bytes");
   return look(t, algo, s, why);
 }
 
@@ -177,7 +177,8 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_cu_weights *w = plan->packed->f;
   hk_cu_call c = hk_plan_cuda_call(plan, call);
   hk_status s = HK_OK;
-  if (own->joined && (uintptr_t)call->y % 16) /* hk_mend reads 16 bytes at a time, whatever the product stores */
+  if (own->joined &&
+      (uintptr_t)call->y % 16) /* hk_recompute_nan reads 16 bytes at a time, whatever the product stores */
     return hk_fail(HK_INVALID, "y: %p is not 16-byte aligned; hk_options.unaligned plans for that", (void *)call->y);
   if (own->relaid) {
     s = own->gathered ? hk_cu_gather_run(&own->gather, call->x, call->workspace, call->stream)

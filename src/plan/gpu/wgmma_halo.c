@@ -1,6 +1,6 @@
 /* Implicit GEMM on the tensor cores of Hopper GPUs over a channels-first x where it lies, each pixel fetched once a
- * tile and kept for all taps (src/cuda/halo.cuh, docs/cuda.md). Offers the tile that the estimate likes best; every
- * other tile is a variation. */
+ * tile and kept for all taps (src/cuda/igemm/halo.cuh, docs/cuda.md). Offers the tile that the estimate likes best;
+ * every other tile is a variation. */
 #include <stdio.h>
 
 #include "cuda/igemm/halo.h"
@@ -12,7 +12,7 @@ enum { BM, BN, STAGES, TURNS };
 
 static bool takes(const hk_task *t, hk_cu_device *here, hk_cu_halo *h, char *why) {
   if (!hk_plan_cuda_takes(t, here, why)) return false;
-  if (t->options.unaligned) REFUSE("options.unaligned: the copy engine needs 16-byte aligned x");
+  if (t->options.unaligned) REFUSE("options.unaligned is 1: TMA needs x at a multiple of 16 bytes");
   return hk_cu_halo_make(&t->geom, &t->epi, h, why);
 }
 

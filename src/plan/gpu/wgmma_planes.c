@@ -1,4 +1,4 @@
-/* Implicit GEMM on the tensor cores of Hopper GPUs over a channels-first x where it lies (src/cuda/planes.cuh,
+/* Implicit GEMM on the tensor cores of Hopper GPUs over a channels-first x where it lies (src/cuda/igemm/planes.cuh,
  * docs/cuda.md): output channels are the rows of a tile, pixels its columns. Offers the tile that the estimate likes
  * best; every other tile is a variation. */
 #include <stdio.h>
@@ -12,7 +12,7 @@ enum { BM, BN, STAGES, TURNS };
 
 static bool takes(const hk_task *t, hk_cu_device *here, hk_cu_planes *p, char *why) {
   if (!hk_plan_cuda_takes(t, here, why)) return false;
-  if (t->options.unaligned) REFUSE("options.unaligned: the copy engine needs 16-byte aligned x");
+  if (t->options.unaligned) REFUSE("options.unaligned is 1: TMA needs x at a multiple of 16 bytes");
   return hk_cu_planes_make(&t->geom, &t->epi, false, p, why);
 }
 

@@ -1,6 +1,6 @@
 /* finish: gates and user functions over the CUDA kernels that fuse neither. The inner plan leaves the sums of all k
- * channels, scaled and biased, in the workspace as f32 in y's order; a second kernel (src/cuda/staged.cuh, compiled
- * with the caller's functions where there are any) does the rest. */
+ * channels, scaled and biased, in the workspace as f32 in y's order; a second kernel (src/cuda/passes/staged.cuh,
+ * compiled with the caller's functions where there are any) does the rest. */
 #include "plan/gpu/gpu.h"
 #include "plan/rewrite/sums.h"
 

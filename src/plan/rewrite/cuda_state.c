@@ -1,5 +1,5 @@
-/* state on the GPU: a pass joins the state and x in the workspace and writes the new state (src/cuda/state.cu); the
- * inner task sees a longer x without padding. */
+/* state on the GPU: a pass joins the state and x in the workspace and writes the new state (src/cuda/passes/state.cu);
+ * the inner task sees a longer x without padding. */
 #include "plan/gpu/gpu.h"
 #include "plan/rewrite/state.h"
 

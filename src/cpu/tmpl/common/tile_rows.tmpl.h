@@ -1,6 +1,9 @@
 /* Instantiates HK_TILE for HK_NV vectors and 1..HK_ROWS rows, and the table of these functions. HK_KIND_2 and HK_KIND_3
  * are the prefixes of further functions of type HK_ROW_FN that the template defines, HK_TABLE_2 and HK_TABLE_3 those of
  * their tables. */
+#if HK_ROWS > 12
+#error "a tile has at most 12 rows: the lists below and in tile_table.tmpl.h end there"
+#endif
 #if HK_ROWS >= 1
 #define HK_MR 1
 #include HK_TILE
