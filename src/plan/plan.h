@@ -91,6 +91,7 @@ typedef struct hk_knob {
 
 struct hk_algo {
   const char *name;
+  const char *summary; /* one line for docs/algorithms.md */
   hk_knob knobs[HK_KNOBS];
   hk_family family; /* its rows are offered one by one; HK_FAMILY_NONE: one offer, kernel NULL */
   hk_device device;

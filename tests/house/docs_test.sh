@@ -54,6 +54,7 @@ while IFS= read -r file; do
 done < <(git ls-files bench/results 2> /dev/null)
 if command -v python3 > /dev/null; then
   python3 bench/plot.py --check || failed=1
+  python3 docs/algorithms.py --check || failed=1
   if git rev-parse HEAD > /dev/null 2>&1; then
     words=$(python3 scripts/house.py --list words | grep -E '^(README|CHANGELOG|CONTRIBUTING|python/README|docs/)' | grep -v '^docs/limits.md')
     [ -z "$words" ] || complain "words of the old dialect (scripts/dialect.tsv):

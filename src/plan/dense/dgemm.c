@@ -115,6 +115,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 }
 
 const hk_algo hk_algo_dgemm = {.name = "dgemm",
+                               .summary = "f64 tiles over rows of x in place",
                                .family = HK_FAMILY_DGEMM,
                                .device = HK_CPU,
                                .offer = offer,

@@ -263,6 +263,7 @@ static void destroy(hk_plan *plan) {
 #define KNOBS                                                                                                          \
   { HK_KNOB_OF("bm", POSITIONS), HK_KNOB_OF("bn", K), HK_KNOB_OF("bk", C), HK_KNOB("pack", 0, HK_PACK_BLOCK) }
 const hk_algo hk_algo_dot = {.name = "dot",
+                             .summary = "few output channels: dot products along the input channels in place of tiles",
                              .knobs = KNOBS,
                              .family = HK_FAMILY_DOT,
                              .device = HK_CPU,
@@ -273,14 +274,16 @@ const hk_algo hk_algo_dot = {.name = "dot",
                              .build = build,
                              .run = hk_igemm_run,
                              .destroy = destroy};
-const hk_algo hk_algo_igemm = {.name = "igemm",
-                               .knobs = KNOBS,
-                               .family = HK_FAMILY_IGEMM,
-                               .device = HK_CPU,
-                               .skips_padding = true,
-                               .offer = offer,
-                               .vary = vary,
-                               .check = check,
-                               .build = build,
-                               .run = hk_igemm_run,
-                               .destroy = destroy};
+const hk_algo hk_algo_igemm = {
+    .name = "igemm",
+    .summary = "implicit GEMM over adjacent channels: rows of x by pointer, panels of packed weights",
+    .knobs = KNOBS,
+    .family = HK_FAMILY_IGEMM,
+    .device = HK_CPU,
+    .skips_padding = true,
+    .offer = offer,
+    .vary = vary,
+    .check = check,
+    .build = build,
+    .run = hk_igemm_run,
+    .destroy = destroy};

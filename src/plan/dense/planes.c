@@ -219,6 +219,7 @@ static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 const hk_algo hk_algo_planes = {
     .name = "planes",
+    .summary = "dense over adjacent pixels (channels-first): strips of pixels gathered tap by tap into L2",
     .knobs = {HK_KNOB_OF("bm", K), HK_KNOB_OF("bs", K), HK_KNOB("pack", 0, HK_PACK_BLOCK), HK_KNOB("flat", 0, 1)},
     .family = HK_FAMILY_PGEMM,
     .device = HK_CPU,

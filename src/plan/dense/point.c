@@ -363,6 +363,7 @@ static hk_status build(hk_plan *plan) {
 
 const hk_algo hk_algo_point = {
     .name = "point",
+    .summary = "1x1 over few channels, any layout: one kernel call with everything but two pointers known at creation",
     .knobs = {HK_KNOB("way", 0, 2), HK_KNOB("block", 0, 64), HK_KNOB("parts", 1, HK_THREAD_PIECES)},
     .family = HK_FAMILY_POINT,
     .device = HK_CPU,

@@ -205,6 +205,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 }
 
 const hk_algo hk_algo_qgemm = {.name = "qgemm",
+                               .summary = "int8, exact: x staged as s16 pairs, sums in s32",
                                .family = HK_FAMILY_QGEMM,
                                .device = HK_CPU,
                                .offer = offer,

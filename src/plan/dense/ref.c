@@ -74,6 +74,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 }
 
 const hk_algo hk_algo_ref = {.name = "ref",
+                             .summary = "the scalar reference: computes everything, defines the result",
                              .family = HK_FAMILY_NONE,
                              .device = HK_CPU,
                              .fallback = true,

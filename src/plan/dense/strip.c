@@ -286,6 +286,8 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_strip = {.name = "strip",
+                               .summary =
+                                   "few adjacent channels per group: a few pixels by one to four vectors of outputs",
                                .knobs = {HK_KNOB("cut", 0, 1), HK_KNOB_OF("band", ROWS), HK_KNOB_OF("groups", GROUPS),
                                          HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)},
                                .family = HK_FAMILY_STRIP,

@@ -207,6 +207,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 const hk_algo hk_algo_weave = {.name = "weave",
+                               .summary = "few channels, channels-last: several pixels share a vector",
                                .family = HK_FAMILY_WEAVE,
                                .device = HK_CPU,
                                .offer = offer,

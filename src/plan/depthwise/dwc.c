@@ -436,6 +436,7 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_dwc = {.name = "dwc",
+                             .summary = "depthwise and narrow groups, vectors over channels (channels-last)",
                              .knobs = {HK_KNOB("source", 0, 1), HK_KNOB("unit", 1, 64), HK_KNOB("tile", 1, 64),
                                        HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES),
                                        HK_KNOB("chains", 0, HK_DWC_RUNS)},

@@ -144,6 +144,8 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 }
 
 const hk_algo hk_algo_dwd = {.name = "dwd",
+                             .summary =
+                                 "depthwise with few outputs per row and long windows: dot products along the window",
                              .knobs = {HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)},
                              .family = HK_FAMILY_DWD,
                              .device = HK_CPU,

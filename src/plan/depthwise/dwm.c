@@ -252,6 +252,8 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 const hk_algo hk_algo_dwm = {.name = "dwm",
+                             .summary = "depthwise 3x3, with AVX2 also 5x5 and 7x7, channels-last: walks down strips "
+                                        "of columns with its sums in registers",
                              .knobs = {HK_KNOB_OF("columns", COLUMNS), HK_KNOB_OF("rows", ROWS),
                                        HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES)},
                              .family = HK_FAMILY_DWM,

@@ -377,6 +377,7 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_dwp = {.name = "dwp",
+                             .summary = "depthwise, vectors along the last dimension (channels-first)",
                              .knobs = {HK_KNOB("source", HK_DWP_DIRECT, HK_DWP_MASKED), HK_KNOB("down", 0, 1),
                                        HK_KNOB_OF("rows", ROWS), HK_KNOB_OF("cols", COLUMNS),
                                        HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES),

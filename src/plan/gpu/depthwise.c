@@ -138,9 +138,10 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-#define ALGO(variable, text)                                                                                           \
+#define ALGO(variable, text, what)                                                                                     \
   const hk_algo variable = {                                                                                           \
       .name = text,                                                                                                    \
+      .summary = what,                                                                                                 \
       .knobs = {HK_KNOB("run", 0, 1 << 20), HK_KNOB("slabs", 0, 1 << 20), HK_KNOB("rows", 0, 1 << 20)},                \
       .family = HK_FAMILY_NONE,                                                                                        \
       .device = HK_CUDA,                                                                                               \
@@ -150,18 +151,25 @@ static void destroy(hk_plan *plan) { hk_free(plan->own); }
       .build = build,                                                                                                  \
       .run = run,                                                                                                      \
       .destroy = destroy}
-ALGO(hk_algo_cuda_dw_last, "cuda_dw_last");
-ALGO(hk_algo_cuda_dw_first, "cuda_dw_first");
-ALGO(hk_algo_cuda_toeplitz, "cuda_toeplitz");
-ALGO(hk_algo_cuda_grouped, "cuda_grouped");
-ALGO(hk_algo_cuda_roll, "cuda_roll");
-ALGO(hk_algo_cuda_stem, "cuda_stem");
-ALGO(hk_algo_cuda_slide, "cuda_slide");
-ALGO(hk_algo_cuda_plane, "cuda_plane");
-ALGO(hk_algo_cuda_row, "cuda_row");
-ALGO(hk_algo_cuda_band, "cuda_band");
-ALGO(hk_algo_cuda_bundle, "cuda_bundle");
-ALGO(hk_algo_cuda_octet, "cuda_octet");
+ALGO(hk_algo_cuda_dw_last, "cuda_dw_last",
+     "depthwise, channels-last: a window of pixels in registers slides along the taps");
+ALGO(hk_algo_cuda_dw_first, "cuda_dw_first", "depthwise, channels-first: rows staged as f32 in shared memory");
+ALGO(hk_algo_cuda_toeplitz, "cuda_toeplitz",
+     "long depthwise filters as Toeplitz matrices on the tensor cores; f32 split in two tf32 parts");
+ALGO(hk_algo_cuda_grouped, "cuda_grouped",
+     "up to 256 channels per group: 8x8 blocks of weights per tap on the tensor cores");
+ALGO(hk_algo_cuda_roll, "cuda_roll",
+     "3x3, 5x5, 7x7, stride 1, 8 outputs that read 8 inputs: fragments of an input row serve all output rows");
+ALGO(hk_algo_cuda_stem, "cuda_stem", "1 to 8 input channels: filter rows as runs of memory on the tensor cores");
+ALGO(hk_algo_cuda_slide, "cuda_slide", "depthwise 3x3, 5x5, 7x7, channels-last: a thread walks down the image");
+ALGO(hk_algo_cuda_plane, "cuda_plane", "depthwise 3x3, 5x5, 7x7, channels-first: rows staged in shared memory");
+ALGO(hk_algo_cuda_row, "cuda_row", "depthwise, channels-first, short filters and rows: 32 bytes of y per thread");
+ALGO(hk_algo_cuda_band, "cuda_band",
+     "depthwise 5x5, 7x7 of 16 bits, channels-last: filter rows as Toeplitz bands on the tensor cores");
+ALGO(hk_algo_cuda_bundle, "cuda_bundle",
+     "3x3, groups of a multiple of 16 channels: fragments serve three rows and 16 channels");
+ALGO(hk_algo_cuda_octet, "cuda_octet",
+     "3x3, groups of 1, 2, 4, 8 channels: TMA ring of input rows on the tensor cores");
 
 static hk_cu_dw_kind kind_of(const hk_algo *algo) {
   return algo == &hk_algo_cuda_dw_last    ? HK_DW_LAST

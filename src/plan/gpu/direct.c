@@ -37,12 +37,14 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
-const hk_algo hk_algo_cuda_direct = {.name = "cuda_direct",
-                                     .family = HK_FAMILY_NONE,
-                                     .device = HK_CUDA,
-                                     .fallback = true,
-                                     .offer = offer,
-                                     .check = offer,
-                                     .build = build,
-                                     .run = run,
-                                     .destroy = destroy};
+const hk_algo hk_algo_cuda_direct = {
+    .name = "cuda_direct",
+    .summary = "the general device kernel: one thread per output, every problem without C callbacks",
+    .family = HK_FAMILY_NONE,
+    .device = HK_CUDA,
+    .fallback = true,
+    .offer = offer,
+    .check = offer,
+    .build = build,
+    .run = run,
+    .destroy = destroy};

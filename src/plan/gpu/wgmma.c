@@ -212,6 +212,7 @@ static void destroy(hk_plan *plan) {
         HK_KNOB("cn", 1, 16), HK_KNOB("split", 0, 64), HK_KNOB("parts", 0, 64), HK_KNOB("turns", 0, 1)                 \
   }
 const hk_algo hk_algo_wgmma = {.name = "wgmma",
+                               .summary = "implicit GEMM on Hopper tensor cores, x in place by TMA im2col",
                                .knobs = KNOBS,
                                .family = HK_FAMILY_NONE,
                                .device = HK_CUDA,
@@ -221,13 +222,15 @@ const hk_algo hk_algo_wgmma = {.name = "wgmma",
                                .build = build,
                                .run = run,
                                .destroy = destroy};
-const hk_algo hk_algo_wgmma_relaid = {.name = "wgmma_relaid",
-                                      .knobs = KNOBS,
-                                      .family = HK_FAMILY_NONE,
-                                      .device = HK_CUDA,
-                                      .offer = offer,
-                                      .vary = vary,
-                                      .check = check,
-                                      .build = build,
-                                      .run = run,
-                                      .destroy = destroy};
+const hk_algo hk_algo_wgmma_relaid = {
+    .name = "wgmma_relaid",
+    .summary = "wgmma after a pass that copies x channels-last, padded or gathered, into the workspace",
+    .knobs = KNOBS,
+    .family = HK_FAMILY_NONE,
+    .device = HK_CUDA,
+    .offer = offer,
+    .vary = vary,
+    .check = check,
+    .build = build,
+    .run = run,
+    .destroy = destroy};

@@ -110,6 +110,7 @@ static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 const hk_algo hk_algo_wgmma_halo = {
     .name = "wgmma_halo",
+    .summary = "tensor cores over channels-first x: a block of pixels and halo in shared memory serves all taps",
     .knobs = {HK_KNOB("bm", 1, 512), HK_KNOB("bn", 1, 512), HK_KNOB("stages", 1, 64), HK_KNOB("turns", 0, 1)},
     .family = HK_FAMILY_NONE,
     .device = HK_CUDA,

@@ -111,6 +111,7 @@ static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 const hk_algo hk_algo_wgmma_planes = {
     .name = "wgmma_planes",
+    .summary = "tensor cores over channels-first x: output channels are rows of a tile, pixels its columns",
     .knobs = {HK_KNOB("bm", 1, 512), HK_KNOB("bn", 1, 512), HK_KNOB("stages", 1, 64), HK_KNOB("turns", 0, 1)},
     .family = HK_FAMILY_NONE,
     .device = HK_CUDA,

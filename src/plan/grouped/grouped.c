@@ -314,6 +314,7 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_grouped = {.name = "grouped",
+                                 .summary = "grouped convolution over planar rows",
                                  .knobs = {HK_KNOB("source", 0, 1), HK_KNOB_OF("rows", ROWS),
                                            HK_KNOB_OF("cols", POSITIONS), HK_KNOB("shards", 1, HK_THREAD_PIECES),
                                            HK_KNOB("parts", 1, HK_THREAD_PIECES)},

@@ -274,6 +274,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 const hk_algo hk_algo_small = {.name = "small",
+                               .summary = "few channels per group over adjacent positions, taps as rows of x in place",
                                .family = HK_FAMILY_SMALL,
                                .device = HK_CPU,
                                .skips_padding = true,

@@ -153,6 +153,8 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 }
 
 const hk_rewrite hk_rewrite_convert = {.name = "convert",
+                                       .summary =
+                                           "bf16, f16 and f8 through f32: x converted in the workspace, f at creation",
                                        .device = HK_CPU,
                                        .order = HK_ORDER_CONVERT,
                                        .takes = takes,

@@ -41,6 +41,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 }
 
 const hk_rewrite hk_rewrite_cuda_finish = {.name = "finish",
+                                           .summary = "gates and user functions over device kernels that fuse neither",
                                            .device = HK_CUDA,
                                            .order = HK_ORDER_GATE,
                                            .takes = takes,

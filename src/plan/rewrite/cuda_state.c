@@ -34,6 +34,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 }
 
 const hk_rewrite hk_rewrite_cuda_state = {.name = "state",
+                                          .summary = "streaming state on the device",
                                           .device = HK_CUDA,
                                           .order = HK_ORDER_STATE,
                                           .takes = takes,

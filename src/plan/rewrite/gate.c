@@ -112,6 +112,8 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 }
 
 const hk_rewrite hk_rewrite_gate = {.name = "gate",
+                                    .summary =
+                                        "gated epilogues: the sums of all channels in the workspace, then the gate",
                                     .device = HK_CPU,
                                     .order = HK_ORDER_GATE,
                                     .takes = takes,

@@ -91,6 +91,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 }
 
 const hk_rewrite hk_rewrite_phase = {.name = "phase",
+                                     .summary = "one dilated dimension as interleaved rows without dilation",
                                      .device = HK_CPU,
                                      .order = HK_ORDER_PHASE,
                                      .takes = takes,

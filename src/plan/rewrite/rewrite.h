@@ -9,7 +9,8 @@
 enum { HK_ORDER_STATE, HK_ORDER_GATE, HK_ORDER_CONVERT, HK_ORDER_TRANSPOSE, HK_ORDER_PHASE };
 
 struct hk_rewrite {
-  const char *name; /* as printed */
+  const char *name;    /* as printed */
+  const char *summary; /* one line for docs/algorithms.md */
   hk_device device;
   int order;
   /* Says whether it has anything to do for the task and can; writes why not. */

@@ -137,11 +137,13 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   return s;
 }
 
-const hk_rewrite hk_rewrite_state = {.name = "state",
-                                     .device = HK_CPU,
-                                     .order = HK_ORDER_STATE,
-                                     .takes = hk_state_takes,
-                                     .inner = inner,
-                                     .bytes = own_bytes,
-                                     .seconds = seconds,
-                                     .run = run};
+const hk_rewrite hk_rewrite_state = {
+    .name = "state",
+    .summary = "streaming state: state and x joined in the workspace, a longer x without padding",
+    .device = HK_CPU,
+    .order = HK_ORDER_STATE,
+    .takes = hk_state_takes,
+    .inner = inner,
+    .bytes = own_bytes,
+    .seconds = seconds,
+    .run = run};

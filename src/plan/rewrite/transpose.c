@@ -220,6 +220,8 @@ static hk_status run_both(const hk_plan *plan, const hk_call *call) {
 }
 
 const hk_rewrite hk_rewrite_transpose_x = {.name = "transpose_x",
+                                           .summary =
+                                               "x channels-last in the workspace; the algorithm writes y in place",
                                            .device = HK_CPU,
                                            .order = HK_ORDER_TRANSPOSE,
                                            .takes = takes_x,
@@ -228,6 +230,7 @@ const hk_rewrite hk_rewrite_transpose_x = {.name = "transpose_x",
                                            .seconds = seconds_x,
                                            .run = run_x};
 const hk_rewrite hk_rewrite_transpose = {.name = "transpose",
+                                         .summary = "x channels-last in the workspace, y back from it",
                                          .device = HK_CPU,
                                          .order = HK_ORDER_TRANSPOSE,
                                          .takes = takes_both,

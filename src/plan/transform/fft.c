@@ -209,6 +209,7 @@ static hk_status build(hk_plan *plan) {
 }
 
 const hk_algo hk_algo_fft = {.name = "fft",
+                             .summary = "long depthwise windows by overlap-save FFT (HK_MATH_FAST_ALGORITHMS)",
                              .knobs = {HK_KNOB("points", 16, MOST_POINTS), HK_KNOB("slots", 1, HK_THREAD_PIECES)},
                              .family = HK_FAMILY_FFT,
                              .device = HK_CPU,

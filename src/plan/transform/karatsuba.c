@@ -170,13 +170,15 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   return HK_OK;
 }
 
-const hk_algo hk_algo_karatsuba = {.name = "karatsuba",
-                                   .knobs = {HK_KNOB("parts", 1, HK_THREAD_PIECES)},
-                                   .family = HK_FAMILY_KARATSUBA,
-                                   .device = HK_CPU,
-                                   .error_factor = ERROR,
-                                   .offer = offer,
-                                   .check = check,
-                                   .build = build,
-                                   .run = run,
-                                   .destroy = destroy};
+const hk_algo hk_algo_karatsuba = {
+    .name = "karatsuba",
+    .summary = "depthwise windows of some dozens of taps: 9 products for 16 (HK_MATH_FAST_ALGORITHMS)",
+    .knobs = {HK_KNOB("parts", 1, HK_THREAD_PIECES)},
+    .family = HK_FAMILY_KARATSUBA,
+    .device = HK_CPU,
+    .error_factor = ERROR,
+    .offer = offer,
+    .check = check,
+    .build = build,
+    .run = run,
+    .destroy = destroy};

@@ -196,6 +196,7 @@ static hk_status build_2(hk_plan *plan) { return build(plan, 2); }
 static hk_status build_4(hk_plan *plan) { return build(plan, 4); }
 
 const hk_algo hk_algo_winograd2 = {.name = "winograd2",
+                                   .summary = "3x3 by F(2x2, 3x3), a line of 3 by F(2, 3) (HK_MATH_FAST_ALGORITHMS)",
                                    .knobs = {HK_KNOB("bt", 1, 256)},
                                    .family = HK_FAMILY_IGEMM,
                                    .device = HK_CPU,
@@ -206,6 +207,7 @@ const hk_algo hk_algo_winograd2 = {.name = "winograd2",
                                    .run = hk_winograd_run,
                                    .destroy = destroy};
 const hk_algo hk_algo_winograd4 = {.name = "winograd4",
+                                   .summary = "3x3 by F(4x4, 3x3), a line of 3 by F(4, 3) (HK_MATH_FAST_ALGORITHMS)",
                                    .knobs = {HK_KNOB("bt", 1, 256)},
                                    .family = HK_FAMILY_IGEMM,
                                    .device = HK_CPU,
