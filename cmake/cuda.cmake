@@ -1,7 +1,7 @@
 # The CUDA side. The host part (src/cuda/**.c) is always built: it loads the driver at run time. The kernels are compiled
 # by nvcc into one fatbin per row of src/cuda/driver/images.inc and embedded with .incbin as hk_fatbin_<name>[]; without
 # nvcc they are left out and the device says so.
-# Out: HK_IMAGES (the embedded fatbins); appends to HK_SOURCES and HK_DEFINITIONS (HK_HAVE_CUDA_KERNELS=1).
+# Out: HK_IMAGES (the embedded fatbins); appends to HK_SOURCES.
 file(GLOB cuda_host CONFIGURE_DEPENDS src/cuda/*.c src/cuda/*/*.c)
 file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.cuh src/cuda/*.h src/cuda/*/*.cuh src/cuda/*/*.h src/cuda/*/*.inc)
 set(images ${PROJECT_SOURCE_DIR}/src/cuda/driver/images.inc)
@@ -12,7 +12,9 @@ if(HK_CUDA)
   find_program(HK_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(HK_NVCC)
     enable_language(ASM)
-    list(APPEND HK_DEFINITIONS HK_HAVE_CUDA_KERNELS=1)
+    # of these two alone, so that a build with kernels reuses the objects of one without (`make run`, then `make test`)
+    set_source_files_properties(src/cuda/driver/module.c src/cuda/driver/nvrtc.c PROPERTIES
+      COMPILE_DEFINITIONS HK_HAVE_CUDA_KERNELS=1)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${images})
     file(STRINGS ${images} rows REGEX "^IMAGE\\(")
     foreach(row ${rows})

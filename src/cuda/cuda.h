@@ -151,18 +151,18 @@ hk_status hk_cu_gather_build(hk_cu_gather_state *s, const hk_geom *g);
 hk_status hk_cu_gather_run(const hk_cu_gather_state *s, const void *x, void *to, void *stream);
 
 /* transpose.c: copies x into the workspace in a layout that TMA can read */
-typedef struct hk_cu_relay_state {
+typedef struct hk_cu_transpose_state {
   hk_cu_kernel kernel, wide;
   int wide_pixels;             /* pixels per access of `wide`, which needs x aligned to as many; 0: `wide` is not
                                 * used */
   bool rows;                   /* `kernel` is hk_pad_rows: one row of pixels per block */
   hk_cu_transpose params;
   int64_t blocks;
-} hk_cu_relay_state;
-hk_cu_filters hk_cu_relay_filters(const hk_geom *g);
-bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why);
-hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g);
-hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, void *stream);
+} hk_cu_transpose_state;
+hk_cu_filters hk_cu_transpose_filters(const hk_geom *g);
+bool hk_cu_transpose_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why);
+hk_status hk_cu_transpose_build(hk_cu_transpose_state *s, const hk_geom *g);
+hk_status hk_cu_transpose_run(const hk_cu_transpose_state *s, const void *x, void *to, void *stream);
 
 /* state.c: concatenates the state and x of a stateful 1D plan in the workspace */
 typedef struct hk_cu_state_pass {
@@ -186,8 +186,8 @@ hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_e
 hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e, const hk_strides *sums);
 /* Recomputes every NaN of y after a kernel multiplied zeros by an Inf. Needs a dense, aligned y and no user
  * functions. */
-bool hk_cu_mend_takes(const hk_geom *g, const hk_epi *e, bool unaligned);
-hk_status hk_cu_mend_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
+bool hk_cu_recompute_takes(const hk_geom *g, const hk_epi *e, bool unaligned);
+hk_status hk_cu_recompute_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
 void hk_cu_direct_free(hk_cu_direct_state *s);
 hk_status hk_cu_direct_run(const hk_cu_direct_state *s, const hk_cu_call *call, const void *slopes,
                            const int32_t *f_zeros);

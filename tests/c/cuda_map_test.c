@@ -238,9 +238,9 @@ static void folded(void) {
     hk_cu_map m;
     size_t bytes;
     char why[HK_CU_REASON];
-    const int64_t run = hk_cu_relay_filters(&g).fold_run, width = (g.out[2] - 1) * g.stride[2] + g.win[2];
+    const int64_t run = hk_cu_transpose_filters(&g).fold_run, width = (g.out[2] - 1) * g.stride[2] + g.win[2];
     CHECK(run >= g.c && run % 8 == 0, "case %d does not fold", i);
-    CHECK(hk_cu_relay_takes(&g, &to, &bytes, why) && hk_cu_map_make(&to, &m, why), "case %d: %s", i, why);
+    CHECK(hk_cu_transpose_takes(&g, &to, &bytes, why) && hk_cu_map_make(&to, &m, why), "case %d: %s", i, why);
     CHECK(to.c == run * g.win[2] && to.win[2] == 1 && to.taps * g.win[2] == g.taps && to.gm == g.gm, "case %d", i);
     CHECK((int64_t)bytes == g.n * g.in[0] * g.in[1] * width * run * 2, "case %d: %zu bytes", i, bytes);
     if (m.load != HK_CU_LOAD_TILED) check_walk(&to, &m, "folded");
@@ -255,7 +255,7 @@ static void folded(void) {
   const hk_geom even = make((hk_conv_desc){.rank = 2, .n = 2, .c = 64, .k = 8, .in = {9, 9}, .window = {3, 3}});
   const hk_geom wide =
       make((hk_conv_desc){.rank = 2, .n = 2, .c = 67, .k = 8, .in = {9, 9}, .window = {3, 3}, .dilation = {1, 2}});
-  CHECK(!hk_cu_relay_filters(&even).fold_run && !hk_cu_relay_filters(&wide).fold_run,
+  CHECK(!hk_cu_transpose_filters(&even).fold_run && !hk_cu_transpose_filters(&wide).fold_run,
         "full runs and dilated windows do not fold");
 }
 

@@ -47,13 +47,13 @@ static bool dense(const hk_geom *g) {
          (g->n == 1 || g->y.outer == g->y_channels * g->pixels);
 }
 
-bool hk_cu_mend_takes(const hk_geom *g, const hk_epi *e, bool unaligned) {
+bool hk_cu_recompute_takes(const hk_geom *g, const hk_epi *e, bool unaligned) {
   const bool real = g->y_type == HK_F32 || g->y_type == HK_F16 || g->y_type == HK_BF16;
   return real && g->acc_type == HK_F32 && !unaligned && !e->e.gate && !e->e.cuda_user && !e->e.cuda_user2 &&
          !e->e.cuda_store && dense(g);
 }
 
-hk_status hk_cu_mend_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
+hk_status hk_cu_recompute_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
   params_make(s, g, e);
   s->params.k_inner = channel_step(g) == 1; /* outputs are counted in memory order */
   s->blocks = hk_min64(hk_ceil_div(s->params.outputs * (int64_t)hk_type_bytes(g->y_type), 256 * 16), 132 * 8);

@@ -19,7 +19,7 @@ int64_t hk_cu_join_count(const hk_geom *g, const hk_epi *e, bool unaligned) {
   const bool whole = g->c * (int64_t)hk_type_bytes(g->x_type) % 128 == 0;
   int64_t best = 1;
   if (g->groups < 2 || g->batch_grouped || g->c < 4 || g->k < 2 || g->x.group != g->c * g->x.channel) return 1;
-  if (e->e.residual || !hk_cu_mend_takes(g, e, unaligned)) return 1;
+  if (e->e.residual || !hk_cu_recompute_takes(g, e, unaligned)) return 1;
   for (int64_t count = 2; count <= hk_min64(g->groups, MOST); ++count)
     if (g->groups % count == 0 && (whole ? work(g, count) < work(g, best) : work(g, count) <= work(g, best)))
       best = count;

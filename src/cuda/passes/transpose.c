@@ -49,12 +49,12 @@ static hk_geom transposed_geom(const hk_geom *g) {
   return to;
 }
 
-hk_cu_filters hk_cu_relay_filters(const hk_geom *g) {
+hk_cu_filters hk_cu_transpose_filters(const hk_geom *g) {
   return folds(g) ? (hk_cu_filters){g->groups, g->c, {1, 1, g->win[2]}, padded(g)}
                   : (hk_cu_filters){.groups = g->groups, .channels = g->c};
 }
 
-bool hk_cu_relay_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) {
+bool hk_cu_transpose_takes(const hk_geom *g, hk_geom *to, size_t *bytes, char *why) {
   hk_cu_map map;
   int64_t pixels;
   *to = transposed_geom(g);
@@ -103,7 +103,7 @@ static int64_t extent(const hk_geom *g) {
   return end;
 }
 
-hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
+hk_status hk_cu_transpose_build(hk_cu_transpose_state *s, const hk_geom *g) {
   static const char *const names[2][3] = {{"hk_transpose_1", "hk_transpose_2", "hk_transpose_4"},
                                           {"hk_pad_1", "hk_pad_2", "hk_pad_4"}};
   const hk_geom to = transposed_geom(g);
@@ -140,7 +140,7 @@ hk_status hk_cu_relay_build(hk_cu_relay_state *s, const hk_geom *g) {
   return status;
 }
 
-hk_status hk_cu_relay_run(const hk_cu_relay_state *s, const void *x, void *to, void *stream) {
+hk_status hk_cu_transpose_run(const hk_cu_transpose_state *s, const void *x, void *to, void *stream) {
   hk_cu_transpose p = s->params;
   const int64_t runs = hk_ceil_div(p.run, 64);
   p.x = x;

@@ -11,15 +11,15 @@ enum { BM, BN, STAGES, CM, CN, SPLIT, PARTS, TURNS };
 
 typedef struct own_state {
   hk_cu_igemm_state igemm;
-  hk_cu_relay_state relay;
+  hk_cu_transpose_state transpose;
   hk_cu_gather_state gather;
-  hk_cu_direct_state mend;
-  size_t x_bytes;      /* of the relaid x at the start of the workspace */
-  size_t packed_bytes; /* of filters, before the raw ones that mend reads */
+  hk_cu_direct_state recompute;
+  size_t x_bytes;      /* of the transposed x at the start of the workspace */
+  size_t packed_bytes; /* of filters, before the raw ones that hk_recompute_nan reads */
   bool relaid, gathered, joined;
 } own_state;
 
-/* What the kernel sees: the task's geometry with its groups joined, or that of the relaid x. */
+/* What the kernel sees: the task's geometry with its groups joined, or that of the transposed x. */
 typedef struct sight {
   hk_geom from, g; /* joined; and laid out */
   hk_cu_filters filters;
@@ -44,8 +44,8 @@ static bool look(const hk_task *t, const hk_algo *algo, sight *s, char *why) {
     s->x_bytes = (size_t)(s->g.x.outer * s->g.n) * hk_type_bytes(s->g.x_type);
     if (!hk_cu_map_make(&s->g, &map, why)) return false;
   } else {
-    if (!hk_cu_relay_takes(&s->from, &s->g, &s->x_bytes, why)) return false;
-    s->filters = hk_cu_relay_filters(&s->from);
+    if (!hk_cu_transpose_takes(&s->from, &s->g, &s->x_bytes, why)) return false;
+    s->filters = hk_cu_transpose_filters(&s->from);
     s->filters.groups = t->geom.groups;
   }
   s->x_bytes = (size_t)hk_round_up((int64_t)s->x_bytes, 128);
@@ -156,8 +156,8 @@ static hk_status build(hk_plan *plan) {
   plan->decision.workspace_bytes = sight.x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(row, &sight.g));
   hk_status s = hk_cu_igemm_build(&own->igemm, row, &sight.g, &t->epi, &sight.filters, t->options.unaligned);
   if (!s && own->gathered) s = hk_cu_gather_build(&own->gather, &sight.from);
-  else if (!s && own->relaid) s = hk_cu_relay_build(&own->relay, &sight.from);
-  if (!s && own->joined) s = hk_cu_mend_build(&own->mend, &t->geom, &t->epi);
+  else if (!s && own->relaid) s = hk_cu_transpose_build(&own->transpose, &sight.from);
+  if (!s && own->joined) s = hk_cu_recompute_build(&own->recompute, &t->geom, &t->epi);
   if (!s) s = hk_plan_cuda_weights(plan, &w);
   if (!s && t->f_now && !hk_plan_shares(plan))
     s = hk_plan_cuda_pack(plan, &own->igemm, own->packed_bytes, own->joined, w);
@@ -182,7 +182,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
     return hk_fail(HK_INVALID, "y: %p is not 16-byte aligned; hk_options.unaligned plans for that", (void *)call->y);
   if (own->relaid) {
     s = own->gathered ? hk_cu_gather_run(&own->gather, call->x, call->workspace, call->stream)
-                      : hk_cu_relay_run(&own->relay, call->x, call->workspace, call->stream);
+                      : hk_cu_transpose_run(&own->transpose, call->x, call->workspace, call->stream);
     c.x = call->workspace;
   }
   if (plan->task.f_now) {
@@ -197,7 +197,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   c.f = call->f;
   if (plan->task.f_now)
     c.f = (const char *)w->f.data + own->packed_bytes + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
-  return hk_cu_direct_run(&own->mend, &c, w->slopes.data, NULL);
+  return hk_cu_direct_run(&own->recompute, &c, w->slopes.data, NULL);
 }
 
 static void destroy(hk_plan *plan) {
