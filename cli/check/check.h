@@ -139,9 +139,11 @@ char *check_line(const check_case *t, const hk_options *options, const char *dec
 bool check_with_read(const char *text, unsigned *with);
 
 /* ---- check/random.c: a case and options from one state of random numbers, which alone decides all of it.
- * depthwise: only grouped and depthwise ones, mostly f32. options: its device and ISA cap are obeyed. */
-void check_draw(check_case *t, hk_options *options, bool depthwise, uint64_t *r);
-void check_random(check_case *t, hk_options *options, bool depthwise, uint64_t seed);
+ * depthwise: only grouped and depthwise ones, mostly f32; small: at most 12,000 elements. options: its device and ISA
+ * cap are obeyed. */
+typedef enum check_drawn { DRAW_ANY, DRAW_DEPTHWISE, DRAW_SMALL, DRAW_KINDS } check_drawn;
+void check_draw(check_case *t, hk_options *options, check_drawn kind, uint64_t *r);
+void check_random(check_case *t, hk_options *options, check_drawn kind, uint64_t seed);
 static inline int64_t check_between(uint64_t *r, int64_t a, int64_t b) { return a + cli_random_below(r, b - a + 1); }
 static inline bool check_chance(uint64_t *r, int percent) { return cli_random_below(r, 100) < percent; }
 
@@ -150,6 +152,7 @@ typedef struct check_budget { /* how large a problem may be */
   double products, elements;
   int factor; /* on the sizes drawn first */
 } check_budget;
+check_budget check_budget_small(void);
 check_budget check_budget_draw(uint64_t *r);
 typedef enum check_family { FAMILY_ANY, FAMILY_DEPTHWISE, FAMILY_RECIPE } check_family;
 void check_sizes_draw(check_case *t, const check_budget *b, check_family family, uint64_t *r);

@@ -124,13 +124,14 @@ static void stateful_draw(check_case *t, uint64_t *r) {
 }
 
 /* What the residual, user functions and so on do to the strides is settled last. */
-void check_draw(check_case *t, hk_options *options, bool depthwise, uint64_t *r) {
+void check_draw(check_case *t, hk_options *options, check_drawn kind, uint64_t *r) {
+  const bool depthwise = kind == DRAW_DEPTHWISE;
   memset(t, 0, sizeof *t);
   t->p.size = sizeof t->p;
   t->e.size = sizeof t->e;
   t->seed = cli_random(r) >> 20;
   t->p.rank = (int32_t)(chance(r, 35) ? 1 : chance(r, 65) ? 2 : 3);
-  const check_budget budget = check_budget_draw(r);
+  const check_budget drawn = check_budget_draw(r), budget = kind == DRAW_SMALL ? check_budget_small() : drawn;
   const bool recipe = chance(r, 35) && !depthwise;
   types_choose(&t->p, r);
   zeros_choose(&t->p, r);
@@ -153,7 +154,7 @@ void check_draw(check_case *t, hk_options *options, bool depthwise, uint64_t *r)
   check_workspace_draw(t, options, r);
 }
 
-void check_random(check_case *t, hk_options *options, bool depthwise, uint64_t seed) {
+void check_random(check_case *t, hk_options *options, check_drawn kind, uint64_t seed) {
   uint64_t state = seed;
-  check_draw(t, options, depthwise, &state);
+  check_draw(t, options, kind, &state);
 }

@@ -13,9 +13,10 @@ static int64_t between(uint64_t *r, int64_t a, int64_t b) { return check_between
 static bool chance(uint64_t *r, int percent) { return check_chance(r, percent); }
 
 /* Most problems are small, so that there are many; every fortieth has 10^5 to 10^6 elements. */
+check_budget check_budget_small(void) { return (check_budget){4e4, 1.2e4, 1}; }
 check_budget check_budget_draw(uint64_t *r) {
   const int64_t kind = below(r, 1000);
-  if (kind < 800) return (check_budget){4e4, 1.2e4, 1};
+  if (kind < 800) return check_budget_small();
   if (kind < 975) return (check_budget){6e5, 6e4, 3};
   return (check_budget){6e6, 4e5, 10};
 }

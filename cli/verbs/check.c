@@ -26,7 +26,8 @@ static const cli_option table[] = {
     {"random", CLI_INTEGER, &o.random, "N", "N random problems"},
     {"from", CLI_INTEGER, &o.from, "I", "of --random: the first I problems are left out"},
     {"seconds", CLI_REAL, &o.seconds, "S", "of --random: stop after S seconds, though fewer than N are checked"},
-    {"family", CLI_TEXT, &o.family, "WORD", "of --random: depthwise (and grouped) problems only"},
+    {"family", CLI_TEXT, &o.family, "WORD",
+     "of --random: depthwise (and grouped) problems only, or small ones (12,000 elements)"},
     {"seed", CLI_INTEGER, &o.seed, "S", "of the random problems, or of the data (default 1)"},
     {"jobs", CLI_INTEGER, &o.jobs, "N", "processes to use (default 1)"},
     {"with", CLI_TEXT, &o.with, "LIST",
@@ -58,6 +59,7 @@ static hk_options options;
 static unsigned with;
 static int64_t total;
 static double started;
+static check_drawn drawn;
 static job *jobs;
 
 /* ---- cases */
@@ -96,7 +98,7 @@ static void gate_settle(hk_problem *p) {
 static void case_make(check_case *t, hk_options *made, int64_t index, tally *sum) {
   *made = options;
   if (o.random >= 0) {
-    check_random(t, made, o.family != NULL, cli_random_mix((uint64_t)o.seed, (uint64_t)(o.from + index)));
+    check_random(t, made, drawn, cli_random_mix((uint64_t)o.seed, (uint64_t)(o.from + index)));
     return;
   }
   *t = (check_case){.p = items.at[index].problem, .e = epilogue, .with = with, .seed = (uint64_t)o.seed};
@@ -285,8 +287,11 @@ static int problems_read(const cli_verb *verb, int words, const char *word) {
   if (!o.batch && (code = cli_options_refuse(of_batch, words ? "a PROBLEM given as text" : "--random"))) return code;
   if (o.random < 0 && (code = cli_options_refuse(of_random, "problems that are given; --random draws them")))
     return code;
-  if (o.family && (o.random < 0 || strcmp(o.family, "depthwise"))) {
-    cli_error("--family: depthwise is the only word, of --random");
+  static const char *const families[DRAW_KINDS] = {[DRAW_DEPTHWISE] = "depthwise", [DRAW_SMALL] = "small"};
+  for (int i = 0; o.family && i < DRAW_KINDS; i++)
+    if (families[i] && !strcmp(o.family, families[i])) drawn = (check_drawn)i;
+  if (o.family && (o.random < 0 || drawn == DRAW_ANY)) {
+    cli_error("--family: '%s' is not depthwise or small, of --random", o.family);
     return CLI_USAGE;
   }
   if (o.with && !check_with_read(o.with, &with)) {

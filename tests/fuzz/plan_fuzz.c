@@ -80,7 +80,7 @@ static bool case_make(fuzz *f) {
   if (part > f->left) part = f->left;
   f->drawn = f->base = (hk_options){.size = sizeof f->base};
   cli_random_from(f->at, part);
-  check_random(&f->t[0], &f->drawn, depthwise, seed);
+  check_random(&f->t[0], &f->drawn, depthwise ? DRAW_DEPTHWISE : DRAW_ANY, seed);
   cli_random_from(NULL, 0);
   f->at += part;
   f->left -= part;
