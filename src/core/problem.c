@@ -108,7 +108,7 @@ void hk_problem_settle(hk_problem *p) {
   if (sizes(p, &g)) return;
   settle(&p->x, p->rank, (const int64_t[]){g.groups, g.n, g.c}, g.in);
   settle(&p->f, p->rank, (const int64_t[]){g.groups, g.k, g.c}, g.win);
-  /* under a gate, which a problem does not name, y.channel steps over the channels of all groups */
+  /* under a gate, which a problem does not name, y.channel is the stride over the channels of all groups */
   const int64_t channels = g.groups > 1 && g.k == 1 ? g.groups : g.k;
   settle(&p->y, p->rank, (const int64_t[]){g.groups, g.n, channels}, g.out);
 }

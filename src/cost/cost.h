@@ -11,7 +11,7 @@ double hk_cost_move(double bytes, double working_set);
 int64_t hk_cost_l1(void);
 int64_t hk_cost_l2(void);
 int64_t hk_cost_l3(void); /* that cores share */
-/* Whether packed weights are better asked for before their use. */
+/* Whether to prefetch packed weights (pays where they stream from L3). */
 bool hk_cost_ahead(void);
 /* Seconds for jobs equal pieces over threads, from the seconds of one thread: the last round may be partly idle. */
 double hk_cost_spread(double seconds, int64_t jobs, int32_t threads);

@@ -33,7 +33,7 @@ typedef struct hk_igemm_own {
   int64_t q0, q1;             /* EVEN_LINES: outputs of a line whose windows lie in x along the row */
   int64_t segments, channels; /* of the reduction: taps x C, or window rows x C*S */
   int64_t bm, bn, bk, grids, splits, blocks;
-  bool ahead; /* weights are asked for before their use */
+  bool ahead; /* prefetch packed weights */
   float *zeros;
 } hk_igemm_own;
 

@@ -1,7 +1,8 @@
-/* point: windows of one tap over few channels a group, dense or grouped, in the layout they come in: the calls of small
- * models, whose kernels take tens of nanoseconds, so that a call is one kernel with everything but two pointers known
- * at creation. f32; weights at creation; bias and clamp in the kernel. No workspace. Refuses other windows, padding,
- * strides, scale, residual, gates, state and positions that do not lie evenly. See hk_point_args for the ways. */
+/* point: windows of one tap over few channels per group, dense or grouped, in the layout they come in: the calls of
+ * small models, whose kernels take tens of nanoseconds, so that a call is one kernel with everything but two pointers
+ * known at creation. f32; weights at creation; bias and clamp in the kernel. No workspace. Refuses other windows,
+ * padding, strides, scale, residual, gates, state and positions that do not lie evenly. See hk_point_args for the ways.
+ */
 
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"

@@ -1,4 +1,4 @@
-/* qgemm: int8 convolution, exact. x is staged once a call into the workspace as s16 with its zero point taken off,
+/* qgemm: int8 convolution, exact. x is staged once per call into the workspace as s16 with its zero point taken off,
  * pixels x channels padded to pairs; f is packed as s16 likewise, so that taps in the padding are zeros and every
  * product fits; tiles sum pairs in s32. The epilogue is computed in double, as the reference does, so that ties round
  * alike. Any strides, groups, padding, dilation of both and y; refuses floats, gates and streaming state. Packed f:

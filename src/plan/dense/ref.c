@@ -66,7 +66,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
                  .state_in = call->state_in,
                  .user = call->user},
            .count = t->geom.gm};
-  /* about four pieces a thread; pieces never change a result */
+  /* about four pieces per thread; pieces never change a result */
   j.chunk = hk_max64(1, t->geom.gm / (4 * t->threads));
   hk_plan_parallel(plan, hk_ceil_div(j.count, j.chunk), body, &j);
   if (t->options.stateful && call->state_out) hk_ref_state(&j.a, call->state_out);

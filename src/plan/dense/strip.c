@@ -1,8 +1,8 @@
-/* strip: grouped and dense convolution of few channels a group that lie next to each other (channels-last), as products
- * of a few pixels and one to four vectors of a group's outputs. Any rank, window of at most 512 taps, stride, padding
- * and filter dilation, any number of outputs a group. f32; weights at creation; scale, bias, clamp and residual in the
- * kernel. No workspace. Refuses input dilation, gates, state, other epilogues, groups of the batch, channels that are
- * not adjacent. See strip.h. */
+/* strip: grouped and dense convolution of few channels per group that lie next to each other (channels-last), as
+ * products of a few pixels and one to four vectors of a group's outputs. Any rank, window of at most 512 taps, stride,
+ * padding and filter dilation, any number of outputs per group. f32; weights at creation; scale, bias, clamp and
+ * residual in the kernel. No workspace. Refuses input dilation, gates, state, other epilogues, groups of the batch,
+ * channels that are not adjacent. See strip.h. */
 
 #include "cost/cost.h"
 #include "plan/dense/strip.h"
@@ -104,7 +104,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_strip *p)
   double cycles = (double)larger * each;
   if (p->cuts == 2) cycles += (double)(p->part_count - larger) * hk_strip_cycles(g, p->way, &p->cut[1], product);
   /* Zen 4: with AVX-512 broadcasts ride along, which serves dwc as well; AVX2's tiles take 1 to 8 % longer (32 channels
-   * a group) */
+   * per group) */
   if (t->isa >= HK_ISA_AVX512 && !p->cut[0].paired)
     cycles *= d->kernel->isa == HK_ISA_AVX512 || p->together > 1 ? 1.04 : 1.08;
   /* what a tap takes hides behind products of 512 bits (16 channels of 512 and 4096 frames, dilated: 4 % ahead of dwc)

@@ -1,5 +1,5 @@
 /* Depthwise and grouped convolution with lanes over channels (channels-last): x's channels contiguous over all groups,
- * at most a vector of inputs and outputs a group, any window of at most 512 chains, stride, padding, filter dilation.
+ * at most a vector of inputs and outputs per group, any window of at most 512 chains, stride, padding, filter dilation.
  * f32 data, y of any type and layout. No workspace. Refuses input dilation, gates and state. See dwc.h. */
 #include <string.h>
 
@@ -397,13 +397,13 @@ static hk_status pack_all(hk_plan *plan, const hk_dwc *p) {
 }
 
 /* A result that no cache could keep is not fetched before it is written; every vector of it must be a whole line.
- * Measured on Zen 4 with 32 MiB of L3, which other cores use too: 3 taps of 8 + 8 MiB take 294 us past the caches, 270
- * to 340 through them, and on a busy day 1170; 4 + 4 MiB take 147 against 108; with AVX2, by pairs of vectors, 4 taps
- * of 16 + 16 MiB take 1520 us for 2810. Staged calls are too short to wait for such stores. */
+ * Measured on Zen 4 with 32 MiB of L3, which other cores use too: 3 taps of 8 + 8 MiB take 294 us with non-temporal
+ * stores, 270 to 340 through the caches, on a busy day 1170; 4 + 4 MiB take 147 against 108; with AVX2, by pairs of
+ * vectors, 4 taps of 16 + 16 MiB take 1520 us for 2810. Staged calls are too short to wait for such stores. */
 static bool goes_past(const hk_geom *g, const hk_dwc *p, const hk_kernel *kernel) {
   const int64_t line = HK_ALIGN / 4;
   const bool pairs =
-      kernel->isa == HK_ISA_AVX2 && p->chain && p->blocks % (2 * p->shards) == 0; /* two vectors a line */
+      kernel->isa == HK_ISA_AVX2 && p->chain && p->blocks % (2 * p->shards) == 0; /* two vectors per line */
   return p->fused && p->source == HK_DWC_DIRECT && !p->back && (p->vw == line || pairs) && p->y_lanes == p->vw &&
          too_large(g) && g->y.at[2] % line == 0 && g->y.at[1] % line == 0 && g->y.at[0] % line == 0 &&
          g->y.outer % line == 0;

@@ -31,7 +31,7 @@ typedef struct hk_dwc {
   int64_t source, unit, tile;       /* tile: units of a tile */
   int64_t block_groups, blocks;     /* groups of a block; blocks of all channels */
   int64_t share, y_block;           /* log2 of the blocks of one group; output channels of a block */
-  int64_t x_lanes, y_lanes, inputs; /* lanes of a whole block; inputs a group, 0 for depthwise */
+  int64_t x_lanes, y_lanes, inputs; /* lanes of a whole block; inputs per group, 0 for depthwise */
   int32_t back;         /* lanes by which the last block is moved back to be whole; 0: it is, or may not be moved */
   int64_t units, tiles; /* of one output row; the last unit may be short */
   int64_t rows;         /* of an image whose tiles follow each other in one call: 1, or all of them */
@@ -44,7 +44,7 @@ typedef struct hk_dwc {
   int64_t inner_first, inner_last; /* units all of whose taps lie inside x along the row */
   int32_t chain;                   /* see hk_dwc_args */
   bool fused;
-  bool past;  /* y goes past the caches where it is aligned */
+  bool past;  /* non-temporal stores where y is aligned */
   bool apart; /* pixels of x and y lie a multiple of 2 KiB apart: see goes_down */
   hk_dw_fuse fuse;
   hk_dw_run *runs; /* as if all taps were inside */

@@ -1,4 +1,4 @@
-/* Depthwise convolution with few outputs a row and long windows, as dot products along the window's last dimension
+/* Depthwise convolution with few outputs per row and long windows, as dot products along the window's last dimension
  * (channels-first, its columns adjacent): any multiplier, stride, padding, other dimensions; y of any type and layout.
  * f32 data, no workspace. Refuses dilation of the last dimension or of the input, gates and state. Lanes along the
  * output (dwp) would be idle here: 4 outputs of 4093 taps fill a quarter of one vector. */

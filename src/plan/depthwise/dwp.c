@@ -1,4 +1,4 @@
-/* Depthwise convolution, lanes along the last dimension (channels-first): one input channel a group, any multiplier,
+/* Depthwise convolution, lanes along the last dimension (channels-first): one input channel per group, any multiplier,
  * window, stride, padding, dilation of filter and input, any strides of x. f32 data; y of any type, fastest with a
  * contiguous last dimension. No workspace. Refuses gates and state. See dwp.h for how planes are read. */
 
@@ -65,7 +65,7 @@ static int64_t choose_spread(const hk_geom *g, const hk_dwp *p) {
   return step <= span && spread * 2 <= vectors ? spread : 1;
 }
 
-/* x may be read where it lies, with masks: taps of one chain lie in one column of one slice. */
+/* x may be read in place, with masks: taps of one chain lie in one column of one slice. */
 static bool maskable(const hk_task *t, const hk_kernel *kernel) {
   const hk_geom *g = &t->geom;
   return kernel->isa == HK_ISA_AVX512 && g->stride[2] == 1 && g->x.at[2] == 1 && g->in_dil[0] == 1 &&

@@ -215,7 +215,7 @@ static void run_direct(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {
   }
 }
 
-/* ---- masked: x is read where it lies */
+/* ---- masked: x is read in place */
 
 static int16_t clamp16(int64_t v) { return (int16_t)(v < 0 ? 0 : v > INT16_MAX ? INT16_MAX : v); }
 

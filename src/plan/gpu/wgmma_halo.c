@@ -1,5 +1,5 @@
-/* Implicit GEMM on the tensor cores of Hopper GPUs over a channels-first x where it lies, each pixel fetched once a
- * tile and kept for all taps (src/cuda/igemm/halo.cuh, docs/cuda.md). Offers the tile that the estimate likes best;
+/* Implicit GEMM on the tensor cores of Hopper GPUs over a channels-first x in place, each pixel fetched once per
+ * tile and kept for all taps (src/cuda/igemm/halo.cuh, docs/cuda.md). Offers the tile that the estimate ranks first;
  * every other tile is a variation. */
 #include <stdio.h>
 

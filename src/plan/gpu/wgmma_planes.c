@@ -1,6 +1,6 @@
-/* Implicit GEMM on the tensor cores of Hopper GPUs over a channels-first x where it lies (src/cuda/igemm/planes.cuh,
- * docs/cuda.md): output channels are the rows of a tile, pixels its columns. Offers the tile that the estimate likes
- * best; every other tile is a variation. */
+/* Implicit GEMM on the tensor cores of Hopper GPUs over a channels-first x in place (src/cuda/igemm/planes.cuh,
+ * docs/cuda.md): output channels are the rows of a tile, pixels its columns. Offers the tile that the estimate ranks *
+ * first; every other tile is a variation. */
 #include <stdio.h>
 
 #include "cuda/igemm/planes.h"

@@ -223,8 +223,8 @@ static double predict(const hk_task *t, const hk_grouped *p) {
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
   hk_grouped p = {0};
   if (!hk_grouped_layout(t, d, &p, why)) return false;
-  /* tiles for few channels read their rows again and again: with many channels a group those leave L1, and it takes up
-   * to twice the count above; many outputs read the staged rows once a tile
+  /* tiles for few channels read their rows again and again: with many channels per group those leave L1, and it takes
+   * up to twice the count above; many outputs read the staged rows once per tile
    * (bench/results/2026-11-15-cost-audit-zen4.txt) */
   const double channels = (double)t->geom.c / 256;
   const double single =

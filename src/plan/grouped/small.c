@@ -1,4 +1,4 @@
-/* small: convolution with few channels a group over adjacent positions of the last dimension (channels-first), any
+/* small: convolution with few channels per group over adjacent positions of the last dimension (channels-first), any
  * rank, window, dilation, padding and groups. Taps are rows of x read in place: nothing is gathered, copied or padded;
  * where padding cuts taps off, the row is run in ranges with the taps that remain. Takes weights known at creation;
  * refuses strides along the last dimension, input dilation, gates, streaming state and other types than f32.
@@ -76,7 +76,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (g->stride[2] != 1 || g->x.at[2] != 1) no = "positions of the last dimension must be adjacent in x, stride 1";
   else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1) no = "input dilation must be 1";
   else if (g->taps > MAX_TAPS || g->k > MAX_CHANNELS || g->k * g->groups > STAGE / 16)
-    no = "more than 256 taps, 64 channels a group or 512 in all";
+    no = "more than 256 taps, 64 channels per group or 512 in all";
   else {
     const int parts = hk_small_split(k->isa, g->k, g->groups, part);
     if (part[parts - 1].mr != k->mr) no = "a tile of another height leaves fewer rows idle for this k";

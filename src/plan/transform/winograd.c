@@ -2,8 +2,8 @@
  * line, stride 1, no dilation, over adjacent channels. 2.25 and 4 (a line: 1.5 and 2) times fewer multiplications than
  * direct; allowed by HK_MATH_FAST_ALGORITHMS only. The error of a sum stays (where the sums of a tile are alike in
  * size, hence 16 channels or more) under error_factor * gk * eps * sum |x||f| (tests/c/winograd_test.c measures it).
- * Needs workspace (a slot a thread), and the weights at creation. The products of the transformed domain run on igemm's
- * kernels. */
+ * Needs workspace (one slot per thread), and the weights at creation. The products of the transformed domain run on
+ * igemm's kernels. */
 #include <string.h>
 
 #include "cost/cost.h"
