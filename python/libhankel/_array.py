@@ -183,7 +183,7 @@ def fetched(values, what):
     if isinstance(values, np.ndarray) or not _dlpack.on_device(values):
         return host_values(values, what)
     tensor = intake(values, what)
-    if tensor.strides != _dlpack.dense(tensor.shape):
+    if not _dlpack.is_dense(tensor.shape, tensor.strides):
         raise invalid(f"{what} has strides {tensor.strides}; a dense vector is required")
     block = np.empty(tensor.shape, f"V{BYTES[tensor.type]}")
     call("hk_gpu_copy", block.ctypes.data, tensor.pointer, block.nbytes)

@@ -7,7 +7,7 @@ import numpy as np
 
 from . import _abi
 from ._array import NAMES, dimensions, intake, intake_as, overlap, span, together
-from ._dlpack import dense
+from ._dlpack import is_dense
 from ._epilogue import Epilogue, vector_type
 from ._memory import Host, beside
 from ._native import HankelError, invalid, lib
@@ -182,7 +182,7 @@ class Executable:
             if array is None:
                 continue
             tensor = self._tensor(array, name, self.problem.raw.x_type, (0, 0), writable=name == "state_out")
-            if tensor.shape != shape or any(a != b for a, b, n in zip(tensor.strides, dense(shape), shape) if n > 1):
+            if tensor.shape != shape or not is_dense(shape, tensor.strides):
                 raise invalid(f"{name} has shape {tensor.shape}; a dense array of {shape} is required")
             together(x, **{name: tensor})
             setattr(args, name, tensor.pointer)

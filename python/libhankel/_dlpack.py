@@ -33,6 +33,11 @@ def dense(shape):
     return tuple(reversed(strides))
 
 
+def is_dense(shape, strides):
+    """Whether an array is dense: strides of dimensions of size 1 do not count, nor any of an empty array."""
+    return 0 in shape or all(a == b for a, b, n in zip(strides, dense(shape), shape) if n > 1)
+
+
 def on_device(obj):
     """Whether an object lies on a CUDA device; nothing is exported to find out."""
     if hasattr(obj, "__dlpack_device__"):

@@ -15,7 +15,7 @@ from typing import Any, Optional, Union
 
 from . import _abi, _abi_stream
 from ._array import intake, overlap
-from ._dlpack import dense
+from ._dlpack import is_dense
 from ._memory import beside
 from ._native import HankelError, declare, invalid, library_path
 from ._options import make_options
@@ -92,11 +92,11 @@ class Model:
             shape = (x.shape[0], outs)
         else:
             raise invalid(f"x has shape {x.shape}; (frames, {ins}) is required" + (" or (frames,)" if ins == 1 else ""))
-        if x.strides != dense(x.shape) and any(n > 1 for n in x.shape):
+        if not is_dense(x.shape, x.strides):
             raise invalid(f"x has strides {x.strides}; dense samples are required")
         out = beside(x).empty(shape, x.type, tuple(range(len(shape)))) if out is None else out
         y = intake(out, "out", writable=True)
-        if y.shape != shape or y.type != x.type or y.device != x.device or y.strides != dense(shape) and max(shape) > 1:
+        if y.shape != shape or y.type != x.type or y.device != x.device or not is_dense(shape, y.strides):
             raise invalid(f"out has shape {y.shape} and strides {y.strides}; a dense one of {shape} of x's type is "
                           "required")
         if overlap(x, y) and not (x.pointer == y.pointer and ins == outs):

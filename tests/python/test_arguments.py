@@ -191,3 +191,11 @@ def test_out_is_returned_without_a_batch_too():
     np.testing.assert_array_equal(out, want)
     back = np.empty((4, 9, 9), np.float32)
     assert hk.conv_transpose2d(want, f, out=back) is back
+
+
+def test_a_window_of_one_tap_has_an_empty_state():
+    x, w = np.ones((2, 4, 8), np.float32), np.full((4, 1, 1), 2, np.float32)
+    plan = hk.plan(x, w, padding="CAUSAL", feature_group_count=4, stateful=True)
+    state = np.zeros(plan.state_shape, np.float32)
+    assert state.shape == (2, 4, 0)
+    assert (plan(x, state_in=state, state_out=state) == 2).all()
