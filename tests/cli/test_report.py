@@ -97,8 +97,9 @@ def crowded(page):
     found = re.search(r'(<script id="data"[^>]*>)(.*?)</script>', text, re.S)
     data = json.loads(found.group(2))
     row, data["rows"], data["peers"] = data["rows"][0], [], ["torch", "onednn", "xnnpack"]
-    for i in range(40):
-        us = row["us"] * (1 + i / 7)
+    for i in range(40):  # 1.5 to 3 times the floor, so that the limit stands in the middle of the names
+        floor = max(row["flops"] * (1 + i) / row["peak"], row["bytes"] / data["context"]["bandwidth"]) * 1e6
+        us = 1.5 * floor * (1 + i / 40)
         data["rows"].append(dict(
             row, name=f"family{i % 5}_a_rather_long_name_of_a_problem_{i}", us=us, flops=row["flops"] * (1 + i), spread=9.0 if i in (3, 17) else 1.0,
             peer={p: us * (0.8 + k) for k, p in enumerate(data["peers"])}, best="torch", ratio=0.8 + i / 10,
