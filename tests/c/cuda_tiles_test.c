@@ -278,7 +278,34 @@ static void run_random(int count, uint64_t seed) {
     char text[512];
     if (hk_problem_conv(&p, &d) || hk_epilogue_parse(&relu, "bias+relu+sum:1")) continue;
     hk_problem_print(&p, text, sizeof text, NULL);
-    check_problem(&p, text, i % 3 ? &none : &relu, (hk_cu_dw_rules){i % 7 == 0, i % 2});
+    check_problem(&p, text, i % 3 ? &none : &relu, (hk_cu_dw_rules){i % 7 == 0, i % 2, i % 5 == 0});
+  }
+}
+
+/* The order of a sum in the Toeplitz kernels follows the address of its row modulo 16. */
+static void batch_invariant(void) {
+  static const struct {
+    const char *text;
+    bool taken;
+  } rows[] = {{"1d_n3_c33_i390_k33_w5_g33_f16_first", false},
+              {"1d_n3_c33_i388_k33_w5_g33_f16_first", false}, /* 25608 bytes */
+              {"1d_n1_c33_i390_k33_w5_g33_f16_first", true},
+              {"1d_n3_c8_i392_k8_w9_g8_f16_first", true}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+    hk_problem p = {.size = sizeof p};
+    hk_epilogue none = {.size = sizeof none};
+    hk_geom g;
+    hk_epi e;
+    hk_cu_dw_tiling t;
+    char why[HK_DW_REASON] = "";
+    const hk_cu_dw_knobs open = {0, 0, 0};
+    if (hk_problem_parse(&p, rows[i].text) || hk_geom_make(&g, &p, false) || hk_epi_make(&e, &none, &p)) {
+      CHECK(false, "%s: %s", rows[i].text, hk_last_error());
+      continue;
+    }
+    CHECK(hk_cu_dw_tile(HK_DW_TOEPLITZ, &g, &e, (hk_cu_dw_rules){0}, open, &t, why), "%s: %s", rows[i].text, why);
+    const bool taken = hk_cu_dw_tile(HK_DW_TOEPLITZ, &g, &e, (hk_cu_dw_rules){.batch_invariant = true}, open, &t, why);
+    CHECK(taken == rows[i].taken, "%s: batch_invariant: %s", rows[i].text, taken ? "taken" : why);
   }
 }
 
@@ -304,6 +331,7 @@ static void devices(void) {
 }
 
 int main(void) {
+  batch_invariant();
   devices();
   run_random(16000, 2026);
   for (int i = 0; i < HK_DW_KINDS; ++i) CHECK(taken[i] >= 20, "kernel %d took %d problems only", i, taken[i]);

@@ -50,8 +50,9 @@ typedef struct hk_cu_dw_tiling {
 } hk_cu_dw_tiling;
 
 /* Tilings of one kernel each; false with the reason in why. */
-/* What the plan's options allow: x, y and c at any element address; f32 as the sum of two tf32 parts. */
-typedef struct hk_cu_dw_rules { bool unaligned, split; } hk_cu_dw_rules;
+/* What the plan's options allow: x, y and c at any element address; f32 as the sum of two tf32 parts; and what they
+ * demand: the same bits for an image in any batch. */
+typedef struct hk_cu_dw_rules { bool unaligned, split, batch_invariant; } hk_cu_dw_rules;
 bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs,
                    hk_cu_dw_tiling *t, char *why);
 bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why);

@@ -252,6 +252,16 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
   return true;
 }
 
+/* The Toeplitz kernels start a row's tiles at 16-byte addresses, so the order of a sum follows the address of the row:
+ * images of other alignment would get other bits. */
+static bool images_alike(const hk_geom *g, char *why) {
+  const int64_t x = g->x.outer * (int64_t)hk_type_bytes(g->x_type), y = g->y.outer * (int64_t)hk_type_bytes(g->y_type);
+  if (g->n > 1 && (x % 16 || y % 16))
+    REFUSE("batch_invariant needs images a multiple of 16 bytes apart, those of x and y are %lld and %lld apart",
+           (long long)x, (long long)y);
+  return true;
+}
+
 bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs,
                    hk_cu_dw_tiling *t, char *why) {
   const bool unaligned = rules.unaligned;
@@ -287,6 +297,7 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
       return tile_last(g, e, unaligned, knobs, t, why);
     case HK_DW_FIRST: return tile_first(g, knobs, t, why);
     case HK_DW_TOEPLITZ:
+      if (rules.batch_invariant && !images_alike(g, why)) return false;
       if (rules.split && g->x_type == HK_F32) return hk_cu_dw_tile_split(g, unaligned, knobs, t, why);
       if ((!knobs.run || knobs.run == 64) && hk_cu_dw_tile_transposed(g, e, unaligned, t, why)) return true;
       return hk_cu_dw_tile_toeplitz(g, unaligned, knobs, t, why);

@@ -54,15 +54,11 @@ HK_DEV void mma_copy_slow(hk_cu_u32 to, const hk_cu_u16 *from, int live, int ste
                : "memory");
 }
 
-/* Copies the patch of a block pixel by pixel. A thread keeps its slab; adjacent threads copy adjacent slabs of a
- * pixel. */
-HK_DEV void mma_patch(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch) {
+/* Copies one slab of a block's patch: pixels lane, lane + lanes.. */
+HK_DEV void mma_patch_slab(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch, int slab, int lane, int lanes) {
   const hk_cu_geom *g = &P->g;
-  const int lane = threadIdx.x / (unsigned)P->grouped.in_slabs, slab = threadIdx.x - lane * P->grouped.in_slabs;
-  const int lanes = blockDim.x / (unsigned)P->grouped.in_slabs;
   const int channel = (at.slab0 + slab) * 8, all = (int)(g->groups * g->cg) - channel;
   const int col_step = (int)g->stride[2] * P->classes, pixels = P->grouped.slots * P->phases * P->grouped.patch_length;
-  if (lane >= lanes) return;
   const hk_cu_u16 *image = (const hk_cu_u16 *)P->x + at.n * g->x.outer + (hk_cu_i64)channel * P->grouped.channel_step;
   const int x1 = (int)g->x.at[1], x2 = (int)g->x.at[2], rows = (int)g->in[1], columns = all > 0 ? (int)g->in[2] : 0;
   const int col0 = (int)g->stride[2] * at.cls - (int)g->lo[2] + at.index0 * col_step;
@@ -88,6 +84,16 @@ HK_DEV void mma_patch(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch) {
     if (P->grouped.x_vector) dw_copy16(to + px * 16, in ? from : image, in ? 16 : 0);
     else mma_copy_slow(to + px * 16, from, in ? all : 0, P->grouped.channel_step);
   }
+}
+
+/* Copies the patch of a block pixel by pixel. A thread keeps its slab, or takes every blockDim-th where there are more
+ * slabs than threads; adjacent threads copy adjacent slabs of a pixel. */
+HK_DEV void mma_patch(const hk_cu_dw *P, mma_place at, hk_cu_u32 patch) {
+  const int slabs = P->grouped.in_slabs, lanes = slabs < blockDim.x ? blockDim.x / (unsigned)slabs : 1;
+  const int lane = threadIdx.x / (unsigned)slabs;
+  if (lane >= lanes) return;
+  for (int slab = threadIdx.x - lane * slabs; slab < slabs; slab += blockDim.x)
+    mma_patch_slab(P, at, patch, slab, lane, lanes);
 }
 
 /* Copies the packed fragments of the block's slabs, which are contiguous. */
