@@ -24,6 +24,17 @@ typedef struct bench_sheet {
 } bench_sheet;
 
 int bench_stream(int64_t block, hk_isa isa, bool csv); /* bench/stream.c */
+
+/* audit.c: every candidate of a problem is timed. */
+typedef struct bench_audit_options {
+  bool csv, all;  /* a line per problem, a line per candidate; else one per miss */
+  double seconds; /* for the rounds of a problem */
+} bench_audit_options;
+void bench_audit_head(const bench_audit_options *o, const hk_epilogue *e, const hk_options *options);
+/* Sets log_ratio to log(time of the estimate's choice / time of the best). */
+int bench_audit_one(const bench_audit_options *o, const cli_item *item, const hk_epilogue *e, const hk_options *options,
+                    double *log_ratio);
+
 const hk_peer *bench_peer_open(const char *name);
 /* Holds peers that are opened after this to isa where it is less than theirs (AVX2). */
 void bench_peers_hold(hk_isa isa);

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "bench/bench.h"
 
 static struct {
   const char *batch, *layout, *types, *name, *file;
   int64_t random, seed;
-  bool deconv, again, audit, csv;
-} o = {.seed = 1};
+  bool deconv, again, audit;
+  bench_audit_options report;
+} o = {.seed = 1, .report = {.seconds = 0.3}};
 
 static const cli_option table[] = {
     {"batch", CLI_TEXT, &o.batch, "FILE", "problems, one per line, or a .tsv of shapes"},
@@ -26,7 +27,9 @@ static const cli_option table[] = {
     {"audit", CLI_FLAG, &o.audit, NULL, "how far the cost model's choice is from the best; learns nothing"},
     {"own-time", CLI_FLAG, &cli_own_time, NULL,
      "with --audit: the thread's own time, not the wall's (one thread, busy machine)"},
-    {"csv", CLI_FLAG, &o.csv, NULL, "with --audit: one line per problem"},
+    {"csv", CLI_FLAG, &o.report.csv, NULL, "with --audit: one line per problem"},
+    {"candidates", CLI_FLAG, &o.report.all, NULL, "with --audit: one line per candidate, with its fastest time"},
+    {"seconds", CLI_REAL, &o.report.seconds, "S", "with --audit: time spent on the rounds of a problem (default 0.3)"},
     {0}};
 
 /* ---- random problems of the ordinary kind: f32, dense layouts, up to a few million multiply-adds */
@@ -88,103 +91,18 @@ static int tune_one(const cli_item *item, const hk_epilogue *e, const hk_options
   return code;
 }
 
-/* ---- auditing */
-enum { MOST = 128, ROUNDS = 7 };
-typedef struct audit {
-  char *decision[MOST];
-  double predicted[MOST], best[MOST];
-  int count;
-} audit;
-
-static void note(void *context, const hk_candidate *c) {
-  audit *a = context;
-  if (c->refusal || a->count == MOST || (a->count && c->predicted_s > 30 * a->predicted[0])) return; /* hopeless */
-  a->decision[a->count] = strdup(c->decision);
-  a->predicted[a->count++] = c->predicted_s;
-}
-
-/* Times every candidate within reach of the best prediction, rounds interleaved; medians in a->best, 0 where not
- * timed. */
-static hk_status audit_time(audit *a, const cli_item *item, const hk_epilogue *e, const hk_options *options,
-                            cli_operands *m) {
-  hk_plan *plan[MOST] = {0};
-  double time[MOST][ROUNDS], fastest = 0;
-  int reps[MOST];
-  const hk_weights w = cli_operands_weights(m);
-  hk_status s = HK_OK;
-  int widest = 0; /* the plan whose workspace serves all */
-  cli_site site = {0};
-  for (int i = 0; i < a->count && !s; i++) {
-    hk_options forced = *options;
-    forced.decision = a->decision[i];
-    s = hk_plan_create(&plan[i], &item->problem, e, &forced, &w);
-    if (!s && hk_plan_workspace(plan[i]) > hk_plan_workspace(plan[widest])) widest = i;
-  }
-  const int most = options->device == HK_CUDA ? 200 : 5000; /* on CUDA each call is a recorded launch */
-  if (!s && a->count) s = cli_operands_workspace(m, plan[widest]);
-  if (!s && a->count) {
-    const hk_args args = cli_operands_args(m, plan[widest]);
-    s = cli_site_make(&site, options->device, 0, &item->problem, e, &args);
-  }
-  for (int i = 0; i < a->count && !s; i++) {
-    const double cold = cli_site_time(&site, plan[i], 1), warm = cold > 0.05 ? cold : cli_site_time(&site, plan[i], 1);
-    const int many = (int)(2e-4 / (warm + 1e-9));
-    reps[i] = many < site.sets ? site.sets : many > most ? most : many;
-    if (warm > 5e-3) reps[i] = 1;
-    if (fastest == 0 || warm < fastest) fastest = warm;
-    if (i && warm > 4 * fastest) hk_plan_destroy(plan[i]), plan[i] = NULL;
-  }
-  for (int r = 0; r < ROUNDS && !s; r++)
-    for (int i = 0; i < a->count; i++)
-      if (plan[i]) time[i][r] = cli_site_time(&site, plan[i], reps[i]);
-  for (int i = 0; i < a->count; i++) {
-    a->best[i] = plan[i] && !s ? cli_spread_of(time[i], ROUNDS).median : 0;
-    hk_plan_destroy(plan[i]);
-  }
-  cli_site_free(&site);
-  return s;
-}
-
-/* log of (the estimate's choice / the best), and a line when it is a miss */
-static int audit_one(const cli_item *item, const hk_epilogue *e, const hk_options *options, double *log_ratio) {
-  audit a = {0};
-  cli_operands memory;
-  char *text = cli_problem_text(&item->problem);
-  hk_status s = hk_plan_candidates(&item->problem, e, options, note, &a);
-  if (!s) s = cli_operands_make(&memory, &item->problem, e, 1);
-  if (!s) {
-    s = audit_time(&a, item, e, options, &memory);
-    cli_operands_free(&memory);
-  }
-  int code = s ? cli_refused(s, text ? text : "?") : CLI_OK, best = 0;
-  for (int i = 1; i < a.count && !code; i++)
-    if (a.best[i] > 0 && a.best[i] < a.best[best]) best = i;
-  if (!code && a.count) {
-    const double ratio = a.best[0] / a.best[best];
-    *log_ratio = log(ratio);
-    if (o.csv || ratio > 1.15) {
-      cli_progress_end();
-      printf("%s%s%.3f%s%.2f%s%.2f%s%.2f%s%s%s%s\n", text, o.csv ? "," : "\t", ratio, o.csv ? "," : "\t",
-             1e6 * a.predicted[0], o.csv ? "," : "\t", 1e6 * a.best[0], o.csv ? "," : "\t", 1e6 * a.best[best],
-             o.csv ? "," : "\t", a.decision[0], o.csv ? "," : "\t", a.decision[best]);
-    }
-  }
-  for (int i = 0; i < a.count; i++) free(a.decision[i]);
-  free(text);
-  return code;
-}
-
 static int each(cli_items *items, const hk_epilogue *e, const hk_options *options) {
   int code = CLI_OK, used = 0, misses = 0;
   double sum = 0, worst = 0;
-  if (o.audit && o.csv) puts("problem,ratio,predicted_us,estimate_us,best_us,estimate,best");
+  if (o.audit) bench_audit_head(&o.report, e, options);
   for (int64_t i = 0; i < items->count; i++) {
     if (o.name && !strstr(items->at[i].name, o.name)) continue;
     double log_ratio = 0;
     cli_progress(i, items->count, items->at[i].name);
     hk_options own = *options;
     if (!strcmp(items->at[i].types, "tf32")) own.math |= HK_MATH_TF32;
-    const int one = o.audit ? audit_one(&items->at[i], e, &own, &log_ratio) : tune_one(&items->at[i], e, &own);
+    const int one =
+        o.audit ? bench_audit_one(&o.report, &items->at[i], e, &own, &log_ratio) : tune_one(&items->at[i], e, &own);
     if (one && !code) code = one;
     if (one) continue;
     sum += log_ratio, used++;
@@ -230,7 +148,8 @@ int cli_tune(const cli_verb *verb, int argc, char **argv) {
   }
   static const char *const of_batch[] = {"layout", "types", "only", NULL};
   if (!o.batch && (code = cli_options_refuse(of_batch, words ? "a PROBLEM given as text" : "--random"))) return code;
-  static const char *const of_audit[] = {"csv", "own-time", NULL}, *const of_random[] = {"seed", NULL};
+  static const char *const of_audit[] = {"csv", "own-time", "candidates", "seconds", NULL}, *const of_random[] = {
+                                                                                                "seed", NULL};
   if (!o.audit && (code = cli_options_refuse(of_audit, "tune without --audit"))) return code;
   if (!o.random && (code = cli_options_refuse(of_random, "problems that are given; it is of --random"))) return code;
   if (options.rigor == HK_ESTIMATE && !o.audit) options.rigor = HK_PATIENT;

@@ -197,3 +197,7 @@ def test_tune_and_wisdom(tmp_path):
     assert go("wisdom", "import", str(other)).returncode != 0
     audit = go("tune", "--audit", "--random", "2", "--threads", "1", "--csv")
     assert audit.returncode == 0 and len(audit.stdout.splitlines()) == 3
+    record = go("tune", "--audit", "--candidates", "--seconds", "0.01", "--random", "2", "--threads", "1")
+    head, columns, *rows = record.stdout.splitlines()
+    assert record.returncode == 0 and "threads: 1; epilogue: none" in head and columns == "problem,decision,predicted_us,us"
+    assert [row.split(",")[0] != "" for row in rows].count(True) == 2 and all(float(row.split(",")[3]) > 0 for row in rows)
