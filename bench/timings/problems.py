@@ -11,9 +11,9 @@ LEAST = {"cpu": 2e4, "cuda": 2e6}
 
 
 def pick(r, low, high, step=1):
-    """A size between low and high, even on a logarithmic scale, rounded to a multiple of step."""
-    value = low * (high / low) ** r.random()
-    return max(low, int(value / step) * step)
+    """A size between low and high, even on a logarithmic scale; those above step are multiples of it."""
+    value = int(low * (high / low) ** r.random())
+    return value // step * step if value >= step else value
 
 
 def channels(r, low, high):
@@ -23,7 +23,7 @@ def channels(r, low, high):
 def dense(r, rank):
     window = [r.choice((1, 3, 3, 3, 3, 5, 7)) if rank < 3 else r.choice((1, 3, 3)) for _ in range(rank)]
     if rank == 2 and r.random() < 0.8: window[1] = window[0]
-    return dict(c=channels(r, 4, 512), k=channels(r, 4, 512), w=window)
+    return dict(c=channels(r, 8, 512), k=channels(r, 8, 512), w=window)
 
 
 def pointwise(r, rank):
@@ -67,7 +67,7 @@ def transposed(r, rank):
     return shape
 
 
-FAMILIES = [(dense, 100), (pointwise, 70), (depthwise, 90), (grouped, 70), (stem, 50), (narrow, 40), (dilated, 40), (strided, 50),
+FAMILIES = [(dense, 120), (pointwise, 60), (depthwise, 90), (grouped, 70), (stem, 40), (narrow, 40), (dilated, 40), (strided, 50),
             (transposed, 40)]
 IN = {1: (8, 8000), 2: (4, 112), 3: (3, 24)}
 
