@@ -13,7 +13,8 @@ static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const line_at *at, const char *x
     v_f32 acc[HK_MR][HK_NV];
 #ifndef HK_ONE
     v_f32 whole[HK_MR][HK_NV];
-    int64_t chunks = 0, chunk = at->seg[0] / HK_CHUNK;
+    int64_t chunks = 0;
+    uint64_t chunk = (uint64_t)at->seg[0] / HK_CHUNK; /* unsigned: a shift */
 #endif
     HK_UNROLL for (int m = 0; m < HK_MR; m++) {
       HK_UNROLL for (int v = 0; v < HK_NV; v++) acc[m][v] = v_zero();
@@ -31,8 +32,8 @@ static void HK_PASTE4(HK_KIND, HK_MR, x, HK_NV)(const line_at *at, const char *x
 #include "cpu/tmpl/igemm/igemm_reduce.tmpl.h"
 #else
     for (int64_t t = 0; t < at->segments; t++) {
-      if (__builtin_expect(at->seg[t] / HK_CHUNK != chunk, 0)) {
-        chunk = at->seg[t] / HK_CHUNK;
+      if (__builtin_expect((uint64_t)at->seg[t] / HK_CHUNK != chunk, 0)) {
+        chunk = (uint64_t)at->seg[t] / HK_CHUNK;
 #define HK_CHUNK_SUMS HK_NV
 #include "cpu/tmpl/common/chunk.tmpl.h"
 #undef HK_CHUNK_SUMS

@@ -19,7 +19,8 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
 #endif
     const float *const *rows = r->rows + m0;
     const int64_t *seg = r->seg;
-    int64_t chunks = 0, chunk = *seg / HK_CHUNK;
+    int64_t chunks = 0;
+    uint64_t chunk = (uint64_t)*seg / HK_CHUNK; /* unsigned: a shift */
     for (int64_t n = r->segments; n > 0; n--, rows += row_step, seg++) {
       const char *x[HK_MR];
       const uintptr_t zeros = (uintptr_t)r->zeros;
@@ -29,8 +30,8 @@ static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_igemm_args *r, int64_t m0
         x[m] = (const char *)rows[m] + end;
       }
       if (__builtin_expect(!live, 0)) continue;
-      if (__builtin_expect(*seg / HK_CHUNK != chunk, 0)) {
-        chunk = *seg / HK_CHUNK;
+      if (__builtin_expect((uint64_t)*seg / HK_CHUNK != chunk, 0)) {
+        chunk = (uint64_t)*seg / HK_CHUNK;
 #define HK_CHUNK_SUMS HK_NV
 #include "cpu/tmpl/common/chunk.tmpl.h"
 #undef HK_CHUNK_SUMS
