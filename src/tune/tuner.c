@@ -11,6 +11,12 @@
 #define ROUNDS 9
 #define BLOCK_S 3e-4 /* one sample runs for about this long */
 
+typedef struct contest { /* what all candidates have in common */
+  const hk_task *task;
+  const hk_weights *w;
+  const hk_stage *stage;
+} contest;
+
 typedef struct trial {
   hk_plan *plan;
   const hk_decision *d;
@@ -39,12 +45,12 @@ static double spread(trial *t, double *middle) {
 
 /* Builds a trial and takes one sample; false when it cannot be built (then *built says why) or run, or is far behind
  * the best so far. */
-static bool start(const hk_task *task, const hk_weights *w, const hk_decision *d, const hk_stage *b, double best,
-                  trial *t, hk_status *built) {
+static bool start(const contest *m, const hk_decision *d, double best, trial *t, hk_status *built) {
+  const hk_stage *b = m->stage;
   const int most = b->device == HK_CUDA ? 200 : 10000; /* a launch each, recorded anew for every sample */
   double cold, warm;
   *t = (trial){.d = d, .reps = 1};
-  if ((*built = hk_plan_build(&t->plan, task, d, w, NULL)) || hk_stage_time(b, t->plan, 1, &cold)) return false;
+  if ((*built = hk_plan_build(&t->plan, m->task, d, m->w, NULL)) || hk_stage_time(b, t->plan, 1, &cold)) return false;
   if (best > 0 && cold > 8 * best) return false;
   warm = cold;
   if (cold <= 0.05 && hk_stage_time(b, t->plan, b->sets, &warm)) return false;
@@ -67,16 +73,16 @@ static int choose(trial *t, int count, hk_decision *winner, double *seconds) {
   return best;
 }
 
-static hk_status race(const hk_task *task, const hk_weights *w, const hk_decision *c, int count, const hk_stage *b,
-                      trial *t, hk_decision *winner, double *seconds) {
-  const double limit = task->options.time_limit_s, begin = hk_clock();
+static hk_status race(const contest *m, const hk_decision *c, int count, trial *t, hk_decision *winner,
+                      double *seconds) {
+  const double limit = m->task->options.time_limit_s, begin = hk_clock();
   int n = 0;
   double best = 0;
   bool no_memory = false;
   for (int i = 0; i < count; i++) {
     if (n && limit > 0 && hk_clock() - begin > 0.6 * limit) break;
     hk_status built;
-    if (!start(task, w, &c[i], b, best, &t[n], &built)) {
+    if (!start(m, &c[i], best, &t[n], &built)) {
       hk_plan_destroy(t[n].plan);
       if (built == HK_NO_MEMORY) no_memory = true;
       if (!n && i == count - 1) {
@@ -92,7 +98,7 @@ static hk_status race(const hk_task *task, const hk_weights *w, const hk_decisio
     if (limit > 0 && hk_clock() - begin > limit) break;
     for (int i = 0; i < n; i++) {
       if (r > 2 && t[i].time[0] > 2 * best && i) continue;
-      if (hk_stage_time(b, t[i].plan, t[i].reps, &t[i].time[t[i].samples])) continue;
+      if (hk_stage_time(m->stage, t[i].plan, t[i].reps, &t[i].time[t[i].samples])) continue;
       if (t[i].time[t[i].samples] < best) best = t[i].time[t[i].samples];
       t[i].samples++;
     }
@@ -115,7 +121,7 @@ hk_status hk_tuner_choose(const hk_task *task, const hk_weights *w, const hk_dec
   trial *t = hk_alloc((size_t)count * sizeof *t);
   hk_status s = hk_stage_make(&b, &quiet, workspace);
   if (!s && !t) s = hk_fail(HK_NO_MEMORY, "no memory to measure candidates");
-  if (!s) s = race(&quiet, w, candidates, count, &b, t, winner, seconds);
+  if (!s) s = race(&(contest){&quiet, w, &b}, candidates, count, t, winner, seconds);
   hk_stage_free(&b);
   hk_free(t);
   return s;
