@@ -46,19 +46,23 @@ static hk_status measure(int64_t c, int64_t groups, int64_t window, int64_t bloc
   return e;
 }
 
-static void print_row(cli_table *t, bool csv, int64_t c, int64_t groups, int64_t window, double seconds, double rate,
-                      double peak) {
+typedef struct row {
+  int64_t c, groups, window;
+  double seconds, rate, percent; /* percent: of the peak */
+} row;
+
+static void print_row(cli_table *t, bool csv, const row *r) {
   if (csv) {
-    printf("%lld,%lld,%lld,%.1f,%.2f,%.1f\n", (long long)c, (long long)groups, (long long)window, 1e9 * seconds,
-           1e-9 * rate, 100 * rate / peak);
+    printf("%lld,%lld,%lld,%.1f,%.2f,%.1f\n", (long long)r->c, (long long)r->groups, (long long)r->window,
+           1e9 * r->seconds, 1e-9 * r->rate, r->percent);
     return;
   }
-  cli_table_add(t, 0, cli_text("%lld", (long long)c));
-  cli_table_add(t, 1, cli_text("%lld", (long long)groups));
-  cli_table_add(t, 2, cli_text("%lld", (long long)window));
-  cli_table_add(t, 3, cli_text("%.0f", 1e9 * seconds));
-  cli_table_add(t, 4, cli_text("%.1f", 1e-9 * rate));
-  cli_table_add(t, 5, cli_text("%.0f", 100 * rate / peak));
+  cli_table_add(t, 0, cli_text("%lld", (long long)r->c));
+  cli_table_add(t, 1, cli_text("%lld", (long long)r->groups));
+  cli_table_add(t, 2, cli_text("%lld", (long long)r->window));
+  cli_table_add(t, 3, cli_text("%.0f", 1e9 * r->seconds));
+  cli_table_add(t, 4, cli_text("%.1f", 1e-9 * r->rate));
+  cli_table_add(t, 5, cli_text("%.0f", r->percent));
 }
 
 int bench_stream(int64_t block, hk_isa isa, bool csv) {
@@ -79,8 +83,8 @@ int bench_stream(int64_t block, hk_isa isa, bool csv) {
         double seconds;
         if (c % g) continue;
         e = measure(c, g, window, block, isa, &seconds);
-        const double flops = 2.0 * (double)(block * c * (c / g) * window);
-        if (!e) print_row(&t, csv, c, g, window, seconds, flops / seconds, peak);
+        const double rate = 2.0 * (double)(block * c * (c / g) * window) / seconds;
+        if (!e) print_row(&t, csv, &(row){c, g, window, seconds, rate, 100 * rate / peak});
       }
     }
   }

@@ -96,10 +96,12 @@ void check_sums_free(check_sums *u);
 typedef struct check_value { /* a value and how far another evaluation may be from it */
   double v, error;
 } check_value;
+typedef struct check_output { /* which element of y */
+  int64_t n, channel, at[3];
+} check_output;
 /* The stored value of one output element before conversion. error_of_sum[0..1]: of the sum(s) it is made of. */
 check_value check_epilogue_eval(const check_case *t, const check_shape *s, const check_data *d, const double sum[2],
-                                const double error_of_sum[2], double eps, int64_t n, int64_t channel,
-                                const int64_t at[3]);
+                                const double error_of_sum[2], double eps, const check_output *o);
 bool check_epilogue_is_exact(const check_case *t);
 double check_rounding(hk_type type, double magnitude); /* distance of neighbouring values there */
 double check_eps(const hk_problem *p);                 /* of the accumulation type; 0 for int8 */

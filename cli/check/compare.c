@@ -22,15 +22,15 @@ static void expected_at(check_session *c, int64_t j) {
     e2[g] = 4 * eps * sqrt(gk) * fmax(fabs(c->u.sum[i]), sqrt(c->u.square[i]));
     er[g] = gk * 0x1p-52 * c->u.absolute[i];
   }
-  int64_t n, k, at[3];
-  check_output_at(&c->s, c->u.sample ? c->u.sample[j] : j, &n, &k, at);
-  c->at[j] = check_y_offset(&c->s, &c->s.y, n, k, at) + c->s.y.below;
+  check_output o;
+  check_output_at(&c->s, c->u.sample ? c->u.sample[j] : j, &o.n, &o.channel, o.at);
+  c->at[j] = check_y_offset(&c->s, &c->s.y, o.n, o.channel, o.at) + c->s.y.below;
   if (c->t->with & WITH_STORE) c->at[j] = c->u.sample ? c->u.sample[j] : j;
-  check_value v = check_epilogue_eval(c->t, &c->s, &c->d, sum, e1, eps_v, n, k, at);
+  check_value v = check_epilogue_eval(c->t, &c->s, &c->d, sum, e1, eps_v, &o);
   c->value[j] = v.v;
   c->bound[j] = v.error;
-  c->norm_bound[j] = check_epilogue_eval(c->t, &c->s, &c->d, sum, e2, eps_v, n, k, at).error;
-  c->ref_bound[j] = check_epilogue_eval(c->t, &c->s, &c->d, sum, er, eps_ref, n, k, at).error;
+  c->norm_bound[j] = check_epilogue_eval(c->t, &c->s, &c->d, sum, e2, eps_v, &o).error;
+  c->ref_bound[j] = check_epilogue_eval(c->t, &c->s, &c->d, sum, er, eps_ref, &o).error;
 }
 
 /* A transform computes the outputs of a stretch or a tile together and spreads its error over all of them: each is
@@ -49,11 +49,11 @@ static bool spread_bounds_make(check_session *c) {
       spread[k] += fabs(c->d.v[V_F].value[f]) * x * check_eps(&c->t->p) * (double)c->s.gk;
     }
   for (int64_t j = 0; spread && j < c->u.count; j++) {
-    int64_t n, k, at[3];
-    check_output_at(&c->s, c->u.sample ? c->u.sample[j] : j, &n, &k, at);
-    const double e[2] = {spread[k], c->t->e.gate ? spread[k + channels / 2] : 0};
+    check_output o;
+    check_output_at(&c->s, c->u.sample ? c->u.sample[j] : j, &o.n, &o.channel, o.at);
+    const double e[2] = {spread[o.channel], c->t->e.gate ? spread[o.channel + channels / 2] : 0};
     const double eps = cli_problem_is_double(&c->t->p) ? 0x1p-52 : 0x1p-23;
-    c->spread_bound[j] = check_epilogue_eval(c->t, &c->s, &c->d, &c->u.sum[2 * j], e, eps, n, k, at).error;
+    c->spread_bound[j] = check_epilogue_eval(c->t, &c->s, &c->d, &c->u.sum[2 * j], e, eps, &o).error;
   }
   const bool made = spread != NULL;
   free(spread);

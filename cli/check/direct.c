@@ -18,10 +18,15 @@ typedef struct totals {
   double sum, absolute, square;
 } totals;
 
-static void channels_add(totals *u, const double *x, int64_t x_step, double x_zero, const double *f, int64_t f_step,
-                         double f_zero, int64_t count) {
+typedef struct channels { /* of one pixel or tap: their distance, and what a zero is stored as */
+  const double *at;
+  int64_t step;
+  double zero;
+} channels;
+
+static void channels_add(totals *u, channels x, channels f, int64_t count) {
   for (int64_t c = 0; c < count; c++) {
-    double v = (x[c * x_step] - x_zero) * (f[c * f_step] - f_zero);
+    double v = (x.at[c * x.step] - x.zero) * (f.at[c * f.step] - f.zero);
     u->sum += v;
     u->absolute += v < 0 ? -v : v;
     u->square += v * v;
@@ -46,14 +51,16 @@ static totals sum_at(const check_case *t, const check_shape *s, const check_data
           inside &= i[a] >= 0;
           at[a] = s->reverse[a] ? s->window[a] - 1 - tap[a] : tap[a];
         }
-        const double *f = fv + check_offset(&s->f, group, k, 0, at);
-        if (inside)
-          channels_add(&u, xv + check_offset(&s->x, group, n, 0, i), s->x.stride[2], t->p.x_zero, f, s->f.stride[2],
-                       f_zero, s->c);
+        const channels f = {fv + check_offset(&s->f, group, k, 0, at), s->f.stride[2], f_zero};
+        if (inside) {
+          const channels x = {xv + check_offset(&s->x, group, n, 0, i), s->x.stride[2], t->p.x_zero};
+          channels_add(&u, x, f, s->c);
+        }
         int64_t past = p[2] * s->stride[2] + tap[2] * s->dilation[2] - s->lo[2] + s->past;
-        if (t->with & WITH_STATE && past >= 0 && past < s->past)
-          channels_add(&u, state + (n * t->p.c + group * s->c) * s->past + past, s->past, t->p.x_zero, f,
-                       s->f.stride[2], f_zero, s->c);
+        if (t->with & WITH_STATE && past >= 0 && past < s->past) {
+          const channels x = {state + (n * t->p.c + group * s->c) * s->past + past, s->past, t->p.x_zero};
+          channels_add(&u, x, f, s->c);
+        }
       }
     }
   return u;

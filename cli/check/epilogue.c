@@ -146,15 +146,16 @@ static check_value affine(const check_case *t, const check_data *d, double sum, 
   return a;
 }
 
+/* Channel k of the convolution, which is o->channel of y or the one that a gate pairs with it. */
 static check_value act_apply(const check_case *t, const check_data *d, bool second, check_value a, double eps,
-                             int64_t n, int64_t k, int64_t y_channel, const int64_t at[3]) {
+                             int64_t k, const check_output *o) {
   const hk_epilogue *e = &t->e;
   hk_act act = second ? e->act2 : e->act;
   double slope = d->v[V_SLOPES].value ? d->v[V_SLOPES].value[k] : 0, pa = second ? e->a2 : e->a,
          pb = second ? e->b2 : e->b;
   check_value r;
   if (act == HK_ACT_USER) {
-    r.v = user_value(a.v, n, y_channel, at);
+    r.v = user_value(a.v, o->n, o->channel, o->at);
     r.error = 0.5 * a.error + 2 * eps * (fabs(r.v) + fabs(a.v));
     return r;
   }
@@ -178,23 +179,24 @@ static check_value gate_apply(const hk_epilogue *e, check_value t, check_value a
 }
 
 check_value check_epilogue_eval(const check_case *t, const check_shape *s, const check_data *d, const double sum[2],
-                                const double error_of_sum[2], double eps, int64_t n, int64_t channel,
-                                const int64_t at[3]) {
+                                const double error_of_sum[2], double eps, const check_output *o) {
   const hk_epilogue *e = &t->e;
+  const int64_t channel = o->channel;
   check_value a = affine(t, d, sum[0], error_of_sum[0], eps, channel), r;
   double c = 0;
-  if (e->residual) c = e->beta * d->v[V_C].value[check_y_offset(s, &s->residual, n, channel, at) + s->residual.below];
+  if (e->residual)
+    c = e->beta * d->v[V_C].value[check_y_offset(s, &s->residual, o->n, channel, o->at) + s->residual.below];
   if (e->residual == HK_RESIDUAL_BEFORE) a = add(a, c, eps);
-  r = act_apply(t, d, false, a, eps, n, channel, channel, at);
+  r = act_apply(t, d, false, a, eps, channel, o);
   if (e->gate) {
     int64_t k = channel + s->channels;
     check_value b = affine(t, d, sum[1], error_of_sum[1], eps, k);
-    b = act_apply(t, d, true, b, eps, n, k, channel, at);
+    b = act_apply(t, d, true, b, eps, k, o);
     r = gate_apply(e, a, r, b, eps);
   }
   if (e->residual == HK_RESIDUAL_AFTER) r = add(r, c, eps);
   if (t->with & WITH_USER2) {
-    r.v = user2_value(r.v, n, channel, at);
+    r.v = user2_value(r.v, o->n, channel, o->at);
     r.error += 2 * eps * (fabs(r.v) + 8);
   }
   /* y_zero belongs to the conversion, which a user store replaces. */
