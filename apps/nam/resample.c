@@ -36,12 +36,17 @@ static void fill_phase(double fraction, double cut, int64_t half, float *taps) {
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
+typedef struct filter_bank { /* taps[up][2*half] */
+  int64_t up, down, half;
+  float *taps;
+} filter_bank;
+
 /* y[n] is the sum of x around n*down/up with the filter of its phase; outside x is silence. */
-static void filter(const float *in, int64_t frames, int channels, int64_t up, int64_t down, int64_t half,
-                   const float *taps, float *out, int64_t count) {
+static void filter(const filter_bank *b, const float *in, int64_t frames, int channels, float *out, int64_t count) {
   for (int64_t n = 0; n < count; n++) {
-    const int64_t base = n * down / up - half + 1, first = larger(0, -base), last = smaller(2 * half, frames - base);
-    const float *f = taps + n * down % up * 2 * half;
+    const int64_t base = n * b->down / b->up - b->half + 1;
+    const int64_t first = larger(0, -base), last = smaller(2 * b->half, frames - base);
+    const float *f = b->taps + n * b->down % b->up * 2 * b->half;
     for (int c = 0; c < channels; c++) {
       double sum = 0;
       for (int64_t i = first; i < last; i++) sum += (double)f[i] * in[(base + i) * channels + c];
@@ -68,7 +73,7 @@ int resample(const float *in, int64_t *frames, int channels, int from, int to, f
     return program_fail("no memory to convert %lld frames", (long long)*frames);
   }
   for (int64_t p = 0; p < up; p++) fill_phase((double)p / (double)up, cut, half, taps + p * 2 * half);
-  filter(in, *frames, channels, up, down, half, taps, *out, count);
+  filter(&(filter_bank){up, down, half, taps}, in, *frames, channels, *out, count);
   free(taps);
   *frames = count;
   return 0;

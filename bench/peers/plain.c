@@ -10,28 +10,26 @@ static bool refuse(char *why, const char *text) {
   return false;
 }
 
-static bool same(const hk_strides *a, int64_t outer, int64_t channel, int64_t at0, int64_t at1, int rank, int64_t n,
-                 int64_t c) {
+/* Whether a tensor of n x c channels has these strides, given for two dimensions. */
+static bool same(const hk_strides *a, const hk_strides *two, int rank, int64_t n, int64_t c) {
   if (a->offset) return false;
-  if (n > 1 && a->outer != outer) return false;
-  if (c > 1 && a->channel != channel) return false;
-  if (rank == 1) return a->at[0] == at1;
-  return a->at[0] == at0 && a->at[1] == at1;
+  if (n > 1 && a->outer != two->outer) return false;
+  if (c > 1 && a->channel != two->channel) return false;
+  if (rank == 1) return a->at[0] == two->at[1];
+  return a->at[0] == two->at[0] && a->at[1] == two->at[1];
+}
+
+/* The dense strides of c channels of h x w in either layout. */
+static hk_strides dense_strides(int64_t c, int64_t h, int64_t w, bool last) {
+  if (last) return (hk_strides){.outer = h * w * c, .channel = 1, .at = {w * c, c}};
+  return (hk_strides){.outer = c * h * w, .channel = h * w, .at = {w, 1}};
 }
 
 static bool dense(const hk_problem *p, const plain_conv *v, bool last) {
   const int64_t cg = v->c / v->groups, kg = v->k / v->groups;
-  bool x, f, y;
-  if (last) {
-    x = same(&p->x, v->h * v->w * v->c, 1, v->w * v->c, v->c, p->rank, v->n, cg);
-    f = same(&p->f, v->r * v->s * cg, 1, v->s * cg, cg, p->rank, kg, cg);
-    y = same(&p->y, v->p * v->q * v->k, 1, v->q * v->k, v->k, p->rank, v->n, kg);
-  } else {
-    x = same(&p->x, v->c * v->h * v->w, v->h * v->w, v->w, 1, p->rank, v->n, cg);
-    f = same(&p->f, cg * v->r * v->s, v->r * v->s, v->s, 1, p->rank, kg, cg);
-    y = same(&p->y, v->k * v->p * v->q, v->p * v->q, v->q, 1, p->rank, v->n, kg);
-  }
-  return x && f && y;
+  const hk_strides x = dense_strides(v->c, v->h, v->w, last), f = dense_strides(cg, v->r, v->s, last);
+  const hk_strides y = dense_strides(v->k, v->p, v->q, last);
+  return same(&p->x, &x, p->rank, v->n, cg) && same(&p->f, &f, p->rank, kg, cg) && same(&p->y, &y, p->rank, v->n, kg);
 }
 
 static bool read_epilogue(const hk_epilogue *e, plain_conv *v, char *why) {
