@@ -203,9 +203,13 @@ typedef struct layer_spec {
   act a, b;
 } layer_spec;
 
+typedef struct flow { /* what layers hand on: x, the condition, and the sum for the head */
+  sig x, c, head;
+  bool has_head;
+} flow;
+
 /* Draws the weights of one layer in the order of the file, then plays it. */
-static void layer(file *f, const shape *s, const film films[8], const layer_spec *l, sig *x, sig c, sig *head,
-                  bool *has_head) {
+static void layer(file *f, const shape *s, const film films[8], const layer_spec *l, flow *w) {
   const int z = (l->mode ? 2 : 1) * s->bottleneck, keep_z = (l->mode ? 2 : 1) * s->keep_bottleneck;
   const int dims[8] = {s->channels, z, s->condition, z, z, s->bottleneck, s->channels, s->head1x1_out};
   const conv main_conv = draw_conv(f, s->channels, z, s->groups, l->kernel, l->dilation, true);
@@ -219,15 +223,16 @@ static void layer(file *f, const shape *s, const film films[8], const layer_spec
     if (films[i].active)
       mine[i].c = draw_conv(f, s->condition, dims[i] * (films[i].shift ? 2 : 1), films[i].groups, 1, 1, true);
   }
-  sig u = apply(&main_conv, apply_film(&mine[0], *x, c), keep_z);
+  const sig c = w->c;
+  sig u = apply(&main_conv, apply_film(&mine[0], w->x, c), keep_z);
   u = apply_film(&mine[1], u, c);
   sig m = apply(&mixin, apply_film(&mine[2], c, c), keep_z);
   m = apply_film(&mine[3], m, c);
   const sig p = apply_film(&mine[5], gate(l->mode, &l->a, &l->b, apply_film(&mine[4], add(u, m), c)), c);
   const sig h = s->head1x1 ? apply_film(&mine[7], apply(&to_head, p, s->head1x1_out), c) : p;
-  *head = *has_head ? add(*head, h) : h;
-  *has_head = true;
-  if (s->layer1x1) *x = add(*x, apply_film(&mine[6], apply(&one, p, s->keep), c));
+  w->head = w->has_head ? add(w->head, h) : h;
+  w->has_head = true;
+  if (s->layer1x1) w->x = add(w->x, apply_film(&mine[6], apply(&one, p, s->keep), c));
 }
 
 typedef struct choices { /* what a model of this test is about; the rest is drawn */
@@ -259,18 +264,9 @@ static void draw_shape(shape *s, const choices *k, int in, int condition, int wi
   s->head1x1_out = from_to(1, 6);
 }
 
-/* One array as JSON and sound; its head sum goes in and comes out. */
-static void array(file *f, shape *s, const choices *k, sig *x, sig c, sig *head, bool *has_head, bool first) {
-  text *t = &f->config;
-  layer_spec l[4];
+/* The sizes of an array and its layers' kernels, dilations, activations and gates, drawn and written as JSON. */
+static void draw_layers(text *t, const shape *s, const choices *k, bool first, layer_spec *l) {
   const bool per_layer = maybe(), kernels = maybe();
-  if (k->groups) {
-    s->groups = divisor_of(s->channels, s->bottleneck);
-    s->mix_groups = divisor_of(s->condition, s->bottleneck);
-    s->g1 = divisor_of(s->bottleneck, s->channels);
-    s->gh = divisor_of(s->bottleneck, s->head1x1_out);
-  }
-  s->head_width = s->head1x1 ? s->head1x1_out : s->bottleneck;
   const int same_mode = k->gates ? below(3) : NONE;
   for (int i = 0; i < s->layers; i++) {
     l[i] = (layer_spec){.kernel = !i || kernels ? from_to(1, 5) : l[0].kernel,
@@ -302,18 +298,9 @@ static void array(file *f, shape *s, const choices *k, sig *x, sig c, sig *head,
   } else {
     say(t, ",\"gated\":false");
   }
-  say(t,
-      ",\"groups_input\":%d,\"groups_input_mixin\":%d,\"layer1x1\":{\"active\":%s,\"groups\":%d},\"head1x1\":{"
-      "\"active\":%s,\"out_channels\":%d,\"groups\":%d}",
-      s->groups, s->mix_groups, s->layer1x1 ? "true" : "false", s->g1, s->head1x1 ? "true" : "false", s->head1x1_out,
-      s->gh);
-  if (s->head_kernel > 1 || s->head_dilation > 1) {
-    say(t, ",\"head\":{\"out_channels\":%d,\"kernel_size\":%d,\"bias\":%s,\"head_dilation\":%d}", s->head_out,
-        s->head_kernel, s->head_bias ? "true" : "false", s->head_dilation);
-  } else {
-    say(t, ",\"head_size\":%d,\"head_bias\":%s", s->head_out, s->head_bias ? "true" : "false");
-  }
-  film films[8] = {0};
+}
+
+static void draw_films(text *t, const shape *s, const choices *k, film films[8]) {
   for (int i = 0; k->films && i < 8; i++) {
     films[i] =
         (film){.active = maybe() && (i != 6 || s->layer1x1) && (i != 7 || s->head1x1), .shift = maybe(), .groups = 1};
@@ -328,16 +315,43 @@ static void array(file *f, shape *s, const choices *k, sig *x, sig c, sig *head,
       say(t, ",\"%s\":false", film_names[i]);
     }
   }
+}
+
+/* One array as JSON and sound; its head sum goes in and comes out. */
+static void array(file *f, shape *s, const choices *k, bool first, flow *w) {
+  text *t = &f->config;
+  layer_spec l[4];
+  film films[8] = {0};
+  if (k->groups) {
+    s->groups = divisor_of(s->channels, s->bottleneck);
+    s->mix_groups = divisor_of(s->condition, s->bottleneck);
+    s->g1 = divisor_of(s->bottleneck, s->channels);
+    s->gh = divisor_of(s->bottleneck, s->head1x1_out);
+  }
+  s->head_width = s->head1x1 ? s->head1x1_out : s->bottleneck;
+  draw_layers(t, s, k, first, l);
+  say(t,
+      ",\"groups_input\":%d,\"groups_input_mixin\":%d,\"layer1x1\":{\"active\":%s,\"groups\":%d},\"head1x1\":{"
+      "\"active\":%s,\"out_channels\":%d,\"groups\":%d}",
+      s->groups, s->mix_groups, s->layer1x1 ? "true" : "false", s->g1, s->head1x1 ? "true" : "false", s->head1x1_out,
+      s->gh);
+  if (s->head_kernel > 1 || s->head_dilation > 1) {
+    say(t, ",\"head\":{\"out_channels\":%d,\"kernel_size\":%d,\"bias\":%s,\"head_dilation\":%d}", s->head_out,
+        s->head_kernel, s->head_bias ? "true" : "false", s->head_dilation);
+  } else {
+    say(t, ",\"head_size\":%d,\"head_bias\":%s", s->head_out, s->head_bias ? "true" : "false");
+  }
+  draw_films(t, s, k, films);
   if (k->slim && s->channels > 2) {
     say(t, ",\"slimmable\":{\"method\":\"slice_channels_uniform\",\"kwargs\":{\"allowed_channels\":[1,2,%d]}}",
         s->channels);
   }
   say(t, "}");
   const conv rechannel = draw_conv(f, s->in, s->channels, 1, 1, 1, false);
-  *x = apply(&rechannel, *x, s->keep);
-  for (int i = 0; i < s->layers; i++) layer(f, s, films, &l[i], x, c, head, has_head);
+  w->x = apply(&rechannel, w->x, s->keep);
+  for (int i = 0; i < s->layers; i++) layer(f, s, films, &l[i], w);
   const conv out = draw_conv(f, s->head_width, s->head_out, 1, s->head_kernel, s->head_dilation, s->head_bias);
-  *head = apply(&out, *head, s->keep_head);
+  w->head = apply(&out, w->head, s->keep_head);
 }
 
 static void keep_all(shape *s) {
@@ -389,8 +403,7 @@ static sig wavenet(file *f, sig x, int out, const choices *k, int depth) {
   const bool post = k->heads && !depth && maybe();
   const int stack_out = post ? from_to(1, 3) : out;
   say(&f->config, "{\"in_channels\":%d,\"head_scale\":0.5", x.n);
-  sig c = x, head = {0};
-  bool has_head = false;
+  sig c = x;
   if (condition_size != x.n) c = condition_of(f, x, condition_size, k, depth);
   shape s[2];
   draw_shape(&s[0], k, x.n, c.n, k->slim ? 4 : from_to(1, 8), stack_out, arrays == 1);
@@ -411,7 +424,9 @@ static sig wavenet(file *f, sig x, int out, const choices *k, int depth) {
   }
   if (k->slim && arrays == 2) s[0].keep_head = s[1].keep;
   say(&f->config, ",\"layers\":[");
-  for (int i = 0; i < arrays; i++) array(f, &s[i], k, &x, c, &head, &has_head, i == 0);
+  flow w = {.x = x, .c = c};
+  for (int i = 0; i < arrays; i++) array(f, &s[i], k, i == 0, &w);
+  sig head = w.head;
   say(&f->config, "]");
   /* the scale is the last weight, but the head is scaled before the post-stack head: draw it later, scale now */
   const float scale = (float)(0.25 + 0.001 * below(500));

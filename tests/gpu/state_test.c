@@ -36,23 +36,6 @@ static hk_status problem_make(hk_problem *p, const signal *s, hk_type type, hk_l
   return hk_problem_conv(p, &d);
 }
 
-/* frame t of a [n][channels][length] or [n][length][channels] tensor, cut out to a tensor of one block */
-static void cut(char *to, char *from, hk_layout layout, int channels, int whole, int begin, int length, size_t bytes,
-                bool back) {
-  for (int n = 0; n < N; ++n)
-    for (int c = 0; c < channels; ++c)
-      for (int t = 0; t < length; ++t) {
-        const size_t a = layout == HK_CHANNELS_LAST
-                             ? ((size_t)n * (size_t)length + (size_t)t) * (size_t)channels + (size_t)c
-                             : ((size_t)n * (size_t)channels + (size_t)c) * (size_t)length + (size_t)t;
-        const size_t b = layout == HK_CHANNELS_LAST
-                             ? ((size_t)n * (size_t)whole + (size_t)(begin + t)) * (size_t)channels + (size_t)c
-                             : ((size_t)n * (size_t)channels + (size_t)c) * (size_t)whole + (size_t)(begin + t);
-        if (back) memcpy(from + b * bytes, to + a * bytes, bytes);
-        else memcpy(to + a * bytes, from + b * bytes, bytes);
-      }
-}
-
 typedef struct bench {
   const signal *s;
   hk_type type;
@@ -61,6 +44,23 @@ typedef struct bench {
   char *x, *f, *want, *got, *piece;
   void *dx, *dy, *dstate;
 } bench;
+
+/* Frames begin.. of a [n][channels][LENGTH] or [n][LENGTH][channels] tensor, cut out to b->piece, or put back. */
+static void cut(bench *b, char *whole, int channels, int begin, int length, bool back) {
+  const size_t bytes = hk_type_bytes(b->type);
+  for (int n = 0; n < N; ++n)
+    for (int c = 0; c < channels; ++c)
+      for (int t = 0; t < length; ++t) {
+        const size_t a = b->layout == HK_CHANNELS_LAST
+                             ? ((size_t)n * (size_t)length + (size_t)t) * (size_t)channels + (size_t)c
+                             : ((size_t)n * (size_t)channels + (size_t)c) * (size_t)length + (size_t)t;
+        const size_t w = b->layout == HK_CHANNELS_LAST
+                             ? ((size_t)n * LENGTH + (size_t)(begin + t)) * (size_t)channels + (size_t)c
+                             : ((size_t)n * (size_t)channels + (size_t)c) * LENGTH + (size_t)(begin + t);
+        if (back) memcpy(whole + w * bytes, b->piece + a * bytes, bytes);
+        else memcpy(b->piece + a * bytes, whole + w * bytes, bytes);
+      }
+}
 
 static void run_decision(bench *b, int length, const char *decision) {
   const size_t bytes = hk_type_bytes(b->type);
@@ -77,12 +77,12 @@ static void run_decision(bench *b, int length, const char *decision) {
   memset(b->got, 0xff, (size_t)N * (size_t)b->s->k * LENGTH * bytes);
   hk_status s = HK_OK;
   for (int begin = 0; begin < LENGTH && !s; begin += length) {
-    cut(b->piece, b->x, b->layout, b->s->c, LENGTH, begin, length, bytes, false);
+    cut(b, b->x, b->s->c, begin, length, false);
     hk_gpu_copy(b->dx, b->piece, (size_t)N * (size_t)b->s->c * (size_t)length * bytes);
     s = hk_plan_execute(plan, &a);
     if (!s) s = hk_gpu_sync(NULL);
     hk_gpu_copy(b->piece, b->dy, (size_t)N * (size_t)b->s->k * (size_t)length * bytes);
-    cut(b->piece, b->got, b->layout, b->s->k, LENGTH, begin, length, bytes, true);
+    cut(b, b->got, b->s->k, begin, length, true);
     a.state_in = b->dstate; /* zeros before the first block, then in place */
   }
   CHECK(s == HK_OK, "%s: %s", decision, hk_last_error());
