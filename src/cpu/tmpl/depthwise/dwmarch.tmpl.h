@@ -14,11 +14,16 @@ typedef struct dwm_strip {
   int32_t lanes, first, last; /* first..last-1: columns of the strip's window that lie inside x */
 } dwm_strip;
 
-/* Adds an input row to up to three rows of accumulators, each with its own row of weights. inside: all columns lie
- * inside x, and so do all lanes on ISAs without free masks. */
+/* A row of accumulators and the row of weights for it. */
+typedef struct dwm_use {
+  v_f32 *acc;
+  const v_f32 *w;
+} dwm_use;
+
+/* Adds an input row to the first `uses` of three rows of accumulators. inside: all columns lie inside x, and so do all
+ * lanes on ISAs without free masks. */
 HK_INLINE void dwm_row(const int columns, const int stride, const bool inside, const int uses, const hk_dwm_args *a,
-                       const dwm_strip *s, const float *x, v_f32 *a0, const v_f32 *w0, v_f32 *a1, const v_f32 *w1,
-                       v_f32 *a2, const v_f32 *w2) {
+                       const dwm_strip *s, const float *x, const dwm_use u[3]) {
   HK_UNROLL for (int m = 0; m < (columns - 1) * stride + DWM_WINDOW; m++, x += a->x_col) {
     if (!inside && (m < s->first || m >= s->last)) continue;
     v_f32 v = !HK_MASKS_FREE && inside ? v_load(x) : v_load_m(x, s->mask);
@@ -26,9 +31,9 @@ HK_INLINE void dwm_row(const int columns, const int stride, const bool inside, c
     HK_UNROLL for (int t = 0; t < DWM_WINDOW; t++) {
       const int j = (m - t) / stride;
       if (m < t || (m - t) % stride || j >= columns) continue;
-      a0[j] = v_fma(v, w0[t], a0[j]);
-      if (uses > 1) a1[j] = v_fma(v, w1[t], a1[j]);
-      if (uses > 2) a2[j] = v_fma(v, w2[t], a2[j]);
+      u[0].acc[j] = v_fma(v, u[0].w[t], u[0].acc[j]);
+      if (uses > 1) u[1].acc[j] = v_fma(v, u[1].w[t], u[1].acc[j]);
+      if (uses > 2) u[2].acc[j] = v_fma(v, u[2].w[t], u[2].acc[j]);
     }
   }
 }
@@ -66,7 +71,8 @@ HK_INLINE void dwm_down_1(const int columns, const bool inside, const hk_dwm_arg
   dwm_clear(columns, mid);
   for (int64_t h = 0; h < a->rows + DWM_WINDOW - 1; h++, x += a->x_row) {
     dwm_clear(columns, low);
-    if (dwm_inside(a, h)) dwm_row(columns, 1, inside, 3, a, s, x, top, DWM_ROW(w, 2), mid, DWM_ROW(w, 1), low, w);
+    const dwm_use u[3] = {{top, DWM_ROW(w, 2)}, {mid, DWM_ROW(w, 1)}, {low, w}};
+    if (dwm_inside(a, h)) dwm_row(columns, 1, inside, 3, a, s, x, u);
     if (h >= DWM_WINDOW - 1) {
       dwm_store(columns, a, s, y, c, top);
       y += a->y_row;
@@ -83,13 +89,14 @@ HK_INLINE void dwm_down_2(const int columns, const bool inside, const hk_dwm_arg
   const float *x = s->x, *c = s->c;
   float *y = s->y;
   dwm_clear(columns, top);
-  if (dwm_inside(a, 0)) dwm_row(columns, 2, inside, 1, a, s, x, top, w, top, w, top, w);
+  const dwm_use first[3] = {{top, w}}, odds[3] = {{top, DWM_ROW(w, 1)}}, evens[3] = {{top, DWM_ROW(w, 2)}, {low, w}};
+  if (dwm_inside(a, 0)) dwm_row(columns, 2, inside, 1, a, s, x, first);
   for (int64_t p = 0; p < a->rows; p++) {
     const float *odd = x + a->x_row;
     x = odd + a->x_row;
     dwm_clear(columns, low);
-    if (dwm_inside(a, 2 * p + 1)) dwm_row(columns, 2, inside, 1, a, s, odd, top, DWM_ROW(w, 1), top, w, top, w);
-    if (dwm_inside(a, 2 * p + 2)) dwm_row(columns, 2, inside, 2, a, s, x, top, DWM_ROW(w, 2), low, w, low, w);
+    if (dwm_inside(a, 2 * p + 1)) dwm_row(columns, 2, inside, 1, a, s, odd, odds);
+    if (dwm_inside(a, 2 * p + 2)) dwm_row(columns, 2, inside, 2, a, s, x, evens);
     dwm_store(columns, a, s, y, c, top);
     y += a->y_row;
     if (c) c += a->c_row;
