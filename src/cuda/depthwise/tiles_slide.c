@@ -69,10 +69,8 @@ static double strip_cost(const hk_geom *g, const hk_cu_dw *p, int resident, int 
   return (0.5 * whole + 0.5 * (waves > 1 ? waves : 1)) * (rows + 0.6 * (double)(g->win[1] - g->stride[1]) + 4);
 }
 
-bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
-                         char *why) {
-  hk_cu_dw *p = &t->params;
-  const slide_kernel *k = find(g);
+/* k: the kernel of the window, NULL for none. */
+static bool slide_accepts(const hk_geom *g, const hk_epi *e, const slide_kernel *k, bool unaligned, char *why) {
   if (!k)
     REFUSE("needs a 2D window of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1; it is %lldx%lld", (long long)g->win[1],
            (long long)g->win[2]);
@@ -85,6 +83,14 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   if (hk_max64(g->x.at[2], g->y.at[2]) > 1 << 26)
     REFUSE("pixel strides must not exceed 2^26 elements, they are %lld and %lld", (long long)g->x.at[2],
            (long long)g->y.at[2]);
+  return true;
+}
+
+bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                         char *why) {
+  hk_cu_dw *p = &t->params;
+  const slide_kernel *k = find(g);
+  if (!slide_accepts(g, e, k, unaligned, why)) return false;
   const int tq = g->x_type == HK_F32 ? k->f32.columns : k->half.columns, resident = e->any ? (k->size == 3 ? 1 : 2)
                                                                                     : g->x_type == HK_F32
                                                                                         ? k->f32.blocks

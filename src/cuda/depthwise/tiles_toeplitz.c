@@ -80,6 +80,22 @@ static bool streams(const hk_geom *g, const hk_cu_dw *p) {
          g->x.at[2] == 1;
 }
 
+/* Walking warps for a shape of b outputs per lane, where they fit. */
+static bool stream_set(const hk_geom *g, int b, int64_t lines, hk_cu_dw_tiling *t) {
+  hk_cu_dw alone = t->params;
+  if (!streams(g, &alone) || !t->packed_bytes) return false;
+  const int bytes = stream_shared(g, &alone, b);
+  if (lines * alone.toeplitz.lane_blocks >= INT32_MAX / 2 || bytes > 100 * 1024) return false;
+  /* as many blocks as are resident: by registers, by shared memory */
+  const int64_t resident = hk_min64(b == 8 ? 8 : b == 32 ? 7 : 5, 225 * 1024 / (bytes + 1024));
+  alone.toeplitz.places = (int)(lines * alone.toeplitz.lane_blocks);
+  t->params = alone;
+  t->shared_bytes = bytes;
+  t->threads = HK_STREAM_THREADS;
+  t->blocks = hk_min64(hk_ceil_div(alone.toeplitz.places, HK_STREAM_THREADS / 32), 132 * hk_max64(1, resident));
+  return true;
+}
+
 bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t, char *why) {
   static const int sizes[] = {64, 32, 8};
   static const char *const names[2][3][3] = {
@@ -121,21 +137,7 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
   t->image = g->x_type == HK_BF16 ? "dw_toeplitz_bf16" : "dw_toeplitz_f16";
   t->threads = p->toeplitz.planes * p->toeplitz.lanes * 32;
   t->blocks = hk_ceil_div(lines, p->toeplitz.planes) * p->toeplitz.lane_blocks;
-  bool stream = streams(g, p) && t->packed_bytes;
-  if (stream) {
-    hk_cu_dw alone = *p;
-    const int bytes = stream_shared(g, &alone, b);
-    stream = lines * alone.toeplitz.lane_blocks < INT32_MAX / 2 && bytes <= 100 * 1024;
-    if (stream) {
-      /* as many blocks as are resident: by registers, by shared memory */
-      const int64_t resident = hk_min64(b == 8 ? 8 : b == 32 ? 7 : 5, 225 * 1024 / (bytes + 1024));
-      *p = alone;
-      p->toeplitz.places = (int)(lines * p->toeplitz.lane_blocks);
-      t->shared_bytes = bytes;
-      t->threads = HK_STREAM_THREADS;
-      t->blocks = hk_min64(hk_ceil_div(p->toeplitz.places, HK_STREAM_THREADS / 32), 132 * hk_max64(1, resident));
-    }
-  }
+  const bool stream = stream_set(g, b, lines, t);
   t->kernel = names[g->x_type == HK_BF16][stream ? 2 : !p->plain][best];
   /* x or y not contiguous: element by element, 330 us for the 33 M of 512 channels by 8 x 4096 */
   t->seconds = hk_cu_dw_seconds(g, least, g->x.at[2] != 1 || g->y.at[2] != 1 ? 19 : stream ? 1.35 : 1.15);

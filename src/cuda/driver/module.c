@@ -98,37 +98,40 @@ hk_status hk_cu_kernel_fills(hk_cu_kernel kernel, int64_t blocks, int threads, i
   return s;
 }
 
-static hk_status launch(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes, void *stream,
-                        void *params, bool pdl) {
+/* Launches c in clusters of so many blocks, pdl: with programmatic dependent launch. */
+static hk_status launch(hk_cu_kernel kernel, hk_cu_config c, int cluster, bool pdl, void *params) {
   enum { CLUSTER_DIMENSION = 4, PROGRAMMATIC_SERIALIZATION = 6 };
   hk_cu_attribute a[2] = {{.id = CLUSTER_DIMENSION, .value = {.cluster = {(unsigned)cluster, 1, 1}}}};
-  unsigned count = cluster > 1;
-  if (pdl) a[count++] = (hk_cu_attribute){.id = PROGRAMMATIC_SERIALIZATION, .value = {.allowed = 1}};
-  const hk_cu_config c = {.grid = {(unsigned)blocks, 1, 1},
-                          .block = {(unsigned)threads, 1, 1},
-                          .shared_bytes = (unsigned)shared_bytes,
-                          .stream = stream,
-                          .attributes = a,
-                          .attribute_count = count};
   void *args[] = {params};
+  c.attributes = a;
+  c.attribute_count = cluster > 1;
+  if (pdl) a[c.attribute_count++] = (hk_cu_attribute){.id = PROGRAMMATIC_SERIALIZATION, .value = {.allowed = 1}};
   return hk_cu_check(hk_cu()->launch(&c, kernel, args, NULL), "launching a kernel");
+}
+
+static hk_cu_config config_make(int64_t blocks, int threads, int shared_bytes, void *stream) {
+  return (hk_cu_config){.grid = {(unsigned)blocks, 1, 1},
+                        .block = {(unsigned)threads, 1, 1},
+                        .shared_bytes = (unsigned)shared_bytes,
+                        .stream = stream};
 }
 
 hk_status hk_cu_kernel_run(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes,
                            void *stream, void *params) {
-  return launch(kernel, blocks, threads, cluster, shared_bytes, stream, params, false);
+  return launch(kernel, config_make(blocks, threads, shared_bytes, stream), cluster, false, params);
 }
 
 hk_status hk_cu_kernel_run_pdl(hk_cu_kernel kernel, int64_t blocks, int threads, int cluster, int shared_bytes,
                                void *stream, void *params) {
-  return launch(kernel, blocks, threads, cluster, shared_bytes, stream, params, true);
+  return launch(kernel, config_make(blocks, threads, shared_bytes, stream), cluster, true, params);
 }
 
 int hk_cu_max_clusters(hk_cu_kernel kernel, int threads, int cluster, int shared_bytes) {
   enum { CLUSTER_DIMENSION = 4 };
   hk_cu_attribute a = {.id = CLUSTER_DIMENSION, .value = {.cluster = {(unsigned)cluster, 1, 1}}};
-  const hk_cu_config c = {.grid = {(unsigned)cluster, 1, 1}, .block = {(unsigned)threads, 1, 1},
-                          .shared_bytes = (unsigned)shared_bytes, .attributes = &a, .attribute_count = 1};
+  hk_cu_config c = config_make(cluster, threads, shared_bytes, NULL);
+  c.attributes = &a;
+  c.attribute_count = 1;
   int n = 0;
   return hk_cu()->max_clusters(&n, kernel, &c) ? 0 : n;
 }

@@ -130,6 +130,16 @@ static double mma_seconds(const hk_geom *g, const hk_cu_dw_tiling *t, bool roll)
   return hk_cu_dw_seconds(g, clocks, factor);
 }
 
+/* Which tensors are read or written 8 channels at a time. */
+static void mma_vectors(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw *p) {
+  p->grouped.x_vector =
+      !unaligned && g->c * g->groups % 8 == 0 && hk_cu_dw_is_last(g, &g->x, g->c) && hk_cu_dw_is_whole(&g->x);
+  p->grouped.y_vector = !unaligned && g->y_type == g->x_type && p->channels % 8 == 0 &&
+                        hk_cu_dw_is_last(g, &g->y, g->k) && hk_cu_dw_is_whole(&g->y);
+  p->grouped.c_vector =
+      e->e.residual && p->grouped.y_vector && hk_cu_dw_is_last(g, &e->c, g->k) && hk_cu_dw_is_whole(&e->c);
+}
+
 bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool roll, hk_cu_dw_knobs knobs,
                        hk_cu_dw_tiling *t, char *why) {
   static const char *const names[2][4] = {
@@ -160,12 +170,7 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
     REFUSE("8 output channels may read at most 8 input channels, they read %d; see cuda_grouped", 8 * p->reach);
   p->compact = g->c == 1 && g->k == 1;
   p->grouped.leaks = g->c % 8 != 0 || g->k % 8 != 0;
-  p->grouped.x_vector =
-      !unaligned && g->c * g->groups % 8 == 0 && hk_cu_dw_is_last(g, &g->x, g->c) && hk_cu_dw_is_whole(&g->x);
-  p->grouped.y_vector = !unaligned && g->y_type == g->x_type && p->channels % 8 == 0 &&
-                        hk_cu_dw_is_last(g, &g->y, g->k) && hk_cu_dw_is_whole(&g->y);
-  p->grouped.c_vector =
-      e->e.residual && p->grouped.y_vector && hk_cu_dw_is_last(g, &e->c, g->k) && hk_cu_dw_is_whole(&e->c);
+  mma_vectors(g, e, unaligned, p);
   const int unit = roll ? 16 : 64, most = knobs.run ? knobs.run : g->out[1] == 1 ? 256 : roll ? 64 : 128;
   if (most % unit) REFUSE("run = %d must be a multiple of %d", most, unit);
   p->grouped.tile_length = (int)hk_min64(hk_ceil_div(p->class_length, unit) * unit, most);

@@ -27,9 +27,7 @@ static int warps_of(int tiles) {
   return best;
 }
 
-bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
-                        char *why) {
-  hk_cu_dw *p = &t->params;
+static bool stem_accepts(const hk_geom *g, char *why) {
   if (g->x_type != HK_F16 && g->x_type != HK_BF16) REFUSE("x must be f16 or bf16, it is %s", hk_type_name(g->x_type));
   if (g->groups != 1 || g->c > 8)
     REFUSE("needs 1 group of at most 8 input channels, not %lld of %lld", (long long)g->groups, (long long)g->c);
@@ -41,6 +39,31 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   if (g->y.at[1] < 0 || g->y.at[2] < 0 ||
       (double)g->out[1] * (double)g->y.at[1] + (double)g->out[2] * (double)g->y.at[2] > 2e9)
     REFUSE("an image of y spans more than 2^31 elements");
+  return true;
+}
+
+/* Whether x is copied in vectors along rows (1) or planes (2) or by elements (0), and y stored in vectors. Returns
+ * whether y is channels-first. */
+static bool stem_vectors(const hk_geom *g, bool unaligned, hk_cu_dw *p) {
+  p->stem.x_vector = !unaligned && p->pixel == g->c && (g->c == 1 || g->x.channel == 1) && g->x.at[2] == g->c &&
+                     g->x.at[1] % 8 == 0 && g->x.outer % 8 == 0 && g->x.offset % 8 == 0;
+  if (!unaligned && !p->stem.x_vector && g->x.at[2] == 1 && g->x.at[1] % 8 == 0 && g->x.channel % 8 == 0 &&
+      g->x.outer % 8 == 0 && g->x.offset % 8 == 0)
+    p->stem.x_vector = 2;
+  const bool transposed = g->y.at[2] == 1 && g->y.channel != 1;
+  const int run = transposed ? 4 : 8;
+  p->stem.y_vector = !unaligned && g->y_type == g->x_type && (transposed ? g->out[2] : p->channels) % run == 0 &&
+                     (transposed || g->y.channel == 1) && g->y.offset % run == 0 && g->y.outer % run == 0 &&
+                     g->y.at[1] % run == 0 && (transposed ? g->y.channel : g->y.at[2]) % run == 0;
+  return transposed;
+}
+
+bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                        char *why) {
+  static const char *const names[2][2] = {{"hk_stem_f16", "hk_stem_f16_transposed"},
+                                          {"hk_stem_bf16", "hk_stem_bf16_transposed"}};
+  hk_cu_dw *p = &t->params;
+  if (!stem_accepts(g, why)) return false;
   p->phases = 1;
   p->taps_u = (int)g->win[2];
   p->pixel = (int)(g->c + (g->c * g->stride[2]) % 2);
@@ -59,29 +82,18 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   p->stem.slab_blocks = (int)hk_ceil_div(p->channels, 64);
   p->stem.tiles = (int)hk_ceil_div(g->out[2], columns);
   p->stem.row_tiles = (int)hk_ceil_div(g->out[1], rows);
-  p->stem.x_vector = !unaligned && p->pixel == g->c && (g->c == 1 || g->x.channel == 1) && g->x.at[2] == g->c &&
-                     g->x.at[1] % 8 == 0 && g->x.outer % 8 == 0 && g->x.offset % 8 == 0;
-  if (!unaligned && !p->stem.x_vector && g->x.at[2] == 1 && g->x.at[1] % 8 == 0 && g->x.channel % 8 == 0 &&
-      g->x.outer % 8 == 0 && g->x.offset % 8 == 0)
-    p->stem.x_vector = 2;
+  const bool transposed = stem_vectors(g, unaligned, p);
+  p->turned = transposed;
   p->stem.row_pieces = (int)hk_ceil_div(p->stem.patch_pixels + 7, 8);
   p->stem.div_patch = hk_cu_dw_divisor(p->stem.x_vector == 1 ? p->stem.patch_pitch / 16
                                        : p->stem.x_vector    ? p->stem.row_pieces
                                                              : p->stem.patch_pixels);
-  const bool transposed = g->y.at[2] == 1 && g->y.channel != 1;
-  const int run = transposed ? 4 : 8;
-  p->turned = transposed;
-  p->stem.y_vector = !unaligned && g->y_type == g->x_type && (transposed ? g->out[2] : p->channels) % run == 0 &&
-                     (transposed || g->y.channel == 1) && g->y.offset % run == 0 && g->y.outer % run == 0 &&
-                     g->y.at[1] % run == 0 && (transposed ? g->y.channel : g->y.at[2]) % run == 0;
   (void)e;
   p->pack = HK_DW_PACK_STEM;
   t->packed_bytes = (size_t)p->stem.slab_blocks * (size_t)p->k_steps * 2048;
   t->knobs = (hk_cu_dw_knobs){0, 0, rows};
   t->image = g->x_type == HK_BF16 ? "stem_bf16" : "stem_f16";
-  t->kernel = g->x_type == HK_BF16 ? (transposed ? "hk_stem_bf16_transposed" : "hk_stem_bf16")
-              : transposed         ? "hk_stem_f16_transposed"
-                                   : "hk_stem_f16";
+  t->kernel = names[g->x_type == HK_BF16][transposed];
   t->aligned = p->stem.y_vector || p->stem.x_vector;
   t->threads = 32 * warps_of((int)(columns / 16) * rows);
   t->shared_bytes = (int)shape(g, p, rows, columns);
