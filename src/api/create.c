@@ -3,7 +3,7 @@
 #include "tune/planner.h"
 
 static void log_create(const hk_plan *plan, double seconds) {
-  char problem[1024], epilogue[256], decision[256];
+  char problem[1024], epilogue[256], decision[HK_DECISION_TEXT];
   if (!hk_log_on(HK_LOG_CREATE | HK_LOG_DISPATCH)) return;
   hk_problem_print(&plan->task.problem, problem, sizeof problem, NULL);
   hk_epilogue_print(&plan->task.epi.e, epilogue, sizeof epilogue, NULL);
@@ -68,11 +68,8 @@ hk_status hk_plan_create_like(hk_plan **plan, const hk_plan *like, const hk_prob
   if (s) return s;
   task.f_now = like->task.f_now;
   hk_task_set_nonfinite(&task, like->task.nonfinite);
-  char text[512];
   hk_decision d;
-  if ((s = hk_plan_decision(like, text, sizeof text, NULL)) || (s = hk_decision_parse(&task, text, &d)) ||
-      (s = check_workspace(&task, &d)))
-    return s;
+  if ((s = hk_decision_adapt(&task, &like->decision, &d)) || (s = check_workspace(&task, &d))) return s;
   if ((s = hk_plan_build(plan, &task, &d, NULL, like))) return s;
   (*plan)->source = like->source;
   return HK_OK;
@@ -85,7 +82,7 @@ typedef struct visit {
 
 static void show(void *context, const hk_decision *d, const char *refusal) {
   const visit *v = context;
-  char text[512];
+  char text[HK_DECISION_TEXT];
   hk_text t = {text, sizeof text, 0};
   if (refusal) hk_decision_print_name(&t, d);
   else hk_decision_print(&t, d);

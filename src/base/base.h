@@ -41,7 +41,15 @@ typedef void (*hk_body)(void *context, int64_t i);
 void hk_pool_run(int32_t threads, int64_t count, hk_body body, void *context);
 
 /* log.c: the words of HANKEL_VERBOSE */
-enum { HK_LOG_ERROR = 1, HK_LOG_WARN = 2, HK_LOG_CHECK = 4, HK_LOG_DISPATCH = 8, HK_LOG_CREATE = 16, HK_LOG_EXEC = 32 };
+enum {
+  HK_LOG_ERROR = 1,
+  HK_LOG_WARN = 2,
+  HK_LOG_CHECK = 4,
+  HK_LOG_DISPATCH = 8,
+  HK_LOG_CREATE = 16,
+  HK_LOG_EXEC = 32,
+  HK_LOG_TRACE = 64 /* what build made of a decision: kernels and loops */
+};
 extern HK_HIDDEN _Atomic uint32_t hk_log_mask; /* read it through hk_log_on */
 uint32_t hk_log_words(void);                   /* reads the environment once */
 static inline uint32_t hk_log_bits(void) { return atomic_load_explicit(&hk_log_mask, memory_order_relaxed); }

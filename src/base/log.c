@@ -1,5 +1,5 @@
 /* Log lines: HANKEL_VERBOSE holds oneDNN's words (none, error, warn, check, dispatch, profile_create, profile_exec,
- * all, or 0, 1, 2), joined by commas. Lines go to a callback, HANKEL_LOGFILE, or stderr. */
+ * all, or 0, 1, 2) and trace, joined by commas. Lines go to a callback, HANKEL_LOGFILE, or stderr. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -20,10 +20,11 @@ static const struct {
              {"dispatch", HK_LOG_DISPATCH},
              {"profile_create", HK_LOG_CREATE},
              {"profile_exec", HK_LOG_EXEC},
+             {"trace", HK_LOG_TRACE},
              {"profile", HK_LOG_CREATE | HK_LOG_EXEC},
              {"1", HK_LOG_EXEC | HK_LOG_ERROR},
              {"2", HK_LOG_EXEC | HK_LOG_ERROR | HK_LOG_CREATE},
-             {"all", 63}};
+             {"all", 127}};
 
 _Atomic uint32_t hk_log_mask;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -56,7 +57,7 @@ uint32_t hk_log_words(void) {
   if (unknown && !atomic_flag_test_and_set(&told))
     hk_log(HK_LOG_ERROR,
            "hankel,error,environment,HANKEL_VERBOSE is '%.80s': '%.*s' is ignored; the words are none, error, warn,"
-           " check, dispatch, profile_create, profile_exec, profile, all, 0, 1 and 2, joined by commas",
+           " check, dispatch, profile_create, profile_exec, profile, trace, all, 0, 1 and 2, joined by commas",
            text, (int)(strcspn(unknown, ",") < 40 ? strcspn(unknown, ",") : 40), unknown);
   return bits;
 }

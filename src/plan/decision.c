@@ -1,4 +1,4 @@
-/* Decisions as text: "rewrite / rewrite / algo kernel=name knob=value ...". */
+/* Decisions as text: "rewrite / rewrite / algo kernel=name isa=name knob=value ...". */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,11 +18,26 @@ void hk_decision_print_name(hk_text *t, const hk_decision *d) {
   if (d->kernel) hk_text_add(t, " kernel=%s", d->kernel->name);
 }
 
-void hk_decision_print(hk_text *t, const hk_decision *d) {
-  hk_decision_print_name(t, d);
-  const hk_knob *knobs = d->algo->knobs;
-  for (int i = 0; i < HK_KNOBS && knobs[i].name; i++) hk_text_add(t, " %s=%lld", knobs[i].name, (long long)d->knob[i]);
+/* Activations are passes that every ISA with any has; the reference alone has neither kernels nor passes. */
+hk_isa hk_decision_isa(const hk_task *t, const hk_algo *algo, int depth) {
+  if (algo->fallback && algo->family == HK_FAMILY_NONE && !depth) return HK_ISA_SCALAR;
+  return hk_kernel_best(HK_FAMILY_ACT, t->isa)->isa;
 }
+
+/* The ISA that a text without one means: the kernel's. */
+static bool shows_isa(const hk_decision *d) {
+  return d->algo->device == HK_CPU && d->isa != (d->kernel ? d->kernel->isa : HK_ISA_SCALAR);
+}
+
+static void print_knobs(hk_text *t, const hk_decision *d, bool derived) {
+  const hk_knob *knobs = d->algo->knobs;
+  hk_decision_print_name(t, d);
+  if (shows_isa(d)) hk_text_add(t, " isa=%s", hk_isa_name(d->isa));
+  for (int i = 0; i < HK_KNOBS && knobs[i].name; i++)
+    if (derived || knobs[i].kind != HK_DERIVED) hk_text_add(t, " %s=%lld", knobs[i].name, (long long)d->knob[i]);
+}
+
+void hk_decision_print(hk_text *t, const hk_decision *d) { print_knobs(t, d, true); }
 
 static const hk_algo *find_algo(const char *name, hk_device device) {
   for (int i = 0; hk_algos[i]; i++)
@@ -49,11 +64,19 @@ static bool set_knob(hk_decision *d, const char *key, const char *value) {
   return false;
 }
 
+void hk_decision_derive(hk_decision *d) {
+  const hk_knob *knobs = d->algo->knobs;
+  for (int i = 0; i < HK_KNOBS && knobs[i].name; i++)
+    if (knobs[i].kind != HK_GIVEN) d->knob[i] = HK_KNOB_AUTO;
+}
+
 bool hk_decision_allowed(const hk_task *t, const hk_decision *d, char *why) {
   const hk_isa isa = d->kernel ? d->kernel->isa : HK_ISA_SCALAR;
   if (d->algo->device != t->options.device) snprintf(why, HK_REASON, "is for another device");
   else if (!hk_cpu_has(isa)) snprintf(why, HK_REASON, "this CPU lacks %s", hk_isa_name(isa));
   else if (isa > t->isa) snprintf(why, HK_REASON, "%s is above the ISA cap %s", hk_isa_name(isa), hk_isa_name(t->isa));
+  else if (d->isa > t->isa || !hk_cpu_has(d->isa))
+    snprintf(why, HK_REASON, "isa = %s is above the ISA cap %s", hk_isa_name(d->isa), hk_isa_name(t->isa));
   else if (d->algo->fallback && t->options.forbid_fallback)
     snprintf(why, HK_REASON, "is a slow path and forbid_fallback is set");
   else if (t->vast && !d->algo->fallback && d->algo->device == HK_CPU)
@@ -76,6 +99,7 @@ bool hk_decision_check_algo(const hk_task *t, hk_decision *d, char *why) {
   const hk_knob *knobs = d->algo->knobs;
   for (int i = 0; i < HK_KNOBS && knobs[i].name; i++) {
     const int64_t most = hk_min64(knobs[i].most, bound_of(&t->geom, knobs[i].of));
+    if (knobs[i].kind != HK_GIVEN && d->knob[i] == HK_KNOB_AUTO) continue;
     if (d->knob[i] >= knobs[i].least && d->knob[i] <= most) continue;
     snprintf(why, HK_REASON, "%s = %lld must be %lld..%lld", knobs[i].name, (long long)d->knob[i],
              (long long)knobs[i].least, (long long)most);
@@ -91,14 +115,19 @@ static hk_status refused(const hk_task *task, const hk_decision *d, const char *
 }
 
 /* The kernel named, or the first of the family that is allowed and offers itself behind the decision's path. */
-static hk_status offer_named(const hk_task *task, const char *text, const char *kernel, hk_decision *d) {
+static hk_status offer_named(const hk_task *task, const char *text, const char *kernel, const char *isa,
+                             hk_decision *d) {
   char why[HK_REASON] = "no kernel of its family is in this build";
   hk_path p;
   if (d->algo->family == HK_FAMILY_NONE && kernel)
     return hk_fail(HK_SYNTAX, "decision \"%.120s\": %s has no kernels", text, d->algo->name);
   if (kernel && !find_kernel(d->algo->family, kernel))
     return hk_fail(HK_SYNTAX, "decision \"%.120s\": no kernel \"%.60s\" for %s", text, kernel, d->algo->name);
+  hk_isa given = HK_ISA_BEST;
+  if (isa && (!hk_isa_parse(isa, &given) || given == HK_ISA_BEST || d->algo->device != HK_CPU))
+    return hk_fail(HK_SYNTAX, "decision \"%.120s\": no ISA \"%.60s\" for this device", text, isa);
   if (!hk_path_make(&p, task, d, why)) return refused(task, d, text, why);
+  d->isa = given ? given : hk_decision_isa(task, d->algo, d->depth);
   if (d->algo->family == HK_FAMILY_NONE) {
     const bool takes = hk_decision_allowed(task, d, why) && hk_path_suggest(&p, d, why);
     return takes ? HK_OK : refused(task, d, text, why);
@@ -106,6 +135,7 @@ static hk_status offer_named(const hk_task *task, const char *text, const char *
   for (int i = 0; i < hk_kernel_count; i++) {
     if (hk_kernels[i].family != d->algo->family || (kernel && strcmp(hk_kernels[i].name, kernel))) continue;
     d->kernel = &hk_kernels[i];
+    d->isa = given ? given : hk_kernels[i].isa;
     if (hk_decision_allowed(task, d, why) && hk_path_suggest(&p, d, why)) return HK_OK;
   }
   return refused(task, d, text, why);
@@ -127,21 +157,23 @@ static hk_status parse_path(const hk_task *task, const char *text, char **save, 
 }
 
 hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d) {
-  char copy[512], *save = copy, *word;
+  char copy[HK_DECISION_TEXT], *save = copy, *word;
   memset(d, 0, sizeof *d);
   if (strlen(text) >= sizeof copy)
     return hk_fail(HK_SYNTAX, "decision text is longer than %zu characters", sizeof copy - 1);
   memcpy(copy, text, strlen(text) + 1);
   hk_status s = parse_path(task, text, &save, d);
   if (s) return s;
-  char *words[HK_KNOBS + 1], *kernel = NULL;
+  char *words[HK_KNOBS + 1], *kernel = NULL, *isa = NULL;
   int count = 0;
   while ((word = strtok_r(NULL, " ", &save))) {
     if (!strncmp(word, "kernel=", 7)) kernel = word + 7;
+    else if (!strncmp(word, "isa=", 4)) isa = word + 4;
     else if (count < HK_KNOBS) words[count++] = word;
     else return hk_fail(HK_SYNTAX, "decision \"%.120s\" has too many words", text);
   }
-  s = offer_named(task, text, kernel, d);
+  s = offer_named(task, text, kernel, isa, d);
+  if (!s) hk_decision_derive(d);
   for (int i = 0; i < count && !s; i++) {
     char *eq = strchr(words[i], '=');
     if (eq) *eq++ = 0;
@@ -150,4 +182,11 @@ hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *
   }
   char why[HK_REASON] = "";
   return s || hk_decision_check(task, d, why) ? s : refused(task, d, text, why);
+}
+
+hk_status hk_decision_adapt(const hk_task *task, const hk_decision *from, hk_decision *d) {
+  char text[HK_DECISION_TEXT];
+  hk_text t = {text, sizeof text, 0};
+  print_knobs(&t, from, false);
+  return hk_decision_parse(task, text, d);
 }

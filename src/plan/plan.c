@@ -108,10 +108,10 @@ hk_status hk_plan_build_at(hk_plan **out, const hk_task *task, const hk_decision
   plan->decision = *d;
   plan->error_factor = d->algo->error_factor;
   plan->source = "estimate";
-  plan->act = hk_kernel_best(HK_FAMILY_ACT, task->isa);
-  plan->map = hk_kernel_best(HK_FAMILY_MAP, d->kernel && d->kernel->isa == HK_ISA_SCALAR ? HK_ISA_SCALAR : task->isa);
-  plan->narrow = hk_kernel_convert(HK_F32, task->geom.y_type, task->isa);
-  plan->wide = hk_kernel_convert(task->geom.y_type, HK_F32, task->isa);
+  plan->act = hk_kernel_best(HK_FAMILY_ACT, d->isa);
+  plan->map = hk_kernel_best(HK_FAMILY_MAP, d->kernel && d->kernel->isa == HK_ISA_SCALAR ? HK_ISA_SCALAR : d->isa);
+  plan->narrow = hk_kernel_convert(HK_F32, task->geom.y_type, d->isa);
+  plan->wide = hk_kernel_convert(task->geom.y_type, HK_F32, d->isa);
   if (like) {
     plan->packed = like->packed;
     atomic_fetch_add(&plan->packed->refs, 1);
@@ -130,6 +130,7 @@ hk_status hk_plan_build_at(hk_plan **out, const hk_task *task, const hk_decision
     return s;
   }
   hk_plan_short_way(plan);
+  hk_plan_log_trace(plan);
   *out = plan;
   return HK_OK;
 }

@@ -12,7 +12,8 @@
 #include "core/core.h"
 #include "cpu/ukernel.h"
 
-#define HK_KNOBS 8
+#define HK_KNOBS 16
+#define HK_DECISION_TEXT 512 /* most characters of a decision, and its end */
 #define HK_REASON 160
 #define HK_LAYOUT 4
 #define HK_DEPTH 5 /* rewrites of a path: one of each order */
@@ -47,6 +48,7 @@ typedef struct hk_decision {
   int depth;
   const hk_algo *algo;
   const hk_kernel *kernel; /* NULL for algorithms without rows */
+  hk_isa isa;              /* of passes, and of kernels that no row names; printed where it is not the kernel's */
   int64_t knob[HK_KNOBS];
   double predicted_s;
   size_t workspace_bytes;
@@ -76,17 +78,32 @@ typedef enum hk_knob_of {
 
 /* A knob as printed (bm=, bk=, ...) and the values it may take: least..most and, where `of` names a size of the
  * problem, at most that size rounded up to whole tiles. Every decision passes hk_decision_check, whoever made it; an
- * algorithm's own check adds only what relates knobs to each other, to the kernel or to the layout. */
+ * algorithm's own check adds only what relates knobs to each other, to the kernel or to the layout.
+ *
+ * A derived knob follows from the others, the task and the machine where a text leaves it out: it is HK_KNOB_AUTO until
+ * the algorithm's check replaces that by its choice, so every decision that passed is complete, and build chooses
+ * nothing. */
+typedef enum hk_knob_kind {
+  HK_GIVEN,
+  HK_DERIVED,
+  HK_DERIVED_ORDER /* the order of packed weights depends on it: a plan made like another keeps it */
+} hk_knob_kind;
 typedef struct hk_knob {
   const char *name;
   int64_t least, most;
   hk_knob_of of;
+  hk_knob_kind kind;
 } hk_knob;
+#define HK_KNOB_AUTO (-1)
 #define HK_KNOB_MOST (INT64_C(1) << 40) /* of knobs that only the problem bounds */
 #define HK_KNOB(name, least, most)                                                                                     \
-  { name, least, most, HK_OF_NOTHING }
+  { name, least, most, HK_OF_NOTHING, HK_GIVEN }
 #define HK_KNOB_OF(name, size)                                                                                         \
-  { name, 1, HK_KNOB_MOST, HK_OF_##size }
+  { name, 1, HK_KNOB_MOST, HK_OF_##size, HK_GIVEN }
+#define HK_KNOB_DERIVED(name, least, most)                                                                             \
+  { name, least, most, HK_OF_NOTHING, HK_DERIVED }
+#define HK_KNOB_ORDER(name, least, most)                                                                               \
+  { name, least, most, HK_OF_NOTHING, HK_DERIVED_ORDER }
 #define HK_THREAD_PIECES 4096 /* of knobs that count pieces of work: shards, parts, slots */
 
 struct hk_algo {
@@ -112,6 +129,9 @@ struct hk_algo {
   hk_status (*build)(hk_plan *plan);
   hk_status (*run)(const hk_plan *plan, const hk_call *call);
   void (*destroy)(hk_plan *plan); /* frees plan->own; may be NULL */
+  /* Appends what build made of the decision, as plan->own holds it: kernels and loops, for HANKEL_VERBOSE=trace. NULL:
+   * plan->own holds nothing of the kind. */
+  void (*trace)(const hk_plan *plan, hk_text *t);
 };
 
 /* Packed weights, shared between plans made alike. All pointers owned. */
@@ -174,16 +194,25 @@ void hk_plan_parallel(const hk_plan *plan, int64_t count, hk_body body, void *co
 
 void hk_plan_short_way(hk_plan *plan); /* run.c: sets plan->short_way of a plan that is built */
 hk_status hk_plan_run(const hk_plan *plan,
-                      const hk_call *call);                 /* run.c: the first rewrite of the path, or the algorithm */
-void hk_plan_log_exec(const hk_plan *plan, double seconds); /* print.c */
+                      const hk_call *call); /* run.c: the first rewrite of the path, or the algorithm */
+/* print.c: log lines of an execution and of a build */
+void hk_plan_log_exec(const hk_plan *plan, double seconds);
+void hk_plan_log_trace(const hk_plan *plan);
 
 /* decision.c: writes why not (HK_REASON bytes) and returns false, for refusals to return. */
 bool hk_refuse(char *why, const char *reason);
-/* decision.c: "rewrite / rewrite / algo kernel=name knob=value ..." */
+/* decision.c: "rewrite / rewrite / algo kernel=name isa=name knob=value ..." */
 void hk_decision_print(hk_text *t, const hk_decision *d);
 /* The same without knobs, and without an algorithm where a rewrite was refused: as refusals are told. */
 void hk_decision_print_name(hk_text *t, const hk_decision *d);
 hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d);
+/* The highest ISA that the passes of a path of so many rewrites and the algorithm may use. */
+hk_isa hk_decision_isa(const hk_task *task, const hk_algo *algo, int depth);
+/* Sets the derived knobs of d->algo to HK_KNOB_AUTO: for a task or for other knobs than they were chosen for. */
+void hk_decision_derive(hk_decision *d);
+/* Fills *d for a task like the one that `from` was made for: derived knobs are chosen anew, but for those that the
+ * order of packed weights depends on. */
+hk_status hk_decision_adapt(const hk_task *task, const hk_decision *from, hk_decision *d);
 /* The one gate for decisions, offered, varied, parsed or forced: rewrites, knob ranges, then the algorithm's check.
  * Sets workspace_bytes and predicted_s for this task; writes why not. */
 bool hk_decision_check(const hk_task *task, hk_decision *d, char *why);

@@ -90,7 +90,7 @@ hk_status hk_plan_symbol(const hk_plan *plan, int32_t index, const char **name, 
 }
 
 void hk_plan_log_exec(const hk_plan *plan, double seconds) {
-  char problem[1024], epilogue[256], decision[256];
+  char problem[1024], epilogue[256], decision[HK_DECISION_TEXT];
   hk_text t = {decision, sizeof decision, 0};
   problem_text(plan, problem, sizeof problem, epilogue, sizeof epilogue);
   hk_decision_print(&t, &plan->decision);
@@ -98,4 +98,20 @@ void hk_plan_log_exec(const hk_plan *plan, double seconds) {
   hk_log(HK_LOG_EXEC, "hankel,exec,%s,%s,%s,%s,%.6g ms,hankel bench '%s' --epilogue '%s' --decision '%s'%s",
          cuda ? "cuda" : "cpu", problem, epilogue, decision, seconds * 1e3, problem, epilogue, decision,
          cuda ? " --device cuda" : "");
+}
+
+static const char *kernel_name(const hk_kernel *k) { return k ? k->name : "none"; }
+
+/* Of a path each rewrite's plan and each inner plan has a line of its own, the innermost first. */
+void hk_plan_log_trace(const hk_plan *plan) {
+  char problem[1024], epilogue[256], text[1024];
+  if (!hk_log_on(HK_LOG_TRACE)) return;
+  const hk_decision *d = &plan->decision;
+  hk_text t = {text, sizeof text, 0};
+  problem_text(plan, problem, sizeof problem, epilogue, sizeof epilogue);
+  hk_decision_print(&t, d);
+  hk_text_add(&t, ",act=%s map=%s narrow=%s wide=%s", kernel_name(plan->act), kernel_name(plan->map),
+              kernel_name(plan->narrow), kernel_name(plan->wide));
+  if (!d->depth && d->algo->trace) d->algo->trace(plan, &t);
+  hk_log(HK_LOG_TRACE, "hankel,trace,%s,%s,%s", problem, epilogue, text);
 }

@@ -74,7 +74,7 @@ typedef struct search {
 
 /* Asks an algorithm with one kernel row. Offers are made for the task as seen; see hk_candidates_settle. */
 static bool consider(search *s, const hk_algo *algo, const hk_kernel *kernel) {
-  hk_decision d = {.algo = algo, .kernel = kernel};
+  hk_decision d = {.algo = algo, .kernel = kernel, .isa = hk_decision_isa(s->task, algo, s->path.depth)};
   char why[HK_REASON] = "";
   if (hk_decision_allowed(s->task, &d, why) && hk_path_ask(&s->path, &d, true, why) &&
       hk_candidates_settle(s->task, &d, why) && hk_candidates_fits(s->task, &d, why)) {

@@ -20,7 +20,7 @@ static hk_status nothing(const hk_task *t, const hk_candidates *l) {
 
 /* True when wisdom holds a decision that fits this task and that its options allow; another is passed over. */
 static bool from_wisdom(const hk_task *task, const char *key, hk_decision *d) {
-  char text[512];
+  char text[HK_DECISION_TEXT];
   double seconds;
   if (!hk_wisdom_find(key, text, sizeof text, &seconds)) return false;
   char why[HK_REASON];
@@ -46,7 +46,7 @@ static bool measurable(const hk_task *t) {
 static hk_status measure(const hk_task *task, const hk_weights *w, const hk_candidates *l, const char *key,
                          hk_decision *d) {
   double seconds = 0;
-  char text[512];
+  char text[HK_DECISION_TEXT];
   hk_text t = {text, sizeof text, 0};
   hk_candidates few;
   hk_status s = hk_candidates_shortlist(task, l, &few);
@@ -69,7 +69,7 @@ static void log_candidates(const hk_task *task, const hk_candidates *l) {
     const bool usable = i < l->usable_count;
     const hk_refusal *no = usable ? NULL : &l->refused[i - l->usable_count];
     const hk_decision *d = usable ? &l->usable[i] : &no->d;
-    char text[512];
+    char text[HK_DECISION_TEXT];
     hk_text t = {text, sizeof text, 0};
     if (usable) hk_decision_print(&t, d);
     else hk_decision_print_name(&t, d);

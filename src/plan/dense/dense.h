@@ -19,9 +19,11 @@ typedef struct hk_panel {
   bool dot;
 } hk_panel;
 hk_panels hk_panels_make(const hk_geom *g, const hk_kernel *kernel, int64_t bk);
-/* Where a few channels would take a vector of their own, they become a panel whose vectors lie along the inputs
- * instead. */
-void hk_panels_cut_tail(hk_panels *s, const hk_geom *g, const hk_kernel *kernel);
+/* Few channels that would take a vector of their own may become a panel whose vectors lie along the inputs instead:
+ * how many there are (0: none, or too many), whether that pays, and the panels with them cut off. */
+int64_t hk_panels_tail(const hk_geom *g, const hk_kernel *kernel);
+bool hk_panels_tail_pays(const hk_geom *g, const hk_kernel *kernel);
+void hk_panels_cut_tail(hk_panels *s, const hk_kernel *kernel, int64_t tail);
 hk_panel hk_panels_get(const hk_panels *s, int64_t index);
 /* Where panel p of group g begins in packed f. */
 static inline int64_t hk_panels_at(const hk_panels *s, int64_t group, const hk_panel *p) {

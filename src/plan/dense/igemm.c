@@ -20,8 +20,7 @@ static bool merge_pays(const hk_geom *g, const hk_kernel *k) {
   return k->family == HK_FAMILY_IGEMM && hk_rows_mergeable(g) && g->c <= 16 && g->gk <= 256;
 }
 
-static int64_t most_pixels(const hk_geom *g, const hk_kernel *k, int64_t pack) {
-  const bool merged = pack != HK_PACK_BLOCK && merge_pays(g, k);
+static int64_t most_pixels(const hk_geom *g, const hk_kernel *k, bool merged) {
   const int64_t segments = merged ? g->taps / g->win[2] : g->taps;
   int64_t bm = hk_min64(HK_BLOCK_MAX, HK_IGEMM_PARTIAL / k->nr);
   bm = hk_min64(bm, hk_max64(8, HK_IGEMM_TABLE / segments));
@@ -29,9 +28,13 @@ static int64_t most_pixels(const hk_geom *g, const hk_kernel *k, int64_t pack) {
   return bm;
 }
 
-static hk_panels panels_of(const hk_geom *g, const hk_kernel *k, int64_t bk) {
+static int64_t choose_tail(const hk_geom *g, const hk_kernel *k) {
+  return hk_panels_tail_pays(g, k) ? hk_panels_tail(g, k) : 0;
+}
+
+static hk_panels panels_of(const hk_geom *g, const hk_kernel *k, int64_t bk, int64_t tail) {
   hk_panels s = hk_panels_make(g, k, bk);
-  hk_panels_cut_tail(&s, g, k);
+  hk_panels_cut_tail(&s, k, tail);
   return s;
 }
 
@@ -78,7 +81,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
 
 static double predict(const hk_task *t, const hk_decision *d) {
   const hk_geom *g = &t->geom;
-  const hk_panels s = panels_of(g, d->kernel, d->knob[HK_IGEMM_BK]);
+  const hk_panels s = panels_of(g, d->kernel, d->knob[HK_IGEMM_BK], d->knob[HK_IGEMM_TAIL]);
   const double peak = hk_cost_peak(d->kernel->isa);
   /* taps in the padding are left out block by block; input dilation leaves only its phase's taps */
   double flops = 2.0 * (double)(g->groups * g->gm) * (double)(s.vectors * s.lanes) * (double)g->gk;
@@ -117,16 +120,117 @@ static double predict(const hk_task *t, const hk_decision *d) {
   return 5e-7 + hk_cost_spread(seconds, jobs, t->threads);
 }
 
+/* ---- derived knobs: see igemm.h */
+
+/* True when all pixels of the batch follow each other at one distance. */
+static bool in_line(const hk_geom *g, const hk_strides *s, const int64_t size[3]) {
+  int64_t step = s->at[2];
+  for (int d = 2; d >= 0; step *= size[d], d--)
+    if (size[d] > 1 && s->at[d] != step) return false;
+  return g->n == 1 || s->outer == step;
+}
+
+/* The kernel finishes the whole reduction of a tile at once, in y. */
+static bool one_piece(const hk_task *t, const hk_decision *d) {
+  return d->knob[HK_IGEMM_BK] == t->geom.c && d->knob[HK_IGEMM_PACK] != HK_PACK_BLOCK && !transposes(t) &&
+         hk_fuse_make(t, true).all && hk_grid_count(&t->geom) == 1 && d->kernel->family != HK_FAMILY_DOT;
+}
+
+static bool can_merge(const hk_task *t, const hk_decision *d) {
+  return !t->wild && d->knob[HK_IGEMM_PACK] != HK_PACK_BLOCK && d->knob[HK_IGEMM_BK] == t->geom.c &&
+         d->kernel->family == HK_FAMILY_IGEMM && hk_rows_mergeable(&t->geom) && t->geom.gk <= HK_IGEMM_SCRATCH;
+}
+
+static bool can_flat(const hk_task *t, const hk_decision *d) {
+  const hk_geom *g = &t->geom;
+  for (int i = 0; i < 3; i++)
+    if (g->lo[i] || g->in[i] != g->out[i] || (g->stride[i] != 1 && g->in[i] > 1)) return false;
+  return g->taps == 1 && one_piece(t, d) && in_line(g, &g->x, g->in) && in_line(g, &g->y, g->out) &&
+         (!t->epi.e.residual || in_line(g, &t->epi.c, g->out));
+}
+
+/* Outputs q0..q1-1 of a line, whose windows lie in x along the row. */
+static void inner_outputs(const hk_geom *g, int64_t *q0, int64_t *q1) {
+  const int64_t room = g->in[2] + g->lo[2] - g->win[2];
+  *q0 = hk_min64(g->out[2], hk_max64(0, hk_ceil_div(hk_max64(g->lo[2], 0), g->stride[2])));
+  *q1 = room < 0 ? 0 : hk_min64(g->out[2], room / g->stride[2] + 1);
+}
+
+/* Most lines of a block, whose ends go through tables together; 0: lines do not lie evenly. */
+static int64_t most_lines(const hk_task *t, const hk_decision *d) {
+  const hk_geom *g = &t->geom;
+  int64_t q0, q1;
+  inner_outputs(g, &q0, &q1);
+  const int64_t ends = g->out[2] - (q1 - q0);
+  if (!d->knob[HK_IGEMM_MERGE] || !one_piece(t, d) || g->taps / g->win[2] > HK_EVEN_ROWS || q1 <= q0) return 0;
+  return hk_min64(HK_EVEN_MOST, d->knob[HK_IGEMM_BM] / hk_max64(ends, 1));
+}
+
+/* A line costs each panel a call, a table costs all of them once: 3 channels of 28 x 28 to 129 6 % faster by tables,
+ * 32 x 32 to 64 15 % by lines (Zen 4). */
+static int64_t choose_lines(const hk_task *t, const hk_decision *d) {
+  const hk_geom *g = &t->geom;
+  int64_t q0, q1;
+  inner_outputs(g, &q0, &q1);
+  const int64_t most = most_lines(t, d);
+  if (!most || q1 - q0 < (g->k > 64 ? 80 : 16)) return 0;
+  return hk_max64(1, hk_min64(most, g->gm / g->out[2] / (4 * t->threads)));
+}
+
+static void derive(const hk_task *t, hk_decision *d) {
+  const hk_geom *g = &t->geom;
+  int64_t *k = d->knob;
+  if (k[HK_IGEMM_MERGE] < 0) k[HK_IGEMM_MERGE] = can_merge(t, d) && merge_pays(g, d->kernel);
+  if (k[HK_IGEMM_FLAT] < 0) k[HK_IGEMM_FLAT] = can_flat(t, d);
+  if (k[HK_IGEMM_LINES] < 0) k[HK_IGEMM_LINES] = choose_lines(t, d);
+  if (k[HK_IGEMM_CUTS] < 0)
+    k[HK_IGEMM_CUTS] = (t->wild || (!k[HK_IGEMM_MERGE] && g->taps > 1)) && hk_cuts_make(g, t->wild).columns > 0;
+  if (k[HK_IGEMM_AHEAD] < 0)
+    k[HK_IGEMM_AHEAD] =
+        hk_cost_ahead() && g->taps * k[HK_IGEMM_BK] * d->kernel->nr * (int64_t)sizeof(float) > hk_cost_l1();
+  if (k[HK_IGEMM_TAIL] < 0) k[HK_IGEMM_TAIL] = k[HK_IGEMM_MERGE] ? 0 : choose_tail(g, d->kernel);
+}
+
+static bool derived_fit(const hk_task *t, const hk_decision *d, char *why) {
+  const int64_t *k = d->knob, tail = hk_panels_tail(&t->geom, d->kernel), lines = most_lines(t, d);
+  if (k[HK_IGEMM_MERGE] && !can_merge(t, d))
+    return hk_refuse(why, "merge = 1 needs bk = c, pack = 0, finite weights and window rows adjacent in x");
+  if (k[HK_IGEMM_FLAT] && !can_flat(t, d))
+    return hk_refuse(why, "flat = 1 needs one tap, stride 1, no padding, pixels in one line, bk = c and pack = 0");
+  if (k[HK_IGEMM_LINES] > lines) {
+    snprintf(why, HK_REASON, "lines = %lld must be 0..%lld: merged windows, bk = c and bm pixels at the ends of lines",
+             (long long)k[HK_IGEMM_LINES], (long long)lines);
+    return false;
+  }
+  if ((k[HK_IGEMM_CUTS] || k[HK_IGEMM_TAIL]) && k[HK_IGEMM_MERGE])
+    return hk_refuse(why, "cuts and tail must be 0 where merge is 1");
+  if (!k[HK_IGEMM_CUTS] && t->wild && hk_cuts_make(&t->geom, true).columns)
+    return hk_refuse(why, "weights hold Inf or NaN: cuts must be 1");
+  if (k[HK_IGEMM_TAIL] && k[HK_IGEMM_TAIL] != tail) {
+    snprintf(why, HK_REASON, "tail = %lld must be 0 or %lld", (long long)k[HK_IGEMM_TAIL], (long long)tail);
+    return false;
+  }
+  return true;
+}
+
+/* Whether windows will be merged, as far as bm depends on it. */
+static bool merges(const hk_geom *g, const hk_decision *d) {
+  return d->knob[HK_IGEMM_PACK] != HK_PACK_BLOCK && merge_pays(g, d->kernel);
+}
+
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   const int64_t *k = d->knob;
-  const int64_t most = most_pixels(g, d->kernel, k[HK_IGEMM_PACK]);
+  derive(t, d);
+  if (!derived_fit(t, d, why)) return false;
+  const int64_t merged = most_pixels(g, d->kernel, k[HK_IGEMM_MERGE] || merges(g, d));
+  const int64_t most = k[HK_IGEMM_MERGE] ? merged : hk_max64(merged, most_pixels(g, d->kernel, false));
   if (k[HK_IGEMM_BM] > most || k[HK_IGEMM_BK] > g->c || (k[HK_IGEMM_PACK] == HK_PACK_BLOCK && t->f_now)) {
     snprintf(why, HK_REASON, "needs bm <= %lld, bk <= %lld, pack %s", (long long)most, (long long)g->c,
              t->f_now ? "0" : "0 or 1");
     return false;
   }
-  const hk_panels s = panels_of(g, d->kernel, k[HK_IGEMM_BK]);
+  const hk_panels s = panels_of(g, d->kernel, k[HK_IGEMM_BK], k[HK_IGEMM_TAIL]);
   d->workspace_bytes = !t->f_now && k[HK_IGEMM_PACK] == HK_PACK_WHOLE ? packed_bytes(g, &s) : 0;
   d->predicted_s = predict(t, d);
   return true;
@@ -137,10 +241,10 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   if (!applies(t, d->kernel, why)) return false;
   d->knob[HK_IGEMM_PACK] = HK_PACK_WHOLE;
   d->knob[HK_IGEMM_BK] = choose_bk(g, d->kernel);
-  const hk_panels s = panels_of(g, d->kernel, d->knob[HK_IGEMM_BK]);
+  const hk_panels s = panels_of(g, d->kernel, d->knob[HK_IGEMM_BK], choose_tail(g, d->kernel));
   if (!t->f_now && t->options.limit_workspace && packed_bytes(g, &s) > t->options.workspace_limit_bytes)
     d->knob[HK_IGEMM_PACK] = HK_PACK_BLOCK;
-  const int64_t most = most_pixels(g, d->kernel, d->knob[HK_IGEMM_PACK]);
+  const int64_t most = most_pixels(g, d->kernel, merges(g, d));
   const int64_t grid = hk_max64(1, g->gm / hk_grid_count(g));
   /* A block's pixels share L2 with a panel; the larger the block, the less often weights come from L3. Narrow panels go
    * over the block's pixels more often: AVX2 runs 256-256_56 half a percent faster with 96 than with 112. */
@@ -169,42 +273,26 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
     const int k = step[index].knob;
     d->knob[k] = base->knob[k] * step[index].mul / step[index].div;
     if (k == HK_IGEMM_BK) d->knob[k] = hk_min64(t->geom.c, d->knob[k]);
-    if (k == HK_IGEMM_BM) d->knob[k] = hk_min64(most_pixels(&t->geom, d->kernel, d->knob[HK_IGEMM_PACK]), d->knob[k]);
+    if (k == HK_IGEMM_BM) d->knob[k] = hk_min64(most_pixels(&t->geom, d->kernel, merges(&t->geom, d)), d->knob[k]);
     d->knob[k] = hk_max64(1, d->knob[k]);
     return finish(t, d, why);
   }
-  if (index == HK_COUNT(step) && !t->f_now) {
+  index -= HK_COUNT(step);
+  if (!t->f_now && index-- == 0) {
     d->knob[HK_IGEMM_PACK] = HK_PACK_BLOCK;
-    d->knob[HK_IGEMM_BM] = hk_min64(d->knob[HK_IGEMM_BM], most_pixels(&t->geom, d->kernel, HK_PACK_BLOCK));
+    d->knob[HK_IGEMM_BM] = hk_min64(d->knob[HK_IGEMM_BM], most_pixels(&t->geom, d->kernel, false));
+    return finish(t, d, why);
+  }
+  derive(t, d);
+  if (d->knob[HK_IGEMM_LINES] && index-- == 0) {
+    d->knob[HK_IGEMM_LINES] = 0;
+    return finish(t, d, why);
+  }
+  if (t->geom.taps * d->knob[HK_IGEMM_BK] * d->kernel->nr * (int64_t)sizeof(float) > hk_cost_l1() && index == 0) {
+    d->knob[HK_IGEMM_AHEAD] = !d->knob[HK_IGEMM_AHEAD];
     return finish(t, d, why);
   }
   return false;
-}
-
-/* True when all pixels of the batch follow each other at one distance. */
-static bool in_line(const hk_geom *g, const hk_strides *s, const int64_t size[3]) {
-  int64_t step = s->at[2];
-  for (int d = 2; d >= 0; step *= size[d], d--)
-    if (size[d] > 1 && s->at[d] != step) return false;
-  return g->n == 1 || s->outer == step;
-}
-
-static int64_t choose_even(const hk_task *t, const hk_igemm_own *o, int64_t pack) {
-  const hk_geom *g = &t->geom;
-  const bool one_piece =
-      o->bk == g->c && pack != HK_PACK_BLOCK && o->fuse.all && !o->transpose && o->grids == 1 && !o->panels.dot;
-  if (!one_piece) return HK_EVEN_NOT;
-  if (o->merged) {
-    const bool fits = o->segments <= HK_EVEN_ROWS && g->out[2] - (o->q1 - o->q0) <= o->bm;
-    /* a line costs each panel a call, a table costs all of them once: 3 channels of 28 x 28 to 129 6 % faster by
-     * tables, 32 x 32 to 64 15 % by lines (Zen 4) */
-    return fits && o->q1 - o->q0 >= (g->k > 64 ? 80 : 16) ? HK_EVEN_LINES : HK_EVEN_NOT;
-  }
-  for (int d = 0; d < 3; d++)
-    if (g->lo[d] || g->in[d] != g->out[d] || (g->stride[d] != 1 && g->in[d] > 1)) return HK_EVEN_NOT;
-  const bool even = g->taps == 1 && in_line(g, &g->x, g->in) && in_line(g, &g->y, g->out) &&
-                    (!t->epi.e.residual || in_line(g, &t->epi.c, g->out));
-  return even ? HK_EVEN_FLAT : HK_EVEN_NOT;
 }
 
 static bool check(const hk_task *t, hk_decision *d, char *why) {
@@ -217,33 +305,22 @@ static hk_status build(hk_plan *plan) {
   hk_igemm_own *o = hk_alloc_zero(sizeof *o);
   if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   plan->own = o;
-  o->panels = panels_of(g, plan->decision.kernel, k[HK_IGEMM_BK]);
+  o->panels = panels_of(g, plan->decision.kernel, k[HK_IGEMM_BK], k[HK_IGEMM_TAIL]);
   o->dot = hk_kernel_best(HK_FAMILY_DOT, plan->decision.kernel->isa);
   o->fuse = hk_fuse_make(&plan->task, true);
   if (transposes(&plan->task)) {
-    o->transpose = hk_kernel_best(HK_FAMILY_TRANSPOSE, plan->task.isa);
+    o->transpose = hk_kernel_best(HK_FAMILY_TRANSPOSE, plan->decision.isa);
     o->fuse = hk_fuse_make_transposed(&plan->task);
   }
-  o->merged = !plan->task.wild && k[HK_IGEMM_PACK] != HK_PACK_BLOCK && k[HK_IGEMM_BK] == g->c &&
-              merge_pays(g, plan->decision.kernel);
+  o->merged = k[HK_IGEMM_MERGE], o->flat = k[HK_IGEMM_FLAT], o->lines = k[HK_IGEMM_LINES], o->ahead = k[HK_IGEMM_AHEAD];
   o->segments = o->merged ? g->taps / g->win[2] : g->taps;
   o->channels = o->merged ? g->c * g->win[2] : g->c;
   o->bm = k[HK_IGEMM_BM], o->bn = k[HK_IGEMM_BN], o->bk = k[HK_IGEMM_BK];
   o->splits = hk_ceil_div(o->panels.count, o->bn);
   o->grids = hk_grid_count(g);
-  o->ahead = hk_cost_ahead() && g->taps * o->bk * plan->decision.kernel->nr * (int64_t)sizeof(float) > hk_cost_l1();
-  o->blocks = hk_grid_pieces(g, o->bm);
-  o->q0 = hk_min64(g->out[2], hk_max64(0, hk_ceil_div(hk_max64(g->lo[2], 0), g->stride[2])));
-  const int64_t room = g->in[2] + g->lo[2] - g->win[2];
-  o->q1 = room < 0 ? 0 : hk_min64(g->out[2], room / g->stride[2] + 1);
-  if (plan->task.wild || (!o->merged && g->taps > 1)) o->cuts = hk_cuts_make(g, plan->task.wild);
-  o->even = choose_even(&plan->task, o, k[HK_IGEMM_PACK]);
-  if (o->even == HK_EVEN_LINES) {
-    const int64_t ends = g->out[2] - (o->q1 - o->q0);
-    o->lines = hk_min64(HK_EVEN_MOST, o->bm / hk_max64(ends, 1));
-    o->lines = hk_max64(1, hk_min64(o->lines, g->gm / g->out[2] / (4 * plan->task.threads)));
-    o->blocks = hk_ceil_div(g->gm / g->out[2], o->lines);
-  }
+  o->blocks = o->lines ? hk_ceil_div(g->gm / g->out[2], o->lines) : hk_grid_pieces(g, o->bm);
+  inner_outputs(g, &o->q0, &o->q1);
+  if (k[HK_IGEMM_CUTS]) o->cuts = hk_cuts_make(g, plan->task.wild);
   o->zeros = needs_zeros(g) ? hk_alloc_zero((size_t)o->channels * sizeof(float)) : NULL;
   if (!o->zeros && needs_zeros(g)) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
   float *to;
@@ -260,8 +337,23 @@ static void destroy(hk_plan *plan) {
   hk_free(o);
 }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const hk_igemm_own *o = plan->own;
+  hk_text_add(t, " panels=%lld vectors=%lld tail=%lld merged=%d flat=%d lines=%lld", (long long)o->panels.count,
+              (long long)o->panels.vectors, (long long)o->panels.tail, o->merged, o->flat, (long long)o->lines);
+  hk_text_add(t, " cuts=%dx%dx%d ahead=%d blocks=%lld splits=%lld segments=%lld fused=%d", o->cuts.planes,
+              o->cuts.lines, o->cuts.columns, o->ahead, (long long)o->blocks, (long long)o->splits,
+              (long long)o->segments, o->fuse.all);
+  hk_text_add(t, " dot=%s transpose=%s", o->panels.tail ? o->dot->name : "none",
+              o->transpose ? o->transpose->name : "none");
+}
+
 #define KNOBS                                                                                                          \
-  { HK_KNOB_OF("bm", POSITIONS), HK_KNOB_OF("bn", K), HK_KNOB_OF("bk", C), HK_KNOB("pack", 0, HK_PACK_BLOCK) }
+  {                                                                                                                    \
+    HK_KNOB_OF("bm", POSITIONS), HK_KNOB_OF("bn", K), HK_KNOB_OF("bk", C), HK_KNOB("pack", 0, HK_PACK_BLOCK),          \
+        HK_KNOB_DERIVED("merge", 0, 1), HK_KNOB_DERIVED("flat", 0, 1), HK_KNOB_DERIVED("lines", 0, HK_EVEN_MOST),      \
+        HK_KNOB_DERIVED("cuts", 0, 1), HK_KNOB_DERIVED("ahead", 0, 1), HK_KNOB_ORDER("tail", 0, 3)                     \
+  }
 const hk_algo hk_algo_dot = {.name = "dot",
                              .summary = "few output channels: dot products along the input channels in place of tiles",
                              .knobs = KNOBS,
@@ -273,7 +365,8 @@ const hk_algo hk_algo_dot = {.name = "dot",
                              .check = check,
                              .build = build,
                              .run = hk_igemm_run,
-                             .destroy = destroy};
+                             .destroy = destroy,
+                             .trace = trace};
 const hk_algo hk_algo_igemm = {
     .name = "igemm",
     .summary = "implicit GEMM over adjacent channels: rows of x by pointer, panels of packed weights",
@@ -286,4 +379,5 @@ const hk_algo hk_algo_igemm = {
     .check = check,
     .build = build,
     .run = hk_igemm_run,
-    .destroy = destroy};
+    .destroy = destroy,
+    .trace = trace};

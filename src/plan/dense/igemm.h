@@ -3,8 +3,25 @@
 #define HK_IGEMM_H
 #include "plan/dense/dense.h"
 
-/* knobs */
-enum { HK_IGEMM_BM, HK_IGEMM_BN, HK_IGEMM_BK, HK_IGEMM_PACK };
+/* knobs; those from MERGE on are derived:
+ *   merge  windows joined along the row (hk_rows_mergeable)
+ *   flat   pointwise, all pixels of x and of y one after another: rows at one distance need no tables
+ *   lines  output lines of a block whose rows between the ends lie evenly, merged windows only; 0: tables for all
+ *   cuts   tiles end where the set of taps inside x changes (dense/cut.c)
+ *   ahead  packed weights are prefetched
+ *   tail   output channels of a last panel of dot's kind; 0: none */
+enum {
+  HK_IGEMM_BM,
+  HK_IGEMM_BN,
+  HK_IGEMM_BK,
+  HK_IGEMM_PACK,
+  HK_IGEMM_MERGE,
+  HK_IGEMM_FLAT,
+  HK_IGEMM_LINES,
+  HK_IGEMM_CUTS,
+  HK_IGEMM_AHEAD,
+  HK_IGEMM_TAIL
+};
 /* how f is packed: whole, at creation or (when it comes at execute) into the workspace; or, only then, on a job's
  * stack, piece by piece */
 enum { HK_PACK_WHOLE = 0, HK_PACK_BLOCK = 1 };
@@ -15,9 +32,6 @@ enum { HK_PACK_WHOLE = 0, HK_PACK_BLOCK = 1 };
 #define HK_IGEMM_PARTIAL 8192 /* floats: sums of a block and panel */
 #define HK_IGEMM_SCRATCH 8192 /* floats: completed window rows, or weights packed for a block */
 
-/* FLAT: pointwise, all pixels of x and of y one after another. LINES: merged windows; a block is some output lines,
- * their ends go through tables together. */
-enum { HK_EVEN_NOT, HK_EVEN_FLAT, HK_EVEN_LINES };
 #define HK_EVEN_MOST 8  /* lines of a block */
 #define HK_EVEN_ROWS 32 /* window rows */
 
@@ -26,14 +40,13 @@ typedef struct hk_igemm_own {
   hk_fuse fuse;
   const hk_kernel *transpose; /* y lies in planes: blocks are finished channels-last, then transposed; else NULL */
   const hk_kernel *dot;       /* for the panel of left-over channels */
-  bool merged;
-  int64_t even;               /* HK_EVEN_*: blocks whose rows lie evenly need no tables */
-  hk_cuts cuts;               /* tiles end where the set of taps changes */
-  int64_t lines;              /* EVEN_LINES: output lines of a block */
-  int64_t q0, q1;             /* EVEN_LINES: outputs of a line whose windows lie in x along the row */
+  bool merged, flat;
+  hk_cuts cuts;
+  int64_t lines;
+  int64_t q0, q1;             /* lines: outputs of a line whose windows lie in x along the row */
   int64_t segments, channels; /* of the reduction: taps x C, or window rows x C*S */
   int64_t bm, bn, bk, grids, splits, blocks;
-  bool ahead; /* prefetch packed weights */
+  bool ahead;
   float *zeros;
 } hk_igemm_own;
 

@@ -297,11 +297,11 @@ static void body(void *context, int64_t i) {
   w.rows = (hk_rows){.table = w.table, .tap = w.tap, .zeros = o->zeros};
   w.pass = o->segments;
   w.groups = 1;
-  if (o->even == HK_EVEN_FLAT) {
+  if (o->flat) {
     run_flat(&w, block, p0, p1);
     return;
   }
-  if (o->even == HK_EVEN_LINES) {
+  if (o->lines) {
     run_lines(&w, block, p0, p1);
     return;
   }

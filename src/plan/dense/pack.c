@@ -17,17 +17,26 @@ hk_panels hk_panels_make(const hk_geom *g, const hk_kernel *kernel, int64_t bk) 
   return s;
 }
 
-void hk_panels_cut_tail(hk_panels *s, const hk_geom *g, const hk_kernel *kernel) {
-  const int64_t left = g->k % s->lanes;
-  if (s->dot || s->lanes < 8 || g->k < s->lanes || left == 0 || left > 3 || g->c <= 16) return;
+int64_t hk_panels_tail(const hk_geom *g, const hk_kernel *kernel) {
+  const int64_t lanes = hk_isa_lanes(kernel->isa), left = g->k % lanes;
+  return kernel->family == HK_FAMILY_DOT || lanes < 8 || g->k < lanes || left > 3 ? 0 : left;
+}
+
+bool hk_panels_tail_pays(const hk_geom *g, const hk_kernel *kernel) {
+  const int64_t lanes = hk_isa_lanes(kernel->isa), left = hk_panels_tail(g, kernel);
+  if (left == 0 || g->c <= 16) return false;
   /* vectors of products a pixel: along the inputs, with a sum across lanes, against one for each of gk */
-  const double along = g->taps == 1 ? 1.2 * (double)hk_ceil_div(g->c, s->lanes) + 6
-                                    : 1.5 * (double)(g->taps * hk_ceil_div(g->c, s->lanes)) + 10;
-  if ((double)left * along > 0.8 * (double)g->gk) return;
-  s->tail = left;
+  const double along = g->taps == 1 ? 1.2 * (double)hk_ceil_div(g->c, lanes) + 6
+                                    : 1.5 * (double)(g->taps * hk_ceil_div(g->c, lanes)) + 10;
+  return (double)left * along <= 0.8 * (double)g->gk;
+}
+
+void hk_panels_cut_tail(hk_panels *s, const hk_kernel *kernel, int64_t tail) {
+  if (!tail) return;
+  s->tail = tail;
   s->vectors--;
   s->count = panel_count(kernel, s) + 1;
-  s->group_size = (s->vectors * s->lanes + left) * s->taps * s->c;
+  s->group_size = (s->vectors * s->lanes + tail) * s->taps * s->c;
 }
 
 hk_panel hk_panels_get(const hk_panels *s, int64_t index) {

@@ -77,17 +77,40 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   return !no || hk_refuse(why, no);
 }
 
-/* Strips gathered at once: what a list of pieces costs is shared by them. Zen 4, 4 channels of 64 x 64 to 320: a panel
- * of all of L1 costs narrow strips 6 %, 3 channels of 224 x 224 to 64 with wide ones gain 5. */
-static int64_t wide_strips(const hk_task *t, const hk_decision *d) {
-  const int64_t nr = d->kernel->nr, room = (nr >= 64 ? hk_cost_l1() : hk_cost_l1() / 2) / (int64_t)sizeof(float);
+/* Most strips gathered at once. Sums that wait for the next piece of the reduction have room for one strip: the whole
+ * of it must be gathered at once. */
+static int64_t most_strips(const hk_task *t, const hk_decision *d) {
+  const int64_t nr = d->kernel->nr;
   if (d->knob[HK_PLANES_FLAT] || d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK || !hk_fuse_make(t, false).all ||
-      t->geom.taps == 1)
+      t->geom.taps > HK_PLANES_SEGMENTS)
     return 1;
-  /* sums that wait for the next piece of the reduction have room for one strip: the whole of it must be gathered at
-   * once */
-  if (t->geom.taps > HK_PLANES_SEGMENTS) return 1;
-  return hk_max64(1, hk_min64(HK_BLOCK_MAX / nr, hk_min64(room, HK_PLANES_PANEL) / nr / t->geom.gk));
+  return hk_max64(1, hk_min64(HK_BLOCK_MAX / nr, HK_PLANES_PANEL / nr / t->geom.gk));
+}
+
+/* What a list of pieces costs is shared by the strips gathered at once. Zen 4, 4 channels of 64 x 64 to 320: a panel of
+ * all of L1 costs narrow strips 6 %, 3 channels of 224 x 224 to 64 with wide ones gain 5. */
+static int64_t choose_wide(const hk_task *t, const hk_decision *d) {
+  const int64_t nr = d->kernel->nr, room = (nr >= 64 ? hk_cost_l1() : hk_cost_l1() / 2) / (int64_t)sizeof(float);
+  return t->geom.taps == 1 ? 1 : hk_max64(1, hk_min64(most_strips(t, d), room / nr / t->geom.gk));
+}
+
+static void derive(const hk_task *t, hk_decision *d) {
+  int64_t *k = d->knob;
+  if (k[HK_PLANES_WIDE] < 0) k[HK_PLANES_WIDE] = choose_wide(t, d);
+  if (k[HK_PLANES_FLAT]) hk_planes_flat_derive(t, d);
+  for (int i = HK_PLANES_CHUNKS; i <= HK_PLANES_REST; i++)
+    if (k[i] < 0) k[i] = 0;
+}
+
+static bool derived_fit(const hk_task *t, const hk_decision *d, char *why) {
+  const int64_t *k = d->knob, most = most_strips(t, d);
+  if (k[HK_PLANES_WIDE] > most) {
+    snprintf(why, HK_REASON, "wide = %lld must be 1..%lld", (long long)k[HK_PLANES_WIDE], (long long)most);
+    return false;
+  }
+  if (k[HK_PLANES_FLAT]) return hk_planes_flat_fits(t, d, why);
+  return !(k[HK_PLANES_CHUNKS] || k[HK_PLANES_AHEAD] || k[HK_PLANES_KEEP] || k[HK_PLANES_REST]) ||
+         hk_refuse(why, "chunks, ahead, keep and rest need flat = 1");
 }
 
 static double predict(const hk_task *t, const hk_decision *d) {
@@ -99,7 +122,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   double vectors =
       (double)g->groups * (double)hk_grid_count(g) * (double)hk_ceil_div(hk_ceil_div(g->gm, hk_grid_count(g)), lanes);
   /* a tile of one short vector takes two thirds of a long one's time: its six sums wait for each other */
-  if (flat && hk_planes_rest(g, d->kernel)) vectors = (double)(g->groups * g->n) * ((double)(g->pixels / lanes) + 0.67);
+  if (flat && d->knob[HK_PLANES_REST]) vectors = (double)(g->groups * g->n) * ((double)(g->pixels / lanes) + 0.67);
   const double rows = (double)g->gk * live;
   const double peak = hk_cost_peak(d->kernel->isa);
   /* share of the peak; Zen 4, 192 to 576 channels of 14 x 14, flat: 97 % with AVX-512; with AVX2 96 where a strip's
@@ -123,8 +146,8 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const int64_t of_group = hk_ceil_div(hk_ceil_div(g->gm, hk_grid_count(g)), d->kernel->nr);
   const double strips = (double)(g->groups * hk_grid_count(g) * of_group);
   /* setting a strip up; each tap of it is a list of pieces to gather (3 channels of 224 x 224: 70 ns a tap) */
-  cycles +=
-      flat ? 1e-8 * strips : (1e-7 + 5e-8 * (double)g->taps) * strips / (double)hk_min64(of_group, wide_strips(t, d));
+  cycles += flat ? 1e-8 * strips
+                 : (1e-7 + 5e-8 * (double)g->taps) * strips / (double)hk_min64(of_group, d->knob[HK_PLANES_WIDE]);
   cycles += 0.2 * hk_cost_move((double)packed_bytes(g) / (double)g->groups * strips, (double)packed_bytes(g));
   const int64_t jobs = (int64_t)hk_max64(1, (int64_t)(vectors / (double)(d->kernel->nr / lanes))) *
                        hk_ceil_div(sets, d->knob[HK_PLANES_BS]);
@@ -149,6 +172,8 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
     snprintf(why, HK_REASON, "needs bm <= %lld, pack %s", (long long)most, t->f_now ? "0" : "0 or 1");
     return false;
   }
+  derive(t, d);
+  if (!derived_fit(t, d, why)) return false;
   d->workspace_bytes = !t->f_now && k[HK_PLANES_PACK] == HK_PACK_WHOLE ? packed_bytes(g) : 0;
   d->predicted_s = predict(t, d);
   return true;
@@ -182,7 +207,12 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
   else if (index == 2 && base->knob[HK_PLANES_FLAT]) d->knob[HK_PLANES_FLAT] = 0;
   else if (index == 2 + (base->knob[HK_PLANES_FLAT] != 0) && !t->f_now)
     d->knob[HK_PLANES_PACK] = HK_PACK_BLOCK, d->knob[HK_PLANES_FLAT] = 0;
-  else return false;
+  else if (index == 2 + (base->knob[HK_PLANES_FLAT] != 0) + !t->f_now) {
+    derive(t, d);
+    if (base->knob[HK_PLANES_FLAT]) d->knob[HK_PLANES_AHEAD] = !d->knob[HK_PLANES_AHEAD];
+    else if (d->knob[HK_PLANES_WIDE] > 1) d->knob[HK_PLANES_WIDE] = 1;
+    else return false;
+  } else return false;
   if (!d->knob[HK_PLANES_FLAT])
     d->knob[HK_PLANES_BM] = hk_min64(d->knob[HK_PLANES_BM], most_channels(d->kernel, false));
   return finish(t, d, why);
@@ -206,8 +236,8 @@ static hk_status build(hk_plan *plan) {
   o->groups_m = hk_ceil_div(g->k, o->bm);
   o->bs = k[HK_PLANES_BS];
   o->splits = hk_ceil_div(o->groups_m, o->bs);
-  o->wide = wide_strips(&plan->task, &plan->decision);
-  if (k[HK_PLANES_FLAT]) hk_planes_cut(&plan->task, plan->decision.kernel, o);
+  o->wide = k[HK_PLANES_WIDE];
+  if (k[HK_PLANES_FLAT]) hk_planes_cut(g, &plan->decision, o);
   o->strips = hk_grid_pieces(g, o->lanes * o->most * o->wide);
   float *to;
   const hk_status s = hk_plan_pack_room(plan, g->groups * g->k * g->gk, sizeof *to, &o->bm, 1, &to);
@@ -217,10 +247,20 @@ static hk_status build(hk_plan *plan) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const hk_planes_own *o = plan->own;
+  hk_text_add(t, " gather=%s bm=%lld splits=%lld strips=%lld wide=%lld chunks=%lld", o->gather->name, (long long)o->bm,
+              (long long)o->splits, (long long)o->strips, (long long)o->wide, (long long)o->chunks);
+  hk_text_add(t, " cuts=%lld ahead=%d keeps=%d rest=%s fused=%d", (long long)o->cuts, o->ahead, o->keeps,
+              o->rest ? o->rest->name : "none", o->fuse.all);
+}
+
 const hk_algo hk_algo_planes = {
     .name = "planes",
     .summary = "dense over adjacent pixels (channels-first): strips of pixels gathered tap by tap into L2",
-    .knobs = {HK_KNOB_OF("bm", K), HK_KNOB_OF("bs", K), HK_KNOB("pack", 0, HK_PACK_BLOCK), HK_KNOB("flat", 0, 1)},
+    .knobs = {HK_KNOB_OF("bm", K), HK_KNOB_OF("bs", K), HK_KNOB("pack", 0, HK_PACK_BLOCK), HK_KNOB("flat", 0, 1),
+              HK_KNOB_DERIVED("wide", 1, HK_BLOCK_MAX), HK_KNOB_DERIVED("chunks", 0, HK_THREAD_PIECES),
+              HK_KNOB_DERIVED("ahead", 0, 1), HK_KNOB_DERIVED("keep", 0, 1), HK_KNOB_DERIVED("rest", 0, 1)},
     .family = HK_FAMILY_PGEMM,
     .device = HK_CPU,
     .offer = offer,
@@ -228,4 +268,5 @@ const hk_algo hk_algo_planes = {
     .check = check,
     .build = build,
     .run = hk_planes_run,
-    .destroy = destroy};
+    .destroy = destroy,
+    .trace = trace};

@@ -3,6 +3,8 @@
  * to strip itself. The last strip is moved back to end with the image, so that every vector is whole; what it shares
  * with the strip before is computed twice, to the same bits and by the same job. Where a vector of 16 costs two of 8
  * and no more than 8 pixels are left over, one vector of 8 does those. */
+#include <stdio.h>
+
 #include "cost/cost.h"
 #include "plan/dense/planes.h"
 
@@ -23,14 +25,6 @@ bool hk_planes_flat(const hk_task *t, int64_t lanes, int64_t most) {
   if (g->pixels % lanes == 0) return true;
   /* a residual may lie where y does: nothing may be computed twice */
   return !epi->e.residual && hk_strip_count(g->pixels, lanes, most) > 1;
-}
-
-int64_t hk_planes_chunks(const hk_task *t, int64_t lanes, int64_t most) {
-  const int64_t strips = hk_strip_count(t->geom.pixels, lanes, most);
-  const int64_t images = t->geom.n * t->geom.groups;
-  if (t->threads == 1 && !t->options.parallel_for) return 1;
-  /* two strips at least, so that the last is never moved back into another job's */
-  return hk_max64(1, hk_min64(strips / 2, hk_ceil_div(8 * t->threads, images)));
 }
 
 typedef struct job {
@@ -54,22 +48,62 @@ static void run_strips(const hk_kernel *kernel, hk_pgemm_args a, int64_t at, int
 
 const hk_kernel *hk_planes_rest(const hk_geom *g, const hk_kernel *kernel) {
   const int64_t lanes = hk_isa_lanes(kernel->isa), left = g->pixels % lanes;
-  if (lanes != 16 || hk_cost_peak(kernel->isa) > hk_cost_peak(HK_ISA_AVX2) || left == 0 || left > 8 || g->pixels <= 64)
-    return NULL;
+  if (lanes != 16 || left == 0 || left > 8 || g->pixels < lanes) return NULL;
   const hk_kernel *rest = hk_kernel_best(HK_FAMILY_PGEMM, HK_ISA_AVX2);
   return rest && rest->mr == kernel->mr ? rest : NULL; /* the weights are packed by tiles of that many channels */
 }
 
+bool hk_planes_rest_pays(const hk_geom *g, const hk_kernel *kernel) {
+  return hk_planes_rest(g, kernel) && hk_cost_peak(kernel->isa) <= hk_cost_peak(HK_ISA_AVX2) && g->pixels > 64;
+}
+
 bool hk_planes_ahead(const hk_geom *g) { return g->pixels * (g->c + g->k) * (int64_t)sizeof(float) > hk_cost_l2(); }
 
-void hk_planes_cut(const hk_task *t, const hk_kernel *kernel, hk_planes_own *o) {
+/* Two strips at least, so that the last is never moved back into another job's. */
+static int64_t most_chunks(const hk_task *t, const hk_kernel *kernel) {
+  const int64_t lanes = hk_isa_lanes(kernel->isa);
+  return hk_max64(1, hk_strip_count(t->geom.pixels, lanes, kernel->nr / lanes) / 2);
+}
+
+/* A batch-invariant decision serves any batch and any number of threads: pieces of eight strips. */
+static int64_t choose_chunks(const hk_task *t, const hk_kernel *kernel) {
+  const int64_t most = most_chunks(t, kernel), images = t->geom.n * t->geom.groups;
+  if (t->options.batch_invariant) return hk_max64(1, hk_min64(most / 4, 64));
+  if (t->threads == 1 && !t->options.parallel_for) return 1;
+  return hk_min64(most, hk_ceil_div(8 * t->threads, images));
+}
+
+static bool can_keep(const hk_geom *g, const hk_kernel *kernel) { return g->c <= HK_PLANES_PANEL / kernel->nr; }
+
+void hk_planes_flat_derive(const hk_task *t, hk_decision *d) {
   const hk_geom *g = &t->geom;
-  o->chunks = hk_planes_chunks(t, o->lanes, o->most);
-  o->ahead = hk_planes_ahead(g);
+  int64_t *k = d->knob;
+  if (k[HK_PLANES_CHUNKS] < 0) k[HK_PLANES_CHUNKS] = choose_chunks(t, d->kernel);
+  if (k[HK_PLANES_AHEAD] < 0) k[HK_PLANES_AHEAD] = hk_planes_ahead(g);
   /* Copies cost vectors of 32 bytes nothing, and the channels of a strip lie a page apart: Zen 4, 256-128_56 91 to 95 %
    * of the peak, 384-64_14 92 to 97. Stores of 64 bytes hold the products up: 64-64_56 99 to 97. */
-  o->keeps = o->lanes == 8 && g->c * kernel->nr <= HK_PLANES_PANEL && g->k > 2 * kernel->mr;
-  o->rest = hk_planes_rest(g, kernel);
+  if (k[HK_PLANES_KEEP] < 0)
+    k[HK_PLANES_KEEP] = hk_isa_lanes(d->kernel->isa) == 8 && can_keep(g, d->kernel) && g->k > 2 * d->kernel->mr;
+  if (k[HK_PLANES_REST] < 0) k[HK_PLANES_REST] = hk_planes_rest_pays(g, d->kernel);
+}
+
+bool hk_planes_flat_fits(const hk_task *t, const hk_decision *d, char *why) {
+  const int64_t *k = d->knob, most = most_chunks(t, d->kernel);
+  if (k[HK_PLANES_CHUNKS] < 1 || k[HK_PLANES_CHUNKS] > most) {
+    snprintf(why, HK_REASON, "chunks = %lld must be 1..%lld", (long long)k[HK_PLANES_CHUNKS], (long long)most);
+    return false;
+  }
+  if (k[HK_PLANES_KEEP] && !can_keep(&t->geom, d->kernel))
+    return hk_refuse(why, "keep = 1: a strip exceeds the buffer");
+  return !k[HK_PLANES_REST] || hk_planes_rest(&t->geom, d->kernel) ||
+         hk_refuse(why, "rest = 1 needs vectors of 16 and 1 to 8 pixels behind the last whole one");
+}
+
+void hk_planes_cut(const hk_geom *g, const hk_decision *d, hk_planes_own *o) {
+  o->chunks = d->knob[HK_PLANES_CHUNKS];
+  o->ahead = d->knob[HK_PLANES_AHEAD];
+  o->keeps = d->knob[HK_PLANES_KEEP];
+  o->rest = d->knob[HK_PLANES_REST] ? hk_planes_rest(g, d->kernel) : NULL;
   const int64_t vectors = o->rest ? g->pixels / o->lanes : hk_ceil_div(g->pixels, o->lanes);
   o->cuts = hk_ceil_div(vectors, o->most);
   o->each = vectors / o->cuts;

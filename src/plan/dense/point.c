@@ -7,8 +7,8 @@
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"
 
-#define CYCLES 3e9 /* of the cost model; measured at 3.7e9 */
-enum { WAY, BLOCK, PARTS };
+#define CYCLES 3e9                           /* of the cost model; measured at 3.7e9 */
+enum { WAY, BLOCK, PARTS, ROUNDS, SQUARES }; /* the last two derived: forms of WOVEN and PLANES, see hk_point_args */
 
 typedef struct own {
   hk_point_shape shape;
@@ -104,20 +104,21 @@ static bool lay_lines(const hk_geom *g, const hk_kernel *k, own *o) {
   return ok;
 }
 
-static bool lay_woven(const hk_geom *g, const hk_kernel *k, int64_t block, own *o) {
+static bool lay_woven(const hk_geom *g, const hk_kernel *k, int64_t block, bool rounds, own *o) {
   int64_t x_step, y_step;
   const bool one = g->gm == 1;
   if (!lines_lie(g, &x_step, &y_step)) return false;
   const bool dense = one || (x_step == g->c * g->groups && y_step == g->k * g->groups);
   o->shape.block = (int32_t)block;
   o->images = 1;
-  if (!block_fits(g, k, block)) {
+  if (rounds) {
     o->shape.way = HK_POINT_ROUNDS;
     o->shape.x_step = o->x_unit = o->y_unit = g->c * g->groups;
     o->count = g->gm;
     o->unit = 1;
     return dense && block > 0 && rounds_fit(g, k, block);
   }
+  if (!block_fits(g, k, block)) return false;
   o->shape.phases = (int32_t)phases_of(g, block);
   o->shape.vector_groups = (int32_t)hk_ceil_div(k->nr, hk_min64(g->c, g->k));
   o->count = g->gm * g->groups;
@@ -127,18 +128,33 @@ static bool lay_woven(const hk_geom *g, const hk_kernel *k, int64_t block, own *
   return dense;
 }
 
-static bool lay_planes(const hk_geom *g, const hk_kernel *k, own *o) {
+static bool can_square(const hk_geom *g, const hk_kernel *k, bool fused) {
+  return g->c == g->k && g->c <= HK_POINT_SQUARE(registers(k)) && !fused;
+}
+
+static bool lay_planes(const hk_geom *g, const hk_kernel *k, bool squares, own *o) {
   int64_t x_step, y_step;
   const bool even = channel_step(&g->x, g->groups, g->c, &o->shape.x_step) &&
                     channel_step(&g->y, g->groups, g->k, &o->shape.y_step) && even_step(&g->x, g->in, 1, &x_step) &&
                     even_step(&g->y, g->out, 1, &y_step);
-  if (g->c == g->k && g->c <= HK_POINT_SQUARE(registers(k)) && !o->shape.fused) o->shape.way = HK_POINT_SQUARES;
+  if (squares) o->shape.way = HK_POINT_SQUARES;
   o->images = g->n;
   o->count = g->pixels;
   o->unit = o->x_unit = o->y_unit = k->nr;
   o->x_image = g->x.outer;
   o->y_image = g->y.outer;
-  return even && x_step == 1 && y_step == 1;
+  return even && x_step == 1 && y_step == 1 && (!squares || can_square(g, k, o->shape.fused));
+}
+
+static void derive(const hk_task *t, hk_decision *d) {
+  const hk_geom *g = &t->geom;
+  int64_t *k = d->knob;
+  hk_dw_fuse fuse = {0};
+  if (k[ROUNDS] < 0)
+    k[ROUNDS] = k[WAY] == HK_POINT_WOVEN && k[BLOCK] > 0 && !block_fits(g, d->kernel, k[BLOCK]) &&
+                rounds_fit(g, d->kernel, k[BLOCK]);
+  if (k[SQUARES] < 0)
+    k[SQUARES] = k[WAY] == HK_POINT_PLANES && hk_dw_fuse_make(t, &fuse) && can_square(g, d->kernel, fuse.flags != 0);
 }
 
 static bool layout(const hk_task *t, const hk_decision *d, own *o, char *why) {
@@ -155,9 +171,11 @@ static bool layout(const hk_task *t, const hk_decision *d, own *o, char *why) {
                        .hi = fuse.hi},
              .parts = d->knob[PARTS]};
   if (g->k > 4096) return hk_refuse(why, "a group has more than 4096 outputs");
+  if ((d->knob[ROUNDS] && d->knob[WAY] != HK_POINT_WOVEN) || (d->knob[SQUARES] && d->knob[WAY] != HK_POINT_PLANES))
+    return hk_refuse(why, "rounds = 1 needs way = 1, squares = 1 needs way = 2");
   const bool fits = d->knob[WAY] == HK_POINT_LINES    ? lay_lines(g, d->kernel, o)
-                    : d->knob[WAY] == HK_POINT_WOVEN  ? lay_woven(g, d->kernel, d->knob[BLOCK], o)
-                    : d->knob[WAY] == HK_POINT_PLANES ? lay_planes(g, d->kernel, o)
+                    : d->knob[WAY] == HK_POINT_WOVEN  ? lay_woven(g, d->kernel, d->knob[BLOCK], d->knob[ROUNDS], o)
+                    : d->knob[WAY] == HK_POINT_PLANES ? lay_planes(g, d->kernel, d->knob[SQUARES], o)
                                                       : false;
   return fits || hk_refuse(why, "channels or positions do not lie evenly for this way, or do not fit its vectors");
 }
@@ -196,6 +214,7 @@ static double predict(const hk_task *t, const hk_decision *d, const own *o) {
 
 static bool check(const hk_task *t, hk_decision *d, char *why) {
   own o;
+  derive(t, d);
   if (!layout(t, d, &o, why)) return false;
   d->predicted_s = predict(t, d, &o);
   d->workspace_bytes = 0;
@@ -362,10 +381,18 @@ static hk_status build(hk_plan *plan) {
   return s;
 }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  static const char *const ways[] = {"lines", "woven", "planes", "squares", "rounds"};
+  const own *o = plan->own;
+  hk_text_add(t, " way=%s block=%d phases=%d images=%lld count=%lld parts=%lld", ways[o->shape.way], o->shape.block,
+              o->shape.phases, (long long)o->images, (long long)o->count, (long long)o->parts);
+}
+
 const hk_algo hk_algo_point = {
     .name = "point",
     .summary = "1x1 over few channels, any layout: one kernel call with everything but two pointers known at creation",
-    .knobs = {HK_KNOB("way", 0, 2), HK_KNOB("block", 0, 64), HK_KNOB("parts", 1, HK_THREAD_PIECES)},
+    .knobs = {HK_KNOB("way", 0, 2), HK_KNOB("block", 0, 64), HK_KNOB("parts", 1, HK_THREAD_PIECES),
+              HK_KNOB_ORDER("rounds", 0, 1), HK_KNOB_DERIVED("squares", 0, 1)},
     .family = HK_FAMILY_POINT,
     .device = HK_CPU,
     .offer = offer,
@@ -373,4 +400,5 @@ const hk_algo hk_algo_point = {
     .check = check,
     .build = build,
     .run = run,
-    .destroy = destroy};
+    .destroy = destroy,
+    .trace = trace};

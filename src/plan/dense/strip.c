@@ -285,6 +285,15 @@ static hk_status build(hk_plan *plan) {
   return pack_all(plan, p);
 }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const hk_strip *p = plan->own;
+  hk_text_add(t, " cuts=%d paired=%d blocks=%lld bands=%lld pieces=%lld", p->cuts, p->cut[0].paired,
+              (long long)p->blocks, (long long)p->bands, (long long)p->pieces);
+  for (int i = 0; i < p->cuts; i++)
+    hk_text_add(t, " vectors=%lld most=%lld spans=%lld", (long long)p->cut[i].vectors, (long long)p->cut[i].most,
+                (long long)p->cut[i].count);
+}
+
 const hk_algo hk_algo_strip = {.name = "strip",
                                .summary =
                                    "few adjacent channels per group: a few pixels by one to four vectors of outputs",
@@ -297,4 +306,5 @@ const hk_algo hk_algo_strip = {.name = "strip",
                                .check = check,
                                .build = build,
                                .run = hk_strip_run,
-                               .destroy = destroy};
+                               .destroy = destroy,
+                               .trace = trace};

@@ -5,17 +5,21 @@
  * of x or y that are not adjacent or pixels that are not, epilogues a kernel does not finish, and weights that come at
  * execute. */
 
+#include <stdio.h>
+
 #include "cost/cost.h"
 #include "plan/dense/dense.h"
 
 #define MOST_ROWS 64 /* window rows */
+/* knobs, all derived: whether an image is one line; pieces of the lines; pieces of a line */
+enum { FLAT, SHARDS, PARTS };
 
 typedef struct own {
   hk_fuse fuse;
   int64_t pixels;                 /* of a vector */
   int64_t lines, width, out;      /* output lines; pixels of a line of x and of y */
-  int64_t vectors, parts, shards; /* of a line; jobs a line, or lines dealt to shards */
-  bool flat;                      /* an image is one line */
+  int64_t vectors, parts, shards; /* of a line; knobs */
+  bool flat;                      /* knob */
   const int32_t *index;           /* [channel][lane], behind this struct */
 } own;
 
@@ -64,11 +68,43 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   return !no || hk_refuse(why, no);
 }
 
+/* Pixels of a line, lines, and vectors of a line. */
+static int64_t line_of(const hk_geom *g, bool flat) { return flat ? g->pixels : g->out[2]; }
+static int64_t lines_of(const hk_geom *g, bool flat) { return g->gm / line_of(g, flat); }
+static int64_t vectors_of(const hk_geom *g, const hk_kernel *k, bool flat) {
+  return hk_ceil_div(line_of(g, flat), pixels_of(g, hk_isa_lanes(k->isa)));
+}
+
+/* A batch-invariant decision serves any number of threads. */
+static int64_t jobs_wanted(const hk_task *t) {
+  if (t->options.batch_invariant) return 16;
+  return t->threads == 1 && !t->options.parallel_for ? 1 : 8 * (int64_t)t->threads;
+}
+
+static void derive(const hk_task *t, hk_decision *d) {
+  const int64_t jobs = jobs_wanted(t);
+  int64_t *k = d->knob;
+  if (k[FLAT] < 0) k[FLAT] = is_flat(t);
+  if (k[SHARDS] < 0) k[SHARDS] = hk_min64(hk_min64(lines_of(&t->geom, k[FLAT]), jobs), HK_THREAD_PIECES);
+  if (k[PARTS] < 0) k[PARTS] = hk_max64(1, hk_min64(jobs / k[SHARDS], vectors_of(&t->geom, d->kernel, k[FLAT]) / 16));
+}
+
+static bool derived_fit(const hk_task *t, const hk_decision *d, char *why) {
+  const int64_t *k = d->knob, lines = lines_of(&t->geom, k[FLAT]), vectors = vectors_of(&t->geom, d->kernel, k[FLAT]);
+  if (k[FLAT] && !is_flat(t)) return hk_refuse(why, "flat = 1 needs one tap, stride 1, no padding, images of one line");
+  if (k[SHARDS] <= lines && k[PARTS] <= vectors) return true;
+  snprintf(why, HK_REASON, "needs shards <= %lld lines and parts <= %lld vectors of a line", (long long)lines,
+           (long long)vectors);
+  return false;
+}
+
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   if (!applies(t, d->kernel, why)) return false;
+  derive(t, d);
+  if (!derived_fit(t, d, why)) return false;
   const int64_t lanes = hk_isa_lanes(d->kernel->isa), pixels = pixels_of(g, lanes);
-  const double out = is_flat(t) ? (double)g->pixels : (double)g->out[2];
+  const double out = (double)line_of(g, d->knob[FLAT]);
   const double lines = (double)g->gm / out, vectors = (double)hk_ceil_div((int64_t)out, pixels);
   /* a product and its permutation: 1.6 cycles of 3.7e9 a second on Zen 4 (3, 5 and 8 channels of 28 x 28) */
   const double each = hk_cost_peak(d->kernel->isa) > 96e9 ? 0.7 : 1.15;
@@ -102,14 +138,13 @@ static hk_status build(hk_plan *plan) {
   o->index = index;
   o->fuse = hk_fuse_make(t, true);
   o->pixels = pixels_of(g, lanes);
-  o->flat = is_flat(t);
-  o->out = o->flat ? g->pixels : g->out[2];
+  o->flat = plan->decision.knob[FLAT];
+  o->out = line_of(g, o->flat);
   o->width = o->flat ? g->pixels : g->in[2];
-  o->lines = g->gm / o->out;
-  o->vectors = hk_ceil_div(o->out, o->pixels);
-  const int64_t jobs = t->threads == 1 && !t->options.parallel_for ? 1 : 8 * (int64_t)t->threads;
-  o->shards = hk_min64(o->lines, jobs);
-  o->parts = hk_max64(1, hk_min64(jobs / o->shards, o->vectors / 16));
+  o->lines = lines_of(g, o->flat);
+  o->vectors = vectors_of(g, plan->decision.kernel, o->flat);
+  o->shards = plan->decision.knob[SHARDS];
+  o->parts = plan->decision.knob[PARTS];
   for (int64_t c = 0; c < g->c; c++)
     for (int64_t l = 0; l < lanes; l++)
       index[c * lanes + l] = l < o->pixels * g->k ? (int32_t)(l / g->k * g->stride[2] * g->c + c) : 0;
@@ -206,12 +241,21 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const own *o = plan->own;
+  hk_text_add(t, " pixels=%lld flat=%d lines=%lld vectors=%lld shards=%lld parts=%lld", (long long)o->pixels, o->flat,
+              (long long)o->lines, (long long)o->vectors, (long long)o->shards, (long long)o->parts);
+}
+
 const hk_algo hk_algo_weave = {.name = "weave",
                                .summary = "few channels, channels-last: several pixels share a vector",
+                               .knobs = {HK_KNOB_DERIVED("flat", 0, 1), HK_KNOB_DERIVED("shards", 1, HK_THREAD_PIECES),
+                                         HK_KNOB_DERIVED("parts", 1, HK_THREAD_PIECES)},
                                .family = HK_FAMILY_WEAVE,
                                .device = HK_CPU,
                                .offer = offer,
                                .check = offer,
                                .build = build,
                                .run = run,
-                               .destroy = destroy};
+                               .destroy = destroy,
+                               .trace = trace};

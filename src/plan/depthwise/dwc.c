@@ -88,12 +88,9 @@ static bool resumes(const hk_task *t, const hk_dwc *p) {
 
 /* Where masks cost, the last block overlaps the one before, if a sum may be stored twice, by one thread: with AVX2 4
  * taps of 20 channels take 2.6 us for 3.2. AVX-512 gains nothing. */
-static int32_t moved_back(const hk_task *t, const hk_dwc *p, const hk_kernel *kernel) {
-  const int64_t missing = p->blocks * p->vw - t->geom.groups;
+static bool can_move_back(const hk_task *t, const hk_dwc *p, const hk_kernel *kernel) {
   return kernel->isa != HK_ISA_AVX512 && !p->inputs && p->unit == 1 && p->blocks > 1 && p->shards == 1 && !p->chains &&
-                 resumes(t, p)
-             ? (int32_t)missing
-             : 0;
+         p->blocks * p->vw > t->geom.groups && resumes(t, p);
 }
 
 /* Neighbouring pixels lie a multiple of 4 KiB apart: they share one set of L1, which holds eight of them. */
@@ -102,13 +99,17 @@ static bool aliases(const hk_geom *g) { return g->x.at[2] * g->stride[2] * 4 % 4
 /* A result that no cache could keep goes past them; see goes_past. */
 static bool too_large(const hk_geom *g) { return g->bytes > 0.45 * (double)hk_cost_l3(); }
 
+static int64_t most_wide(const hk_dwc *p) {
+  return p->source == HK_DWC_STAGED && !p->inputs && p->block_groups == p->vw ? hk_max64(1, p->blocks) : 1;
+}
+
 /* Blocks of a depthwise copy. What the caches hold is copied up to four lines of a pixel at once, as long as several
  * windows fit the buffer: Zen 4, 1024 pixels, 31 taps, 1024 channels take 752 us for 793, with AVX2 793 for 869 and 512
  * channels 377 for 502. Memory does not like it (4096 pixels, AVX-512: 5000 us for 3700): there a pixel with a page of
  * its own gives one line, closer ones a vector. */
 static int64_t staged_wide(const hk_geom *g, const hk_dwc *p) {
   const int64_t vectors = HK_ALIGN / 4 / p->vw, pixels = p->cols_staged * g->win[0] * g->win[1];
-  if (p->source != HK_DWC_STAGED || p->inputs || p->block_groups != p->vw) return 1;
+  if (most_wide(p) == 1) return 1;
   int64_t lines = too_large(g) ? 1 : 4;
   while (lines > 1 && (5 * pixels * lines * (HK_ALIGN / 4) > 2 * HK_DWC_STAGE || p->blocks < lines * vectors))
     lines /= 2;
@@ -119,18 +120,58 @@ static int64_t staged_wide(const hk_geom *g, const hk_dwc *p) {
 /* Rows that all read alike go together, tile by tile, where the pixels of a row lie a multiple of 4 KiB apart:
  * neighbouring rows are then what lies side by side (7 taps 64 apart of 64 channels x 4096, by phases: 50 us for 75).
  */
-static int64_t rows_together(const hk_task *t, const hk_dwc *p) {
+static bool can_go_together(const hk_task *t, const hk_dwc *p) {
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
   const bool alike = g->win[0] == 1 && g->win[1] == 1 && g->out[0] == 1 && g->lo[0] == 0 && g->lo[1] == 0 &&
                      g->in[0] > 0 && (g->out[1] - 1) * g->stride[1] < g->in[1];
-  const bool fused = fuses(t, &fuse);
-  return alike && fused && p->source == HK_DWC_DIRECT && !p->inputs && p->unit == 1 && aliases(g) ? g->out[1] : 1;
+  return alike && fuses(t, &fuse) && p->source == HK_DWC_DIRECT && !p->inputs && p->unit == 1;
+}
+static bool go_together(const hk_task *t, const hk_dwc *p) { return aliases(&t->geom) && can_go_together(t, p); }
+
+/* A result that no cache could keep is not fetched before it is written; every vector of it must be a whole line.
+ * Measured on Zen 4 with 32 MiB of L3, which other cores use too: 3 taps of 8 + 8 MiB take 294 us with non-temporal
+ * stores, 270 to 340 through the caches, on a busy day 1170; 4 + 4 MiB take 147 against 108; with AVX2, by pairs of
+ * vectors, 4 taps of 16 + 16 MiB take 1520 us for 2810. Staged calls are too short to wait for such stores. */
+static bool can_go_past(const hk_geom *g, const hk_dwc *p, const hk_kernel *kernel) {
+  const int64_t line = HK_ALIGN / 4;
+  const bool pairs =
+      kernel->isa == HK_ISA_AVX2 && p->chain && p->blocks % (2 * p->shards) == 0; /* two vectors per line */
+  return p->fused && p->source == HK_DWC_DIRECT && !p->back && (p->vw == line || pairs) && p->y_lanes == p->vw &&
+         g->y.at[2] % line == 0 && g->y.at[1] % line == 0 && g->y.at[0] % line == 0 && g->y.outer % line == 0;
 }
 
-bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why) {
+/* Pixels of x and y lie a multiple of 2 KiB apart: see goes_down in dwc_run.c. */
+static bool can_go_backwards(const hk_geom *g, const hk_dwc *p) {
+  return p->source == HK_DWC_DIRECT && !p->inputs && g->x.at[2] * g->stride[2] * 4 % 2048 == 0 &&
+         g->y.at[2] * 4 % 2048 == 0;
+}
+
+/* Chooses the derived knobs that layout does not need for its sizes, and takes them over. */
+static bool take_derived(const hk_task *t, hk_decision *d, hk_dwc *p, char *why) {
   const hk_geom *g = &t->geom;
-  const int64_t *knob = d->knob;
+  int64_t *knob = d->knob;
+  if (knob[HK_DWC_BACK] < 0) knob[HK_DWC_BACK] = can_move_back(t, p, d->kernel);
+  if (knob[HK_DWC_BACK] && !can_move_back(t, p, d->kernel))
+    return hk_refuse(why,
+                     "back = 1 needs a last block that is not whole, shards = 1, chains = 0, no residual, not AVX-512");
+  p->back = knob[HK_DWC_BACK] ? (int32_t)(p->blocks * p->vw - g->groups) : 0;
+  const bool past = can_go_past(g, p, d->kernel);
+  if (knob[HK_DWC_PAST] < 0) knob[HK_DWC_PAST] = past && too_large(g);
+  if (knob[HK_DWC_PAST] && !past)
+    return hk_refuse(why, "past = 1 needs source = 0, back = 0, a fused epilogue and vectors that are lines of y");
+  if (knob[HK_DWC_BACKWARDS] < 0) knob[HK_DWC_BACKWARDS] = can_go_backwards(g, p);
+  if (knob[HK_DWC_BACKWARDS] && !can_go_backwards(g, p))
+    return hk_refuse(why, "backwards = 1 needs source = 0 and pixels of x and y a multiple of 2 KiB apart");
+  p->past = knob[HK_DWC_PAST];
+  p->backwards = knob[HK_DWC_BACKWARDS];
+  return true;
+}
+
+bool hk_dwc_layout(const hk_task *t, hk_decision *d, hk_dwc *p, char *why) {
+  const hk_geom *g = &t->geom;
+  int64_t *knob = d->knob;
+  p->fused = fuses(t, &p->fuse);
   p->vw = d->kernel->nr;
   p->mr = d->kernel->mr;
   if (!blocks_fit(g, p->vw)) return hk_refuse(why, NO_BLOCKS);
@@ -152,15 +193,21 @@ bool hk_dwc_layout(const hk_task *t, const hk_decision *d, hk_dwc *p, char *why)
   p->y_lanes = p->unit * p->y_block;
   p->units = hk_ceil_div(g->out[2], p->unit);
   p->tiles = hk_ceil_div(p->units, p->tile);
-  p->rows = rows_together(t, p);
+  if (knob[HK_DWC_TOGETHER] < 0) knob[HK_DWC_TOGETHER] = go_together(t, p);
+  if (knob[HK_DWC_TOGETHER] && !can_go_together(t, p))
+    return hk_refuse(why, "together = 1 needs one window row, no padding of rows, source = 0 and a fused epilogue");
+  p->rows = knob[HK_DWC_TOGETHER] ? g->out[1] : 1;
   p->items = g->n * g->out[0] * (g->out[1] / p->rows) * p->tiles;
   p->run_count = g->win[0] * g->win[1] * row_runs(g, p);
   p->f_block = g->taps * p->vw * hk_max64(1, p->inputs);
   p->chain = whole_chain(g, p);
-  p->back = moved_back(t, p, d->kernel);
+  if (!take_derived(t, d, p, why)) return false;
   p->cols_staged = (p->tile - 1) * g->stride[2] + (g->win[2] - 1) * g->dil[2] + 1;
   const int64_t rows = g->win[0] * g->win[1];
-  p->wide = staged_wide(g, p);
+  if (knob[HK_DWC_WIDE] < 0) knob[HK_DWC_WIDE] = staged_wide(g, p);
+  p->wide = knob[HK_DWC_WIDE];
+  if (p->wide > most_wide(p) || (p->wide & (p->wide - 1)))
+    return hk_refuse(why, "wide is a power of two, at most the blocks; 1 unless source = 1 and groups of one channel");
   const int64_t room = HK_DWC_STAGE / (p->vw * p->wide) - 2;
   if (p->source == HK_DWC_STAGED &&
       (p->unit > 1 || p->share || p->x_lanes > p->vw || rows > room || p->cols_staged > room / rows))
@@ -249,7 +296,6 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
   hk_dwc p = {0};
   if (!hk_dwc_layout(t, d, &p, why)) return false;
-  p.fused = fuses(t, &p.fuse);
   d->predicted_s = predict(t, d, &p);
   d->workspace_bytes = 0;
   return true;
@@ -291,7 +337,8 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
                            g->win[1] == 1 && g->win[2] >= STAGED_TAPS;
   d->knob[HK_DWC_UNIT] = unit;
   const hk_dwc p = {.source = d->knob[HK_DWC_SOURCE], .unit = unit, .inputs = g->c == 1 && g->k == 1 ? 0 : g->c};
-  const int64_t most = aliases(g) && !p.source && g->c == 1 && rows_together(t, &p) == 1 ? hk_min64(mr, 4) : mr;
+  const int64_t most =
+      aliases(g) && !p.source && g->c == 1 && !(go_together(t, &p) && g->out[1] > 1) ? hk_min64(mr, 4) : mr;
   d->knob[HK_DWC_TILE] = hk_ceil_div(units, hk_ceil_div(units, most));
   if (whole_chain(g, &p) && units >= 8) d->knob[HK_DWC_TILE] = chain_tile(g, mr);
   const int64_t blocks = hk_ceil_div(g->groups, hk_max64(1, vw / hk_max64(g->c, g->k)));
@@ -396,32 +443,13 @@ static hk_status pack_all(hk_plan *plan, const hk_dwc *p) {
   return s;
 }
 
-/* A result that no cache could keep is not fetched before it is written; every vector of it must be a whole line.
- * Measured on Zen 4 with 32 MiB of L3, which other cores use too: 3 taps of 8 + 8 MiB take 294 us with non-temporal
- * stores, 270 to 340 through the caches, on a busy day 1170; 4 + 4 MiB take 147 against 108; with AVX2, by pairs of
- * vectors, 4 taps of 16 + 16 MiB take 1520 us for 2810. Staged calls are too short to wait for such stores. */
-static bool goes_past(const hk_geom *g, const hk_dwc *p, const hk_kernel *kernel) {
-  const int64_t line = HK_ALIGN / 4;
-  const bool pairs =
-      kernel->isa == HK_ISA_AVX2 && p->chain && p->blocks % (2 * p->shards) == 0; /* two vectors per line */
-  return p->fused && p->source == HK_DWC_DIRECT && !p->back && (p->vw == line || pairs) && p->y_lanes == p->vw &&
-         too_large(g) && g->y.at[2] % line == 0 && g->y.at[1] % line == 0 && g->y.at[0] % line == 0 &&
-         g->y.outer % line == 0;
-}
-
 static hk_status build(hk_plan *plan) {
   const hk_geom *g = &plan->task.geom;
   char why[HK_REASON];
   hk_dwc *p = plan->own = hk_alloc_zero(sizeof *p);
   if (!p) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!hk_dwc_layout(&plan->task, &plan->decision, p, why)) return hk_fail(HK_UNSUPPORTED, "dwc: %s", why);
-  /* a block that may be moved back need not be: shared weights decide */
-  if (hk_plan_shares(plan) && plan->task.f_now && !plan->packed->layout[0]) p->back = 0;
   p->stage = hk_kernel_best(HK_FAMILY_STAGE, plan->decision.kernel->isa)->fn;
-  p->fused = fuses(&plan->task, &p->fuse);
-  p->past = goes_past(g, p, plan->decision.kernel);
-  p->apart = p->source == HK_DWC_DIRECT && !p->inputs && g->x.at[2] * g->stride[2] * 4 % 2048 == 0 &&
-             g->y.at[2] * 4 % 2048 == 0;
   if (!p->chains) p->chains = p->run_count;
   p->runs = hk_alloc_zero((size_t)p->run_count * sizeof *p->runs);
   p->of = hk_alloc_zero((size_t)p->run_count * sizeof *p->of);
@@ -435,11 +463,23 @@ static hk_status build(hk_plan *plan) {
   return s;
 }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const hk_dwc *p = plan->own;
+  hk_text_add(t, " source=%lld unit=%lld tile=%lld rows=%lld wide=%lld stretch=%lld back=%d", (long long)p->source,
+              (long long)p->unit, (long long)p->tile, (long long)p->rows, (long long)p->wide, (long long)p->stretch,
+              p->back);
+  hk_text_add(t, " chain=%d chains=%lld runs=%lld past=%d backwards=%d fused=%d at_once=%d shards=%lld parts=%lld",
+              p->chain, (long long)p->chains, (long long)p->run_count, p->past, p->backwards, p->fused, p->at_once,
+              (long long)p->shards, (long long)p->parts);
+}
+
 const hk_algo hk_algo_dwc = {.name = "dwc",
                              .summary = "depthwise and narrow groups, vectors over channels (channels-last)",
                              .knobs = {HK_KNOB("source", 0, 1), HK_KNOB("unit", 1, 64), HK_KNOB("tile", 1, 64),
                                        HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES),
-                                       HK_KNOB("chains", 0, HK_DWC_RUNS)},
+                                       HK_KNOB("chains", 0, HK_DWC_RUNS), HK_KNOB_DERIVED("wide", 1, 64),
+                                       HK_KNOB_DERIVED("together", 0, 1), HK_KNOB_ORDER("back", 0, 1),
+                                       HK_KNOB_DERIVED("past", 0, 1), HK_KNOB_DERIVED("backwards", 0, 1)},
                              .family = HK_FAMILY_DWC,
                              .device = HK_CPU,
                              .offer = offer,
@@ -447,4 +487,5 @@ const hk_algo hk_algo_dwc = {.name = "dwc",
                              .check = check,
                              .build = build,
                              .run = hk_dwc_run,
-                             .destroy = destroy};
+                             .destroy = destroy,
+                             .trace = trace};

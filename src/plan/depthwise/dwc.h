@@ -10,7 +10,25 @@
 #include "plan/depthwise/depthwise.h"
 
 enum { HK_DWC_DIRECT = 0, HK_DWC_STAGED = 1 };
-enum { HK_DWC_SOURCE, HK_DWC_UNIT, HK_DWC_TILE, HK_DWC_SHARDS, HK_DWC_PARTS, HK_DWC_CHAINS };
+/* knobs; those from WIDE on are derived:
+ *   wide       STAGED: blocks of a pixel that are copied together
+ *   together   all rows of an image go together, tile by tile
+ *   back       the last block is moved back to be whole
+ *   past       non-temporal stores where y is aligned
+ *   backwards  blocks go from the last to the first where y begins a little after x modulo 4 KiB */
+enum {
+  HK_DWC_SOURCE,
+  HK_DWC_UNIT,
+  HK_DWC_TILE,
+  HK_DWC_SHARDS,
+  HK_DWC_PARTS,
+  HK_DWC_CHAINS,
+  HK_DWC_WIDE,
+  HK_DWC_TOGETHER,
+  HK_DWC_BACK,
+  HK_DWC_PAST,
+  HK_DWC_BACKWARDS
+};
 /* What a task keeps on its stack, less than 64 KiB in all: the runs of a pass with their edges, a staged stretch, the
  * weights of a block when they come at execute, sums that wait for hk_plan_store_row. */
 #define HK_DWC_RUNS 512
@@ -44,8 +62,7 @@ typedef struct hk_dwc {
   int64_t inner_first, inner_last; /* units all of whose taps lie inside x along the row */
   int32_t chain;                   /* see hk_dwc_args */
   bool fused;
-  bool past;  /* non-temporal stores where y is aligned */
-  bool apart; /* pixels of x and y lie a multiple of 2 KiB apart: see goes_down */
+  bool past, backwards; /* knobs */
   hk_dw_fuse fuse;
   hk_dw_run *runs; /* as if all taps were inside */
   hk_dwc_run_of *of;
@@ -56,8 +73,9 @@ typedef struct hk_dwc {
   hk_dwc_args args;
 } hk_dwc;
 
-/* All sizes from the knobs; false with a reason when they do not fit the problem. */
-bool hk_dwc_layout(const hk_task *task, const hk_decision *d, hk_dwc *p, char *why);
+/* All sizes from the knobs, of which those that are HK_KNOB_AUTO are chosen; false with a reason when they do not fit
+ * the problem. */
+bool hk_dwc_layout(const hk_task *task, hk_decision *d, hk_dwc *p, char *why);
 /* The weights of one block's runs [from, to) in the kernel's order; returns behind them. f: the caller's, offset added.
  * A plan packs pass by pass, and in a pass block by block, as they are read. */
 float *hk_dwc_pack(const hk_geom *g, const hk_dwc *p, const float *f, int64_t block, int64_t from, int64_t to,

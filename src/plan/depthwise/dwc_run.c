@@ -268,7 +268,7 @@ static void run_staged_row(job *j, const spot *s, int64_t tile, int64_t last) {
  * its own; then the blocks go from the last to the first, away from them (Zen 4, 7 taps of 1024 channels x 1024, y 64
  * bytes further on: 226 us for 337, with AVX2 297 for 732; 512 bytes on 181). */
 static int32_t goes_down(const hk_dwc *p, const hk_call *call) {
-  if (!p->apart) return 0;
+  if (!p->backwards) return 0;
   const uintptr_t ahead = ((uintptr_t)call->y - (uintptr_t)call->x) % 4096;
   return ahead > 0 && ahead < 512;
 }

@@ -251,6 +251,12 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const dwm *m = plan->own;
+  hk_text_add(t, " columns=%lld rows=%lld strips=%lld bands=%lld shards=%lld parts=%lld", (long long)m->columns,
+              (long long)m->rows, (long long)m->strips, (long long)m->bands, (long long)m->shards, (long long)m->parts);
+}
+
 const hk_algo hk_algo_dwm = {.name = "dwm",
                              .summary = "depthwise 3x3, with AVX2 also 5x5 and 7x7, channels-last: walks down strips "
                                         "of columns with its sums in registers",
@@ -263,4 +269,5 @@ const hk_algo hk_algo_dwm = {.name = "dwm",
                              .check = check,
                              .build = build,
                              .run = run,
-                             .destroy = destroy};
+                             .destroy = destroy,
+                             .trace = trace};

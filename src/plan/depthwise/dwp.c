@@ -158,24 +158,26 @@ static int64_t choose_fold(const hk_task *t, const hk_dwp *p, const hk_kernel *k
   return fold;
 }
 
-/* Taps of a window that is one line; 0: it is none. */
-static int32_t whole_line(const hk_task *t, const hk_dwp *p, const hk_kernel *kernel) {
+/* Whether the window may be taken as a line. */
+static bool can_line(const hk_task *t, const hk_dwp *p, const hk_kernel *kernel) {
   const hk_geom *g = &t->geom;
   hk_dw_fuse fuse;
   const bool fused = hk_dw_fuse_make(t, &fuse) && g->y.at[2] == 1 && (!t->epi.e.residual || t->epi.c.at[2] == 1);
-  if (!fused || p->fold || p->vw == 1) return 0;
-  /* far taps fold better, where there are outputs enough to: 7 taps 64 apart of 4096 in 37 us, 51 as a line; 9 apart in
-   * 71 and 56 */
-  const bool near = g->dil[2] < 24 || 3 * g->dil[2] > p->inner_hi - p->inner_lo;
-  if (g->dil[2] > 1)
-    return near && g->win[2] > 1 && g->win[2] <= HK_LINE_APART &&
-                   apart_throughput(kernel) < along_throughput(g, p, kernel)
-               ? (int32_t)g->win[2]
-               : 0;
-  return fans(g, p) && g->win[2] <= HK_LINE_TAPS(kernel->isa == HK_ISA_AVX2 ? 16 : 32) ? (int32_t)g->win[2] : 0;
+  if (p->source != HK_DWP_DIRECT || !fused || p->fold || p->vw == 1) return false;
+  if (g->dil[2] > 1) return g->win[2] > 1 && g->win[2] <= HK_LINE_APART;
+  return fans(g, p) && g->win[2] <= HK_LINE_TAPS(kernel->isa == HK_ISA_AVX2 ? 16 : 32);
 }
 
-bool hk_dwp_layout(const hk_task *t, const hk_decision *d, hk_dwp *p) {
+/* Far taps fold better, where there are outputs enough to: 7 taps 64 apart of 4096 in 37 us, 51 as a line; 9 apart in
+ * 71 and 56. */
+static bool choose_line(const hk_task *t, const hk_dwp *p, const hk_kernel *kernel) {
+  const hk_geom *g = &t->geom;
+  const bool near = g->dil[2] < 24 || 3 * g->dil[2] > p->inner_hi - p->inner_lo;
+  if (!can_line(t, p, kernel)) return false;
+  return g->dil[2] == 1 || (near && apart_throughput(kernel) < along_throughput(g, p, kernel));
+}
+
+bool hk_dwp_layout(const hk_task *t, hk_decision *d, hk_dwp *p) {
   const hk_geom *g = &t->geom;
   p->vw = d->kernel->nr;
   p->mr = d->kernel->mr;
@@ -188,22 +190,26 @@ bool hk_dwp_layout(const hk_task *t, const hk_decision *d, hk_dwp *p) {
   p->bands_p = hk_ceil_div(g->out[1], p->band_p);
   p->bands_q = hk_ceil_div(g->out[2], p->band_q);
   p->bands = g->out[0] * p->bands_p * p->bands_q;
-  p->spread = 1;
   p->phases = 1;
-  if (p->source == HK_DWP_GATHER) return true;
-  p->spread = choose_spread(g, p);
+  const bool spreads = p->source == HK_DWP_BAND || p->source == HK_DWP_DIRECT;
+  const int64_t spread = spreads ? choose_spread(g, p) : 1;
+  if (d->knob[HK_DWP_SPREAD] < 0) d->knob[HK_DWP_SPREAD] = spread;
+  p->spread = d->knob[HK_DWP_SPREAD];
+  if (p->spread != 1 && p->spread != spread) return false;
+  if (p->source == HK_DWP_DIRECT) {
+    p->inner_lo = hk_max64(0, g->lo[2]);
+    p->inner_hi = hk_min64(g->out[2], g->in[2] + g->lo[2] - (g->win[2] - 1) * g->dil[2]);
+    p->fold = d->knob[HK_DWP_FOLD];
+  }
+  if (d->knob[HK_DWP_LINE] < 0) d->knob[HK_DWP_LINE] = choose_line(t, p, d->kernel);
+  if (d->knob[HK_DWP_LINE] && !can_line(t, p, d->kernel)) return false;
+  p->line = d->knob[HK_DWP_LINE] ? (int32_t)g->win[2] : 0;
   if (p->source == HK_DWP_MASKED) {
-    p->spread = 1;
     p->row_tiles = hk_ceil_div(p->band_p, p->mr);
     p->tile_rows = hk_ceil_div(p->band_p, p->row_tiles);
     return p->row_tiles * g->taps <= HK_DWP_RUNS;
   }
-  if (p->source == HK_DWP_BAND) return fits(g, p, HK_DW_BUFFER);
-  p->inner_lo = hk_max64(0, g->lo[2]);
-  p->inner_hi = hk_min64(g->out[2], g->in[2] + g->lo[2] - (g->win[2] - 1) * g->dil[2]);
-  p->fold = d->knob[HK_DWP_FOLD];
-  p->line = whole_line(t, p, d->kernel);
-  return true;
+  return p->source != HK_DWP_BAND || fits(g, p, HK_DW_BUFFER);
 }
 
 /* few vectors of sums do not hide the latency of four cycles */
@@ -297,6 +303,7 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   d->knob[HK_DWP_FOLD] = 0;
   if (!hk_dwp_layout(t, d, &p)) return hk_refuse(why, "the window fits no buffer");
   p.fold = d->knob[HK_DWP_FOLD] = choose_fold(t, &p, d->kernel);
+  if (p.fold) d->knob[HK_DWP_LINE] = 0;
   d->predicted_s = predict(t, d, &p);
   d->workspace_bytes = 0;
   return true;
@@ -316,7 +323,8 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
                                                    g->x.at[2] == 1 && (g->win[2] - 1) * g->dil[2] < INT32_MAX))
     return hk_refuse(why, "source=0 needs one contiguous dimension and stride 1");
   d->workspace_bytes = 0;
-  if (!hk_dwp_layout(t, d, &p)) return hk_refuse(why, "the band does not fit the buffer");
+  if (!hk_dwp_layout(t, d, &p))
+    return hk_refuse(why, "the band does not fit the buffer, or spread or line this window");
   const int64_t fold = d->knob[HK_DWP_FOLD];
   return !fold || (foldable(t, &p) && fold >= p.vw && fold % g->dil[2] == 0) ||
          hk_refuse(why, "fold is 0 or a multiple of the dilation of a vector or more, source=0, an epilogue that "
@@ -376,12 +384,22 @@ static hk_status build(hk_plan *plan) {
   return s ? s : hk_tap_runs_pack(plan, &p->chain);
 }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const hk_dwp *p = plan->own;
+  hk_text_add(t, " source=%lld down=%lld spread=%lld fold=%lld line=%d bands=%lld phases=%lld", (long long)p->source,
+              (long long)p->down, (long long)p->spread, (long long)p->fold, p->line, (long long)p->bands,
+              (long long)p->phases);
+  hk_text_add(t, " runs=%lld fans=%d fused=%d shards=%lld parts=%lld", (long long)p->chain.run_count,
+              fans(&plan->task.geom, p), p->fused, (long long)p->shards, (long long)p->parts);
+}
+
 const hk_algo hk_algo_dwp = {.name = "dwp",
                              .summary = "depthwise, vectors along the last dimension (channels-first)",
                              .knobs = {HK_KNOB("source", HK_DWP_DIRECT, HK_DWP_MASKED), HK_KNOB("down", 0, 1),
                                        HK_KNOB_OF("rows", ROWS), HK_KNOB_OF("cols", COLUMNS),
                                        HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES),
-                                       HK_KNOB("fold", 0, INT32_MAX)},
+                                       HK_KNOB("fold", 0, INT32_MAX), HK_KNOB_ORDER("spread", 1, INT32_MAX),
+                                       HK_KNOB_ORDER("line", 0, 1)},
                              .family = HK_FAMILY_DWP,
                              .device = HK_CPU,
                              .offer = offer,
@@ -389,4 +407,5 @@ const hk_algo hk_algo_dwp = {.name = "dwp",
                              .check = check,
                              .build = build,
                              .run = hk_dwp_run,
-                             .destroy = destroy};
+                             .destroy = destroy,
+                             .trace = trace};

@@ -16,7 +16,18 @@
 
 enum { HK_DWP_DIRECT = 0, HK_DWP_BAND = 1, HK_DWP_GATHER = 2, HK_DWP_MASKED = 3 };
 #define HK_DWP_RUNS 1024 /* most runs of all tiles down a band, kept on the stack with their edges */
-enum { HK_DWP_SOURCE, HK_DWP_DOWN, HK_DWP_ROWS, HK_DWP_COLS, HK_DWP_SHARDS, HK_DWP_PARTS, HK_DWP_FOLD };
+/* knobs; SPREAD and LINE (whether the window is taken as a line) are derived */
+enum {
+  HK_DWP_SOURCE,
+  HK_DWP_DOWN,
+  HK_DWP_ROWS,
+  HK_DWP_COLS,
+  HK_DWP_SHARDS,
+  HK_DWP_PARTS,
+  HK_DWP_FOLD,
+  HK_DWP_SPREAD,
+  HK_DWP_LINE
+};
 
 typedef struct hk_dwp {
   hk_kernel_fn stage;
@@ -33,7 +44,8 @@ typedef struct hk_dwp {
   hk_tap_runs chain;
 } hk_dwp;
 
-/* All sizes from the knobs; false: the buffer does not hold it. */
-bool hk_dwp_layout(const hk_task *task, const hk_decision *d, hk_dwp *p);
+/* All sizes from the knobs, of which those that are HK_KNOB_AUTO are chosen; false: the buffer does not hold it, or
+ * spread or line do not fit. */
+bool hk_dwp_layout(const hk_task *task, hk_decision *d, hk_dwp *p);
 hk_status hk_dwp_run(const hk_plan *plan, const hk_call *call);
 #endif

@@ -32,24 +32,32 @@ static double tile_cycles(const hk_kernel *k) {
   return work > feed ? work : feed;
 }
 
-/* The split of a group's channels with the least cycles; the cycles of it, or 0 when there is none. */
-static double choose_tiles(const hk_task *t, hk_grouped *p) {
-  const int64_t k = t->geom.k;
+/* Cuts the outputs of a group into so many tiles of at most two sizes; false: there are no kernels for these sizes. */
+static bool cut_tiles(const hk_geom *g, hk_isa isa, int64_t count, hk_grouped *p) {
+  const int64_t small = g->k / count, larger = g->k % count;
+  const hk_kernel *kernel[2] = {kernel_for(isa, small), larger ? kernel_for(isa, small + 1) : NULL};
+  if (!kernel[0] || (larger && !kernel[1])) return false;
+  p->tile_cycles =
+      (double)(count - larger) * tile_cycles(kernel[0]) + (larger ? (double)larger * tile_cycles(kernel[1]) : 0);
+  p->tile_sizes = larger ? 2 : 1;
+  p->tile[0] = (hk_grouped_tiles){.kernel = kernel[0], .tiles = count - larger};
+  p->tile[1] = (hk_grouped_tiles){.kernel = kernel[1], .tiles = larger, .first = (count - larger) * small};
+  p->tile[1].f = g->groups * p->tile[0].tiles * small * g->gk;
+  return true;
+}
+
+/* The count with the least cycles; 0 when there is none. */
+static int64_t choose_tiles(const hk_geom *g, hk_isa isa) {
   double best = 0;
+  int64_t tiles = 0;
   for (int64_t mr = 1; mr <= 8; mr++) {
-    const int64_t count = hk_ceil_div(k, mr), small = k / count, larger = k % count;
-    const hk_kernel *kernel[2] = {kernel_for(t->isa, small), larger ? kernel_for(t->isa, small + 1) : NULL};
-    if (!kernel[0] || (larger && !kernel[1])) continue;
-    const double cycles =
-        (double)(count - larger) * tile_cycles(kernel[0]) + (larger ? (double)larger * tile_cycles(kernel[1]) : 0);
-    if (best > 0 && cycles >= best) continue;
-    best = cycles;
-    p->tile_sizes = larger ? 2 : 1;
-    p->tile[0] = (hk_grouped_tiles){.kernel = kernel[0], .tiles = count - larger};
-    p->tile[1] = (hk_grouped_tiles){.kernel = kernel[1], .tiles = larger, .first = (count - larger) * small};
+    hk_grouped p;
+    const int64_t count = hk_ceil_div(g->k, mr);
+    if (!cut_tiles(g, isa, count, &p) || (tiles && p.tile_cycles >= best)) continue;
+    best = p.tile_cycles;
+    tiles = count;
   }
-  p->tile[1].f = t->geom.groups * p->tile[0].tiles * (p->tile[0].kernel ? p->tile[0].kernel->mr : 0) * t->geom.gk;
-  return best;
+  return tiles;
 }
 
 /* ---- bands */
@@ -169,9 +177,9 @@ static bool supported(const hk_task *t, char *why) {
   return true;
 }
 
-bool hk_grouped_layout(const hk_task *t, const hk_decision *d, hk_grouped *p, char *why) {
+bool hk_grouped_layout(const hk_task *t, hk_decision *d, hk_grouped *p, char *why) {
   const hk_geom *g = &p->geom;
-  const int64_t *knob = d->knob;
+  int64_t *knob = d->knob;
   shape(t, p);
   if (knob[HK_GROUPED_ROWS] > g->out[1] || knob[HK_GROUPED_COLS] > g->out[2])
     return hk_refuse(
@@ -185,7 +193,9 @@ bool hk_grouped_layout(const hk_task *t, const hk_decision *d, hk_grouped *p, ch
   p->bands_q = hk_ceil_div(g->out[2], p->band_q);
   p->bands = g->out[0] * p->bands_p * p->bands_q;
   p->uniform = g->k == 1 || g->y.group == g->k * g->y.channel || g->groups == 1;
-  if (choose_tiles(t, p) <= 0) return hk_refuse(why, "no kernels for this many channels");
+  if (knob[HK_GROUPED_TILES] < 0) knob[HK_GROUPED_TILES] = choose_tiles(g, d->isa);
+  if (knob[HK_GROUPED_TILES] < 1 || !cut_tiles(g, d->isa, knob[HK_GROUPED_TILES], p))
+    return hk_refuse(why, "no kernels for tiles of k / tiles channels");
   if (p->source == HK_GROUPED_DIRECT)
     return (direct(g) && p->fused) ||
            hk_refuse(why, "source=0 needs one dimension, stride 1, no padding, an epilogue that fuses");
@@ -203,11 +213,10 @@ static double bring(const hk_strides *s, int64_t channels, int64_t stride) {
 
 static double predict(const hk_task *t, const hk_grouped *p) {
   const hk_geom *g = &p->geom;
-  hk_grouped tiles;
   const bool staged = p->source == HK_GROUPED_STAGED;
   const double groups = (double)g->n * (double)g->groups, bands = (double)p->bands;
   const double flat = staged ? (double)((p->band_p - 1) * p->pitch + p->band_q) : (double)p->band_q;
-  double cycles = groups * bands * (ceil(flat / 8.0) * (double)g->gk * choose_tiles(t, &tiles) * 1.08 + 40.0);
+  double cycles = groups * bands * (ceil(flat / 8.0) * (double)g->gk * p->tile_cycles * 1.08 + 40.0);
   if (!staged && crowded(t, g)) cycles *= g->x.channel * 4 % 4096 < 2000 ? 1.4 : 1.15;
   const double rows = (double)p->band_p,
                out = hk_woven(&g->y, g->k) ? 20.0 * rows + rows * (double)(g->k * p->band_q) * bring(&g->y, g->k, 1)
@@ -313,15 +322,25 @@ static hk_status build(hk_plan *plan) {
   return HK_OK;
 }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const hk_grouped *p = plan->own;
+  hk_text_add(t, " source=%lld bands=%lld fused=%d uniform=%d at_once=%d shards=%lld parts=%lld", (long long)p->source,
+              (long long)p->bands, p->fused, p->uniform, p->at_once, (long long)p->shards, (long long)p->parts);
+  for (int64_t i = 0; i < p->tile_sizes; i++)
+    hk_text_add(t, " tiles=%lldx%s", (long long)p->tile[i].tiles, p->tile[i].kernel->name);
+}
+
 const hk_algo hk_algo_grouped = {.name = "grouped",
                                  .summary = "grouped convolution over planar rows",
                                  .knobs = {HK_KNOB("source", 0, 1), HK_KNOB_OF("rows", ROWS),
                                            HK_KNOB_OF("cols", POSITIONS), HK_KNOB("shards", 1, HK_THREAD_PIECES),
-                                           HK_KNOB("parts", 1, HK_THREAD_PIECES)},
+                                           HK_KNOB("parts", 1, HK_THREAD_PIECES),
+                                           HK_KNOB_ORDER("tiles", 1, HK_KNOB_MOST)},
                                  .family = HK_FAMILY_NONE,
                                  .device = HK_CPU,
                                  .offer = offer,
                                  .check = check,
                                  .build = build,
                                  .run = hk_grouped_run,
-                                 .destroy = destroy};
+                                 .destroy = destroy,
+                                 .trace = trace};

@@ -11,7 +11,8 @@
 #include "plan/depthwise/depthwise.h"
 
 enum { HK_GROUPED_DIRECT = 0, HK_GROUPED_STAGED = 1 };
-enum { HK_GROUPED_SOURCE, HK_GROUPED_ROWS, HK_GROUPED_COLS, HK_GROUPED_SHARDS, HK_GROUPED_PARTS };
+/* knobs; TILES, the tiles that the outputs of a group are cut into, is derived */
+enum { HK_GROUPED_SOURCE, HK_GROUPED_ROWS, HK_GROUPED_COLS, HK_GROUPED_SHARDS, HK_GROUPED_PARTS, HK_GROUPED_TILES };
 #define HK_GROUPED_TAPS 128
 #define HK_GROUPED_AT_ONCE 8
 #define HK_GROUPED_SUMS 12288 /* floats on the stack for the sums of a band */
@@ -28,6 +29,7 @@ typedef struct hk_grouped {
   int64_t source, shards, parts;
   hk_grouped_tiles tile[2];
   int64_t tile_sizes;
+  double tile_cycles; /* of all tiles of a group: a tap, an input and a vector of 8 lanes */
   int64_t band_p, band_q, bands_p, bands_q, bands;
   int64_t pitch, plane, channel, used; /* of the buffer: a row, a phase, all of a channel, all */
   bool fused;                          /* bias and activation in the kernel */
@@ -46,7 +48,9 @@ typedef struct hk_grouped {
 static inline bool hk_woven(const hk_strides *s, int64_t channels) {
   return channels > 1 && s->channel == 1 && s->at[2] != 1;
 }
-bool hk_grouped_layout(const hk_task *task, const hk_decision *d, hk_grouped *p, char *why);
+/* All sizes from the knobs, of which TILES is chosen where it is HK_KNOB_AUTO; false with a reason when they do not
+ * fit. */
+bool hk_grouped_layout(const hk_task *task, hk_decision *d, hk_grouped *p, char *why);
 /* Sets args and seg where the plan runs at once. */
 void hk_grouped_prepare(const hk_plan *plan, hk_grouped *p);
 hk_status hk_grouped_run(const hk_plan *plan, const hk_call *call);

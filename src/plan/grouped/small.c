@@ -273,6 +273,13 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const own *o = plan->own;
+  hk_text_add(t, " pieces=%lld direct=%d", (long long)o->pieces, o->direct);
+  for (int i = 0; i < o->parts; i++)
+    hk_text_add(t, " tiles=%lldx%s", (long long)o->part[i].tiles, o->part[i].kernel->name);
+}
+
 const hk_algo hk_algo_small = {.name = "small",
                                .summary = "few channels per group over adjacent positions, taps as rows of x in place",
                                .family = HK_FAMILY_SMALL,
@@ -282,4 +289,5 @@ const hk_algo hk_algo_small = {.name = "small",
                                .check = offer,
                                .build = build,
                                .run = run,
-                               .destroy = destroy};
+                               .destroy = destroy,
+                               .trace = trace};

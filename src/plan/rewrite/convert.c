@@ -93,7 +93,7 @@ static hk_status filter(const hk_plan *plan, const void **f, void **made) {
   float *to = *made = hk_alloc((size_t)e.elements * sizeof *to);
   if (!to) return hk_fail(HK_NO_MEMORY, "no memory for %lld converted weights", (long long)e.elements);
   const char *from = (const char *)*f - e.below * (int64_t)hk_type_bytes(g->f_type);
-  convert_run(hk_kernel_convert(g->f_type, HK_F32, plan->task.isa), g->f_type, from, 1, to, e.elements);
+  convert_run(hk_kernel_convert(g->f_type, HK_F32, plan->decision.isa), g->f_type, from, 1, to, e.elements);
   *f = to + e.below;
   return HK_OK;
 }
@@ -137,7 +137,7 @@ static void convert_row(void *context, int64_t index) {
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_geom *g = &plan->task.geom;
   char *at = hk_rewrite_workspace(plan, call);
-  job j = {plan,      call,        hk_kernel_convert(g->x_type, HK_F32, plan->task.isa),
+  job j = {plan,      call,        hk_kernel_convert(g->x_type, HK_F32, plan->decision.isa),
            staged(g), (float *)at, g->in[0] * g->in[1]};
   hk_plan_parallel(plan, j.rows * g->n * (g->batch_grouped ? g->groups : 1), convert_row, &j);
   hk_call in = *call;
@@ -145,7 +145,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   if (!plan->task.f_now) {
     const hk_extent e = filter_extent(g);
     float *f = (float *)(at + rounded((size_t)staged_elements(g) * sizeof(float)));
-    convert_run(hk_kernel_convert(g->f_type, HK_F32, plan->task.isa), g->f_type,
+    convert_run(hk_kernel_convert(g->f_type, HK_F32, plan->decision.isa), g->f_type,
                 call->f - e.below * (int64_t)hk_type_bytes(g->f_type), 1, f, e.elements);
     in.f = (const char *)(f + e.below);
   }

@@ -36,7 +36,9 @@ static bool answer(const hk_task *t, hk_decision *d, bool offer, char *why) {
   /* 0 * Inf is NaN: such weights need an algorithm that leaves taps outside x out */
   if (t->wild && !d->algo->skips_padding && d->algo->device == HK_CPU)
     return hk_refuse(why, "weights hold Inf or NaN, and padded taps would be multiplied by zero");
-  return offer ? d->algo->offer(t, d, why) : hk_decision_check_algo(t, d, why);
+  if (!offer) return hk_decision_check_algo(t, d, why);
+  hk_decision_derive(d);
+  return d->algo->offer(t, d, why);
 }
 
 /* The algorithm's answer for the other parts of the last rewrite: time is added, workspace is shared. */
@@ -87,8 +89,10 @@ bool hk_path_ask(const hk_path *p, hk_decision *d, bool offer, char *why) {
 bool hk_path_vary(const hk_task *task, const hk_decision *base, int index, hk_decision *d) {
   hk_path p;
   char why[HK_REASON];
+  hk_decision from = *base;
   if (!base->algo->vary || !hk_path_make(&p, task, base, why)) return false;
-  return base->algo->vary(hk_path_task(&p, p.depth), base, index, d);
+  hk_decision_derive(&from);
+  return base->algo->vary(hk_path_task(&p, p.depth), &from, index, d);
 }
 
 bool hk_decision_check(const hk_task *t, hk_decision *d, char *why) {

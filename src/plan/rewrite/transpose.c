@@ -166,7 +166,7 @@ static void transpose_piece(void *context, int64_t i) {
 
 static void transpose_all(const hk_plan *plan, job j) {
   const hk_geom *g = &plan->task.geom;
-  j.transpose = hk_kernel_best(HK_FAMILY_TRANSPOSE, plan->task.isa);
+  j.transpose = hk_kernel_best(HK_FAMILY_TRANSPOSE, plan->decision.isa);
   if (j.type != HK_F32) j.convert = j.back ? plan->narrow : plan->wide;
   j.groups = g->groups;
   if (j.s->group == j.channels * j.s->channel) {

@@ -195,6 +195,12 @@ static bool check_4(const hk_task *t, hk_decision *d, char *why) {
 static hk_status build_2(hk_plan *plan) { return build(plan, 2); }
 static hk_status build_4(hk_plan *plan) { return build(plan, 4); }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const hk_winograd_own *o = plan->own;
+  hk_text_add(t, " in=%s out=%s line=%d points=%lld blocks=%lld panels=%lld fused=%d", o->in->name, o->out->name,
+              o->line, (long long)o->points, (long long)o->blocks, (long long)o->panels.count, o->fuse.all);
+}
+
 const hk_algo hk_algo_winograd2 = {.name = "winograd2",
                                    .summary = "3x3 by F(2x2, 3x3), a line of 3 by F(2, 3) (HK_MATH_FAST_ALGORITHMS)",
                                    .knobs = {HK_KNOB("bt", 1, 256)},
@@ -205,7 +211,8 @@ const hk_algo hk_algo_winograd2 = {.name = "winograd2",
                                    .check = check_2,
                                    .build = build_2,
                                    .run = hk_winograd_run,
-                                   .destroy = destroy};
+                                   .destroy = destroy,
+                                   .trace = trace};
 const hk_algo hk_algo_winograd4 = {.name = "winograd4",
                                    .summary = "3x3 by F(4x4, 3x3), a line of 3 by F(4, 3) (HK_MATH_FAST_ALGORITHMS)",
                                    .knobs = {HK_KNOB("bt", 1, 256)},
@@ -216,4 +223,5 @@ const hk_algo hk_algo_winograd4 = {.name = "winograd4",
                                    .check = check_4,
                                    .build = build_4,
                                    .run = hk_winograd_run,
-                                   .destroy = destroy};
+                                   .destroy = destroy,
+                                   .trace = trace};
