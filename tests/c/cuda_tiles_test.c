@@ -13,7 +13,7 @@ static const char *const images[] = {
 #include "cuda/driver/images.inc"
 #undef IMAGE
 };
-static int taken[HK_DW_KINDS];
+static int taken[HK_DW_KINDS], ways[HK_DW_KINDS][HK_DW_WAYS + 1];
 
 static int pick(uint64_t *seed, int lo, int hi) {
   return lo + (hk_test_integer(seed, 1 << 20) + (1 << 20)) % (hi - lo + 1);
@@ -220,6 +220,25 @@ static void check_octet(const hk_geom *g, const hk_cu_dw_tiling *t, const char *
         "%s: alignment", text);
 }
 
+/* Every way of a kernel, forced, is taken as it is or refused with a reason; the one that was chosen is the fastest of
+ * those that grouped takes, and has a number where there are several. */
+static void check_ways(const hk_geom *g, const hk_epi *e, hk_cu_dw_kind kind, hk_cu_dw_rules rules,
+                       const hk_cu_dw_tiling *chosen) {
+  const bool several = kind == HK_DW_LAST || kind == HK_DW_TOEPLITZ || kind == HK_DW_GROUPED;
+  CHECK(several == (chosen->knobs.way > 0), "%s: way = %d", chosen->kernel, chosen->knobs.way);
+  for (int way = 1; way <= HK_DW_WAYS; ++way) {
+    hk_cu_dw_tiling t;
+    char why[HK_DW_REASON] = "";
+    const bool takes = hk_cu_dw_tile(kind, g, e, rules, (hk_cu_dw_knobs){.way = way}, &t, why);
+    ways[kind][way] += takes;
+    CHECK(takes ? t.knobs.way == way : why[0] != 0, "%s: way = %d gives %d: %s", chosen->kernel, way, t.knobs.way, why);
+    CHECK(!takes || kind != HK_DW_GROUPED || t.seconds >= chosen->seconds, "%s: way = %d is faster", chosen->kernel,
+          way);
+    CHECK(!takes || way != chosen->knobs.way || !strcmp(t.kernel, chosen->kernel), "way = %d: %s, %s", way, t.kernel,
+          chosen->kernel);
+  }
+}
+
 static void check_problem(const hk_problem *p, const char *text, const hk_epilogue *epilogue, hk_cu_dw_rules rules) {
   hk_geom g;
   hk_epi e;
@@ -227,7 +246,7 @@ static void check_problem(const hk_problem *p, const char *text, const hk_epilog
   for (int kind = 0; kind < HK_DW_KINDS; ++kind) {
     hk_cu_dw_tiling t, again;
     char why[HK_DW_REASON] = "";
-    const hk_cu_dw_knobs open = {0, 0, 0};
+    const hk_cu_dw_knobs open = {0};
     if (!hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, rules, open, &t, why)) {
       CHECK(why[0], "%s: kernel %d refuses without a reason", text, kind);
       continue;
@@ -244,6 +263,7 @@ static void check_problem(const hk_problem *p, const char *text, const hk_epilog
     const bool same = hk_cu_dw_tile((hk_cu_dw_kind)kind, &g, &e, rules, t.knobs, &again, why);
     CHECK(same && !memcmp(&again.params, &t.params, sizeof t.params), "%s: %s: its own knobs: %s", text, t.kernel,
           same ? "another tiling" : why);
+    check_ways(&g, &e, (hk_cu_dw_kind)kind, rules, &t);
   }
 }
 
@@ -298,7 +318,7 @@ static void batch_invariant(void) {
     hk_epi e;
     hk_cu_dw_tiling t;
     char why[HK_DW_REASON] = "";
-    const hk_cu_dw_knobs open = {0, 0, 0};
+    const hk_cu_dw_knobs open = {0};
     if (hk_problem_parse(&p, rows[i].text) || hk_geom_make(&g, &p, false) || hk_epi_make(&e, &none, &p)) {
       CHECK(false, "%s: %s", rows[i].text, hk_last_error());
       continue;
@@ -335,5 +355,11 @@ int main(void) {
   devices();
   run_random(16000, 2026);
   for (int i = 0; i < HK_DW_KINDS; ++i) CHECK(taken[i] >= 20, "kernel %d took %d problems only", i, taken[i]);
+  for (int way = HK_LAST_SINGLE; way < HK_LAST_RUN; ++way) /* dw_run needs a run */
+    CHECK(ways[HK_DW_LAST][way] > 0, "dw_last: way %d was never taken", way);
+  for (int way = HK_TOEPLITZ_TILES; way <= HK_TOEPLITZ_SPLIT; ++way)
+    CHECK(ways[HK_DW_TOEPLITZ][way] > 0, "toeplitz: way %d was never taken", way);
+  for (int way = HK_GROUPED_WALK; way <= HK_GROUPED_ROLL; ++way)
+    CHECK(ways[HK_DW_GROUPED][way] > 0, "grouped: way %d was never taken", way);
   return hk_test_end();
 }

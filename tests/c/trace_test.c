@@ -27,9 +27,7 @@ bool __wrap_hk_cost_ahead(void);
 
 double __wrap_hk_cost_peak(hk_isa isa) {
   const double peak = __real_hk_cost_peak(isa);
-  return !other || isa < HK_ISA_AVX512 ? peak
-         : peak > __real_hk_cost_peak(HK_ISA_AVX2) ? peak / 2
-                                                   : peak * 2;
+  return !other || isa < HK_ISA_AVX512 ? peak : peak > __real_hk_cost_peak(HK_ISA_AVX2) ? peak / 2 : peak * 2;
 }
 int64_t __wrap_hk_cost_l1(void) { return other ? __real_hk_cost_l1() / 4 : __real_hk_cost_l1(); }
 int64_t __wrap_hk_cost_l2(void) { return other ? __real_hk_cost_l2() / 64 : __real_hk_cost_l2(); }

@@ -89,7 +89,6 @@ static const row rows[] = {
 static const char *const paths[] = {"finish / cuda_slide",
                                     "finish / cuda_plane",
                                     "finish / cuda_row",
-                                    "finish / cuda_roll",
                                     "finish / cuda_toeplitz",
                                     "finish / cuda_dw_last",
                                     "finish / cuda_dw_first",

@@ -11,16 +11,15 @@ typedef enum hk_cu_dw_kind {
   HK_DW_LAST = 0,     /* FMA, channels-last */
   HK_DW_FIRST = 1,    /* FMA, channels-first */
   HK_DW_TOEPLITZ = 2, /* tensor cores, rows with long filters; f32 where rules.split */
-  HK_DW_WALK = 3,     /* tensor cores, channels-last, any filter; groups */
-  HK_DW_ROLL = 4,     /* tensor cores, channels-last, 3x3, 5x5, 7x7 */
-  HK_DW_STEM = 5,     /* tensor cores, one group of few input channels */
-  HK_DW_SLIDE = 6,    /* FMA, channels-last, 3x3, 5x5, 7x7 */
-  HK_DW_PLANE = 7,    /* FMA, channels-first, 3x3, 5x5, 7x7 */
-  HK_DW_ROW = 8,      /* FMA, contiguous rows, short filters */
-  HK_DW_BAND = 9,     /* tensor cores, channels-last, depthwise 5x5, 7x7 */
-  HK_DW_BUNDLE = 10,  /* tensor cores, channels-last, 3x3, groups of a multiple of 16 channels */
-  HK_DW_OCTET = 11,   /* tensor cores and TMA, channels-last, 3x3, groups of 1, 2, 4, 8 channels */
-  HK_DW_KINDS = 12
+  HK_DW_GROUPED = 3,  /* tensor cores, channels-last, any filter; groups */
+  HK_DW_STEM = 4,     /* tensor cores, one group of few input channels */
+  HK_DW_SLIDE = 5,    /* FMA, channels-last, 3x3, 5x5, 7x7 */
+  HK_DW_PLANE = 6,    /* FMA, channels-first, 3x3, 5x5, 7x7 */
+  HK_DW_ROW = 7,      /* FMA, contiguous rows, short filters */
+  HK_DW_BAND = 8,     /* tensor cores, channels-last, depthwise 5x5, 7x7 */
+  HK_DW_BUNDLE = 9,   /* tensor cores, channels-last, 3x3, groups of a multiple of 16 channels */
+  HK_DW_OCTET = 10,   /* tensor cores and TMA, channels-last, 3x3, groups of 1, 2, 4, 8 channels */
+  HK_DW_KINDS = 11
 } hk_cu_dw_kind;
 
 /* Knobs, 0 = chosen here.
@@ -32,10 +31,34 @@ typedef enum hk_cu_dw_kind {
  *   band      run: windows side by side, 4 or 8; rows: per block
  *   bundle    slabs: runs of 16 channels per block; run: columns
  *   octet     slabs: runs of 8 channels per block; run: columns; rows: per block, even
- *   walk      slabs; run: window indices per block; rows
- *   roll      slabs; run
- *   stem      rows */
-typedef struct hk_cu_dw_knobs { int run, slabs, rows; } hk_cu_dw_knobs;
+ *   grouped   slabs; run: window indices per block; rows (walk)
+ *   stem      rows
+ * way: which of several kernels, 0 where there is one
+ *   last      HK_LAST_*
+ *   toeplitz  HK_TOEPLITZ_*
+ *   grouped   HK_GROUPED_* */
+enum {
+  HK_LAST_SINGLE = 1, /* a channel per thread */
+  HK_LAST_PAIRS = 2,
+  HK_LAST_ODD = 3,     /* pairs at any element */
+  HK_LAST_FEW = 4,     /* pairs, 3 or 4 taps per row */
+  HK_LAST_VECTORS = 5, /* 16 bytes of channels per thread */
+  HK_LAST_RUN = 6      /* tiles_run.c: run = 12, 24 or 48 must be given */
+};
+enum {
+  HK_TOEPLITZ_TILES = 1,      /* a block per tile */
+  HK_TOEPLITZ_STREAM = 2,     /* warps walk along tiles */
+  HK_TOEPLITZ_TRANSPOSED = 3, /* channels-last rows */
+  HK_TOEPLITZ_SPLIT = 4       /* f32 as two tf32 parts */
+};
+enum {
+  HK_GROUPED_WALK = 1,
+  HK_GROUPED_ROLL = 2 /* 3x3, 5x5, 7x7: fragments of an input row serve all output rows */
+};
+enum { HK_DW_WAYS = 6 }; /* most of a kernel */
+typedef struct hk_cu_dw_knobs {
+  int run, slabs, rows, way;
+} hk_cu_dw_knobs;
 
 typedef struct hk_cu_dw_tiling {
   const char *image, *kernel;

@@ -103,6 +103,14 @@ static const last_form last_forms[] = {
     {1, 8, 32, false, false, false, 3.5, 3.5, {"hk_dw_last_f32_1x8", "", "hk_dw_last_f16_1x8", "hk_dw_last_bf16_1x8"}},
 };
 
+static int last_way(const last_form *f) {
+  return f->odd      ? HK_LAST_ODD
+         : f->few    ? HK_LAST_FEW
+         : f->v == 1 ? HK_LAST_SINGLE
+         : f->v == 2 ? HK_LAST_PAIRS
+                     : HK_LAST_VECTORS;
+}
+
 static bool last_takes(const hk_geom *g, const hk_cu_dw *p, const hk_epi *e, bool unaligned, const last_form *f,
                        int run) {
   const int v = f->v;
@@ -155,11 +163,12 @@ static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_d
   hk_cu_dw *p = &t->params;
   const last_form *f = NULL;
   for (int i = 0; i < HK_COUNT(last_forms); i++)
-    if (last_takes(g, p, e, unaligned, &last_forms[i], knobs.run) && (!f || (f->v > 1 && last_forms[i].v > 1 &&
-        last_seconds(g, p, &last_forms[i]) < last_seconds(g, p, f))))
+    if ((!knobs.way || knobs.way == last_way(&last_forms[i])) &&
+        last_takes(g, p, e, unaligned, &last_forms[i], knobs.run) &&
+        (!f || (f->v > 1 && last_forms[i].v > 1 && last_seconds(g, p, &last_forms[i]) < last_seconds(g, p, f))))
       f = &last_forms[i];
   if (!f)
-    REFUSE("run = %d has no kernel for %s and these strides; run must be 4, 8 or 16", knobs.run,
+    REFUSE("run = %d, way = %d have no kernel for %s and these strides; run must be 4, 8 or 16", knobs.run, knobs.way,
            hk_type_name(g->x_type));
   const int64_t row_groups = (int64_t)p->classes * hk_ceil_div(p->class_length, f->tq);
   const int64_t groups = g->n * g->out[0] * g->out[1] * row_groups;
@@ -176,6 +185,7 @@ static bool tile_last(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_d
   t->image = "dw_last";
   t->kernel = f->names[g->x_type];
   t->knobs.run = f->tq;
+  t->knobs.way = last_way(f);
   t->aligned = f->v > 1 && !f->odd;
   t->threads = p->last.lanes * p->last.teams;
   t->blocks = hk_ceil_div(groups, p->last.teams) * p->channel_blocks;
@@ -262,6 +272,37 @@ static bool images_alike(const hk_geom *g, char *why) {
   return true;
 }
 
+static bool tile_toeplitz(const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs,
+                          hk_cu_dw_tiling *t, char *why) {
+  const bool split = rules.split && g->x_type == HK_F32;
+  if (knobs.way && split != (knobs.way == HK_TOEPLITZ_SPLIT))
+    REFUSE("way = 4 is for f32 with options.math = HK_MATH_SPLIT_F32, and no other way is");
+  if (split) return hk_cu_dw_tile_split(g, rules.unaligned, knobs, t, why);
+  const bool may = !knobs.way || knobs.way == HK_TOEPLITZ_TRANSPOSED;
+  if (may && (!knobs.run || knobs.run == 64) && hk_cu_dw_tile_transposed(g, e, rules.unaligned, t, why)) return true;
+  if (knobs.way != HK_TOEPLITZ_TRANSPOSED) return hk_cu_dw_tile_toeplitz(g, rules.unaligned, knobs, t, why);
+  if (knobs.run && knobs.run != 64) REFUSE("run = %d must be 64 where way is 3", knobs.run);
+  return false;
+}
+
+/* The faster of the two kernels, or the one that is asked for. */
+static bool tile_grouped(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
+                         char *why) {
+  if (knobs.way) return hk_cu_dw_tile_mma(g, e, unaligned, knobs.way == HK_GROUPED_ROLL, knobs, t, why);
+  hk_cu_dw_tiling roll = *t;
+  const bool rolls = hk_cu_dw_tile_mma(g, e, unaligned, true, knobs, &roll, why);
+  const bool walks = hk_cu_dw_tile_mma(g, e, unaligned, false, knobs, t, why);
+  if (rolls && (!walks || roll.seconds <= t->seconds)) *t = roll;
+  return rolls || walks;
+}
+
+static int most_ways(hk_cu_dw_kind kind) {
+  return kind == HK_DW_LAST       ? HK_LAST_RUN
+         : kind == HK_DW_TOEPLITZ ? HK_TOEPLITZ_SPLIT
+         : kind == HK_DW_GROUPED  ? HK_GROUPED_ROLL
+                                  : 0;
+}
+
 bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs,
                    hk_cu_dw_tiling *t, char *why) {
   const bool unaligned = rules.unaligned;
@@ -290,17 +331,15 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
   p->div_out1 = hk_cu_dw_divisor(g->out[1]);
   p->div_channels = hk_cu_dw_divisor(p->channels);
   p->div_classes = hk_cu_dw_divisor(p->classes);
-  if (kind < HK_DW_WALK && g->c != 1) REFUSE("groups must have 1 input channel, they have %lld", (long long)g->c);
+  if (knobs.way > most_ways(kind)) REFUSE("way = %d must be 0..%d", knobs.way, most_ways(kind));
+  if (kind < HK_DW_GROUPED && g->c != 1) REFUSE("groups must have 1 input channel, they have %lld", (long long)g->c);
   switch (kind) {
     case HK_DW_LAST:
-      if (hk_cu_dw_tile_run(g, e, unaligned, knobs, t, why)) return true;
-      return tile_last(g, e, unaligned, knobs, t, why);
+      if ((!knobs.way || knobs.way == HK_LAST_RUN) && hk_cu_dw_tile_run(g, e, unaligned, knobs, t, why)) return true;
+      return knobs.way != HK_LAST_RUN && tile_last(g, e, unaligned, knobs, t, why);
     case HK_DW_FIRST: return tile_first(g, knobs, t, why);
     case HK_DW_TOEPLITZ:
-      if (rules.batch_invariant && !images_alike(g, why)) return false;
-      if (rules.split && g->x_type == HK_F32) return hk_cu_dw_tile_split(g, unaligned, knobs, t, why);
-      if ((!knobs.run || knobs.run == 64) && hk_cu_dw_tile_transposed(g, e, unaligned, t, why)) return true;
-      return hk_cu_dw_tile_toeplitz(g, unaligned, knobs, t, why);
+      return (!rules.batch_invariant || images_alike(g, why)) && tile_toeplitz(g, e, rules, knobs, t, why);
     case HK_DW_SLIDE: return hk_cu_dw_tile_slide(g, e, unaligned, knobs, t, why);
     case HK_DW_PLANE: return hk_cu_dw_tile_plane(g, e, unaligned, knobs, t, why);
     case HK_DW_ROW: return hk_cu_dw_tile_row(g, e, t, why);
@@ -308,6 +347,6 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
     case HK_DW_OCTET: return hk_cu_dw_tile_octet(g, e, unaligned, knobs, t, why);
     case HK_DW_BAND: return hk_cu_dw_tile_band(g, e, unaligned, knobs, t, why);
     case HK_DW_STEM: return hk_cu_dw_tile_stem(g, e, unaligned, knobs, t, why);
-    default: return hk_cu_dw_tile_mma(g, e, unaligned, kind == HK_DW_ROLL, knobs, t, why);
+    default: return tile_grouped(g, e, unaligned, knobs, t, why);
   }
 }

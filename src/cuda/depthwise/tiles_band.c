@@ -89,7 +89,7 @@ bool hk_cu_dw_tile_band(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   t->aligned = true;
   t->threads = HK_BAND_THREADS;
   t->blocks = blocks;
-  t->knobs = (hk_cu_dw_knobs){best, 0, p->band.tile_rows};
+  t->knobs = (hk_cu_dw_knobs){best, 0, p->band.tile_rows, 0};
   t->seconds = hk_cu_dw_seconds(g, (double)p->channel_blocks * (double)g->n * least,
                                 1.1 * (1 + 0.3 * (double)(p->band.slots - p->band.tile_rows) / p->band.tile_rows));
   return true;

@@ -42,7 +42,7 @@ bool hk_cu_dw_tile_run(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_
   t->packed_bytes = (size_t)p->taps * (size_t)p->padded * 4;
   t->image = "dw_run";
   t->kernel = names[g->x_type == HK_BF16][taps == 4][e->any];
-  t->knobs = (hk_cu_dw_knobs){p->last.steps, 0, 0};
+  t->knobs = (hk_cu_dw_knobs){p->last.steps, 0, 0, HK_LAST_RUN};
   t->aligned = true;
   t->threads = p->last.lanes * p->last.teams;
   t->blocks = hk_ceil_div(groups, p->last.teams) * p->channel_blocks;

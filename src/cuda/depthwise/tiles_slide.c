@@ -128,7 +128,7 @@ bool hk_cu_dw_tile_slide(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   if (k->size == 3 && k->stride == 1)
     t->shared_bytes = (p->slide.weights_at + sets * (tq - 1 + k->size) * HK_SLIDE_THREADS_3) * pair_bytes;
   t->blocks = hk_ceil_div(groups, p->slide.teams) * p->channel_blocks;
-  t->knobs = (hk_cu_dw_knobs){0, 0, rows};
+  t->knobs = (hk_cu_dw_knobs){0, 0, rows, 0};
   /* instructions per row and warp: 2*tq*size^2 FMA, 5 per column read, 100; rows that the strip only reads take part
    * of that */
   const double warps = (double)t->blocks * (double)hk_ceil_div(t->threads, 32);
@@ -207,7 +207,7 @@ bool hk_cu_dw_tile_plane(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   t->threads = p->plane.planes * p->plane.lanes;
   t->shared_bytes = p->plane.planes * (int)unit;
   t->blocks = hk_ceil_div(units, p->plane.planes);
-  t->knobs = (hk_cu_dw_knobs){0, 0, p->plane.tile_rows};
+  t->knobs = (hk_cu_dw_knobs){0, 0, p->plane.tile_rows, 0};
   /* instructions per row and warp: 7*size^2 FMA, 2 per column read, 80; staging and storing 12 per piece */
   const double warps = (double)t->blocks * (double)hk_ceil_div(t->threads, 32);
   const double row = 7.0 * k->size * k->size + 2.0 * ((HK_SLIDE_COLUMNS - 1) * k->stride + k->size) * k->stride + 80;

@@ -58,7 +58,7 @@ bool hk_cu_dw_tile_split(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs,
   p->pack = HK_DW_PACK_SPLIT;
   t->packed_bytes = packed;
   t->shared_bytes = (int)shared(p);
-  t->knobs = (hk_cu_dw_knobs){B, 0, 0};
+  t->knobs = (hk_cu_dw_knobs){B, 0, 0, HK_TOEPLITZ_SPLIT};
   t->image = "dw_split";
   t->kernel = p->plain ? "hk_dw_split" : "hk_dw_split_epi";
   t->threads = p->toeplitz.planes * p->toeplitz.lanes * 32;

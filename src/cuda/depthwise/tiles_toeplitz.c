@@ -83,7 +83,7 @@ static bool streams(const hk_geom *g, const hk_cu_dw *p) {
 /* Walking warps for a shape of b outputs per lane, where they fit. */
 static bool stream_set(const hk_geom *g, int b, int64_t lines, hk_cu_dw_tiling *t) {
   hk_cu_dw alone = t->params;
-  if (!streams(g, &alone) || !t->packed_bytes) return false;
+  if (!t->packed_bytes) return false;
   const int bytes = stream_shared(g, &alone, b);
   if (lines * alone.toeplitz.lane_blocks >= INT32_MAX / 2 || bytes > 100 * 1024) return false;
   /* as many blocks as are resident: by registers, by shared memory */
@@ -117,12 +117,13 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
   p->toeplitz.wide = g->y.at[2] == 1 && g->y_type == g->x_type;
   p->toeplitz.y_vector = !p->toeplitz.wide || (!unaligned && aligned16(&g->y));
   t->aligned = p->toeplitz.wide && p->toeplitz.y_vector;
+  const bool may_stream = knobs.way != HK_TOEPLITZ_TILES && streams(g, p);
   int best = -1;
   double least = 0;
   for (int i = 0; i < 3; i++) {
     if (knobs.run && knobs.run != sizes[i]) continue;
     toeplitz_shape(g, p, sizes[i]);
-    const double clocks = streams(g, p) ? stream_clocks(p, sizes[i]) : toeplitz_clocks(g, p, sizes[i]);
+    const double clocks = may_stream ? stream_clocks(p, sizes[i]) : toeplitz_clocks(g, p, sizes[i]);
     if (best < 0 || clocks < least) best = i, least = clocks;
   }
   if (best < 0) REFUSE("run = %d must be 8, 32 or 64", knobs.run);
@@ -137,7 +138,10 @@ bool hk_cu_dw_tile_toeplitz(const hk_geom *g, bool unaligned, hk_cu_dw_knobs kno
   t->image = g->x_type == HK_BF16 ? "dw_toeplitz_bf16" : "dw_toeplitz_f16";
   t->threads = p->toeplitz.planes * p->toeplitz.lanes * 32;
   t->blocks = hk_ceil_div(lines, p->toeplitz.planes) * p->toeplitz.lane_blocks;
-  const bool stream = stream_set(g, b, lines, t);
+  const bool stream = may_stream && stream_set(g, b, lines, t);
+  if (knobs.way == HK_TOEPLITZ_STREAM && !stream)
+    REFUSE("way = 2 needs one row of at most 512 taps, stride 1, contiguous rows and no epilogue");
+  t->knobs.way = stream ? HK_TOEPLITZ_STREAM : HK_TOEPLITZ_TILES;
   t->kernel = names[g->x_type == HK_BF16][stream ? 2 : !p->plain][best];
   /* x or y not contiguous: element by element, 330 us for the 33 M of 512 channels by 8 x 4096 */
   t->seconds = hk_cu_dw_seconds(g, least, g->x.at[2] != 1 || g->y.at[2] != 1 ? 19 : stream ? 1.35 : 1.15);

@@ -54,6 +54,7 @@ bool hk_cu_dw_tile_transposed(const hk_geom *g, const hk_epi *e, bool unaligned,
   t->shared_bytes = (int)shared;
   t->blocks = lines * tiles * channel_blocks;
   t->knobs.run = 64;
+  t->knobs.way = HK_TOEPLITZ_TRANSPOSED;
   t->seconds = hk_cu_dw_seconds(g, (double)t->blocks * block_clocks(g, p, steps, (int)shared), 1.55);
   return true;
 }

@@ -85,7 +85,7 @@ bool hk_cu_dw_tile_bundle(const hk_geom *g, bool unaligned, hk_cu_dw_knobs knobs
   t->kernel = names[g->x_type == HK_BF16][stride == 2];
   t->aligned = true;
   t->threads = best * (columns / 16) * 32;
-  t->knobs = (hk_cu_dw_knobs){columns, best, 0};
+  t->knobs = (hk_cu_dw_knobs){columns, best, 0, 0};
   /* a few blocks take as long as two, one after another, on one SM */
   const double few = 2 * 132 * block_clocks(g, p, t->shared_bytes);
   t->seconds = hk_cu_dw_seconds(g, (double)g->n * least > few ? (double)g->n * least : few, 1.3);

@@ -167,7 +167,7 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
     if (reach > p->reach) p->reach = reach;
   }
   if (roll && p->reach > 1)
-    REFUSE("8 output channels may read at most 8 input channels, they read %d; see cuda_grouped", 8 * p->reach);
+    REFUSE("8 output channels may read at most 8 input channels, they read %d; way = 1 takes them", 8 * p->reach);
   p->compact = g->c == 1 && g->k == 1;
   p->grouped.leaks = g->c % 8 != 0 || g->k % 8 != 0;
   mma_vectors(g, e, unaligned, p);
@@ -182,7 +182,8 @@ bool hk_cu_dw_tile_mma(const hk_geom *g, const hk_epi *e, bool unaligned, bool r
   p->grouped.div_phases = hk_cu_dw_divisor(p->phases);
   p->grouped.tiles = (int)hk_ceil_div(p->class_length, p->grouped.tile_length);
   p->grouped.row_tiles = (int)hk_ceil_div(g->out[1], p->grouped.tile_rows);
-  t->knobs = (hk_cu_dw_knobs){p->grouped.tile_length, p->grouped.slabs, p->grouped.tile_rows};
+  t->knobs = (hk_cu_dw_knobs){p->grouped.tile_length, p->grouped.slabs, p->grouped.tile_rows,
+                              roll ? HK_GROUPED_ROLL : HK_GROUPED_WALK};
   p->pack = HK_DW_PACK_TABLE;
   /* 8 more runs than there are: no choice of slabs reads past them */
   p->table_runs = (p->channels + 7) / 8 + 8;

@@ -140,7 +140,7 @@ bool hk_cu_dw_tile_octet(const hk_geom *g, const hk_epi *e, bool unaligned, hk_c
   t->kernel = names[g->x_type == HK_BF16][stride == 2][e->any];
   t->aligned = t->mapped = true;
   t->threads = slabs * p->octet.teams * 32;
-  t->knobs = (hk_cu_dw_knobs){columns, slabs, rows};
+  t->knobs = (hk_cu_dw_knobs){columns, slabs, rows, 0};
   /* fitted to the ResNeXt rows of bench/results/2026-11-15-depthwise-h200.md; one channel per group is faster on the
    * FMA units */
   t->seconds = hk_cu_dw_seconds(g, clocks_of(g, p, t->shared_bytes, rows), 1.15) * (g->c == 1 ? 1 : 0.8);

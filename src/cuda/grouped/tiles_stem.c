@@ -91,7 +91,7 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   (void)e;
   p->pack = HK_DW_PACK_STEM;
   t->packed_bytes = (size_t)p->stem.slab_blocks * (size_t)p->k_steps * 2048;
-  t->knobs = (hk_cu_dw_knobs){0, 0, rows};
+  t->knobs = (hk_cu_dw_knobs){0, 0, rows, 0};
   t->image = g->x_type == HK_BF16 ? "stem_bf16" : "stem_f16";
   t->kernel = names[g->x_type == HK_BF16][transposed];
   t->aligned = p->stem.y_vector || p->stem.x_vector;

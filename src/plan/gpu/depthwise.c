@@ -7,18 +7,20 @@
 #include "cuda/depthwise/depthwise.h"
 #include "plan/gpu/gpu.h"
 
-enum { RUN, SLABS, ROWS };
+enum { RUN, SLABS, ROWS, WAY };
 
 static hk_cu_dw_kind kind_of(const hk_algo *algo);
 
 static bool tile(const hk_task *t, const hk_decision *d, hk_cu_dw_tiling *tiling, char *why) {
-  const hk_cu_dw_knobs k = {(int)d->knob[RUN], (int)d->knob[SLABS], (int)d->knob[ROWS]};
+  const int way = d->knob[WAY] == HK_KNOB_AUTO ? 0 : (int)d->knob[WAY];
+  const hk_cu_dw_knobs k = {(int)d->knob[RUN], (int)d->knob[SLABS], (int)d->knob[ROWS], way};
   const hk_cu_dw_rules rules = {t->options.unaligned, t->options.math & HK_MATH_SPLIT_F32, t->options.batch_invariant};
   return hk_cu_dw_tile(kind_of(d->algo), &t->geom, &t->epi, rules, k, tiling, why);
 }
 
 static void fill(const hk_task *t, const hk_cu_dw_tiling *tiling, hk_decision *d) {
   d->knob[RUN] = tiling->knobs.run, d->knob[SLABS] = tiling->knobs.slabs, d->knob[ROWS] = tiling->knobs.rows;
+  d->knob[WAY] = tiling->knobs.way;
   d->predicted_s = tiling->seconds;
   d->workspace_bytes = t->f_now ? 0 : tiling->packed_bytes;
 }
@@ -38,26 +40,27 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
 }
 
 static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
-  static const int last[][3] = {{4, 0, 0}, {8, 0, 0}, {16, 0, 0}, {12, 0, 0}, {24, 0, 0}, {48, 0, 0}},
-                   first[][3] = {{8, 0, 0}, {16, 0, 0}};
-  static const int toeplitz[][3] = {{8, 0, 0}, {32, 0, 0}, {64, 0, 0}},
-                   stem[][3] = {{0, 0, 1}, {0, 0, 2}, {0, 0, 4}, {0, 0, 8}};
-  static const int slide[][3] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}, {0, 0, 56}};
-  static const int plane[][3] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}};
-  static const int bundle[][3] = {{16, 0, 0}, {32, 0, 0}, {0, 2, 0}, {0, 4, 0}, {0, 8, 0}};
-  static const int band[][3] = {{8, 0, 14}, {8, 0, 28}, {4, 0, 28}};
-  static const int octet[][3] = {{0, 9, 0}, {0, 8, 0},  {0, 5, 0},  {0, 4, 0},  {0, 3, 0}, {0, 2, 0}, {0, 0, 4},
+  static const int last[][4] = {{4}, {8}, {16}, {12}, {24}, {48}}, first[][4] = {{8}, {16}};
+  static const int toeplitz[][4] = {{8}, {32}, {64}, {64, 0, 0, HK_TOEPLITZ_STREAM}, {64, 0, 0, HK_TOEPLITZ_TILES}},
+                   stem[][4] = {{0, 0, 1}, {0, 0, 2}, {0, 0, 4}, {0, 0, 8}};
+  static const int slide[][4] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}, {0, 0, 56}};
+  static const int plane[][4] = {{0, 0, 4}, {0, 0, 7}, {0, 0, 14}, {0, 0, 28}};
+  static const int bundle[][4] = {{16, 0, 0}, {32, 0, 0}, {0, 2, 0}, {0, 4, 0}, {0, 8, 0}};
+  static const int band[][4] = {{8, 0, 14}, {8, 0, 28}, {4, 0, 28}};
+  static const int octet[][4] = {{0, 9, 0}, {0, 8, 0},  {0, 5, 0},  {0, 4, 0},  {0, 3, 0}, {0, 2, 0}, {0, 0, 4},
                                  {0, 0, 8}, {0, 0, 14}, {0, 0, 28}, {0, 0, 56}, {8, 0, 0}, {16, 0, 0}};
-  static const int mma[][3] = {{0, 1, 0}, {0, 2, 0},  {0, 3, 0},  {0, 4, 0}, {0, 6, 0},
-                               {0, 8, 0}, {64, 2, 0}, {64, 4, 0}, {0, 2, 2}, {0, 4, 4}};
+  static const int grouped[][4] = {{0, 0, 0, 1}, {0, 1, 0, 1}, {0, 2, 0, 1},  {0, 3, 0, 1},  {0, 4, 0, 1},
+                                   {0, 6, 0, 1}, {0, 8, 0, 1}, {64, 2, 0, 1}, {64, 4, 0, 1}, {0, 2, 2, 1},
+                                   {0, 4, 4, 1}, {0, 0, 0, 2}, {0, 1, 0, 2},  {0, 2, 0, 2},  {0, 3, 0, 2},
+                                   {0, 4, 0, 2}, {0, 6, 0, 2}, {0, 8, 0, 2},  {64, 2, 0, 2}, {64, 4, 0, 2},
+                                   {0, 2, 2, 2}, {0, 4, 4, 2}};
   static const struct {
-    const int (*rows)[3];
+    const int (*rows)[4];
     int count;
   } of[HK_DW_KINDS] = {[HK_DW_LAST] = {last, HK_COUNT(last)},
                        [HK_DW_FIRST] = {first, HK_COUNT(first)},
                        [HK_DW_TOEPLITZ] = {toeplitz, HK_COUNT(toeplitz)},
-                       [HK_DW_WALK] = {mma, HK_COUNT(mma)},
-                       [HK_DW_ROLL] = {mma, HK_COUNT(mma)},
+                       [HK_DW_GROUPED] = {grouped, HK_COUNT(grouped)},
                        [HK_DW_STEM] = {stem, HK_COUNT(stem)},
                        [HK_DW_SLIDE] = {slide, HK_COUNT(slide)},
                        [HK_DW_PLANE] = {plane, HK_COUNT(plane)},
@@ -65,12 +68,14 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
                        [HK_DW_BUNDLE] = {bundle, HK_COUNT(bundle)},
                        [HK_DW_OCTET] = {octet, HK_COUNT(octet)}};
   const hk_cu_dw_kind kind = kind_of(base->algo);
-  const int(*rows)[3] = of[kind].rows, count = of[kind].count;
+  const int(*rows)[4] = of[kind].rows, count = of[kind].count;
   char why[HK_REASON];
+  hk_decision now = *base; /* with its way */
+  if (!check(t, &now, why)) return false;
   for (int i = 0; i < count; i++) {
     *d = *base;
-    for (int j = 0; j < 3; j++) d->knob[j] = rows[i][j];
-    if (!check(t, d, why) || !memcmp(d->knob, base->knob, sizeof d->knob) || index-- > 0) continue;
+    for (int j = 0; j < 4; j++) d->knob[j] = rows[i][j];
+    if (!check(t, d, why) || !memcmp(d->knob, now.knob, sizeof d->knob) || index-- > 0) continue;
     return true;
   }
   return false;
@@ -138,19 +143,26 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const hk_cu_dw_tiling *own = &((const hk_cu_dw_state *)plan->own)->tiling;
+  hk_text_add(t, " kernel=%s blocks=%lld threads=%d shared=%d", own->kernel, (long long)own->blocks, own->threads,
+              own->shared_bytes);
+}
+
 #define ALGO(variable, text, what)                                                                                     \
-  const hk_algo variable = {                                                                                           \
-      .name = text,                                                                                                    \
-      .summary = what,                                                                                                 \
-      .knobs = {HK_KNOB("run", 0, 1 << 20), HK_KNOB("slabs", 0, 1 << 20), HK_KNOB("rows", 0, 1 << 20)},                \
-      .family = HK_FAMILY_NONE,                                                                                        \
-      .device = HK_CUDA,                                                                                               \
-      .offer = offer,                                                                                                  \
-      .vary = vary,                                                                                                    \
-      .check = check,                                                                                                  \
-      .build = build,                                                                                                  \
-      .run = run,                                                                                                      \
-      .destroy = destroy}
+  const hk_algo variable = {.name = text,                                                                              \
+                            .summary = what,                                                                           \
+                            .knobs = {HK_KNOB("run", 0, 1 << 20), HK_KNOB("slabs", 0, 1 << 20),                        \
+                                      HK_KNOB("rows", 0, 1 << 20), HK_KNOB_DERIVED("way", 0, HK_DW_WAYS)},             \
+                            .family = HK_FAMILY_NONE,                                                                  \
+                            .device = HK_CUDA,                                                                         \
+                            .offer = offer,                                                                            \
+                            .vary = vary,                                                                              \
+                            .check = check,                                                                            \
+                            .build = build,                                                                            \
+                            .run = run,                                                                                \
+                            .destroy = destroy,                                                                        \
+                            .trace = trace}
 ALGO(hk_algo_cuda_dw_last, "cuda_dw_last",
      "depthwise, channels-last: a window of pixels in registers slides along the taps");
 ALGO(hk_algo_cuda_dw_first, "cuda_dw_first", "depthwise, channels-first: rows staged as f32 in shared memory");
@@ -158,8 +170,6 @@ ALGO(hk_algo_cuda_toeplitz, "cuda_toeplitz",
      "long depthwise filters as Toeplitz matrices on the tensor cores; f32 split in two tf32 parts");
 ALGO(hk_algo_cuda_grouped, "cuda_grouped",
      "up to 256 channels per group: 8x8 blocks of weights per tap on the tensor cores");
-ALGO(hk_algo_cuda_roll, "cuda_roll",
-     "3x3, 5x5, 7x7, stride 1, 8 outputs that read 8 inputs: fragments of an input row serve all output rows");
 ALGO(hk_algo_cuda_stem, "cuda_stem", "1 to 8 input channels: filter rows as runs of memory on the tensor cores");
 ALGO(hk_algo_cuda_slide, "cuda_slide", "depthwise 3x3, 5x5, 7x7, channels-last: a thread walks down the image");
 ALGO(hk_algo_cuda_plane, "cuda_plane", "depthwise 3x3, 5x5, 7x7, channels-first: rows staged in shared memory");
@@ -175,13 +185,12 @@ static hk_cu_dw_kind kind_of(const hk_algo *algo) {
   return algo == &hk_algo_cuda_dw_last    ? HK_DW_LAST
          : algo == &hk_algo_cuda_dw_first ? HK_DW_FIRST
          : algo == &hk_algo_cuda_toeplitz ? HK_DW_TOEPLITZ
-         : algo == &hk_algo_cuda_grouped  ? HK_DW_WALK
+         : algo == &hk_algo_cuda_grouped  ? HK_DW_GROUPED
          : algo == &hk_algo_cuda_stem     ? HK_DW_STEM
          : algo == &hk_algo_cuda_slide    ? HK_DW_SLIDE
          : algo == &hk_algo_cuda_plane    ? HK_DW_PLANE
          : algo == &hk_algo_cuda_row      ? HK_DW_ROW
          : algo == &hk_algo_cuda_band     ? HK_DW_BAND
          : algo == &hk_algo_cuda_bundle   ? HK_DW_BUNDLE
-         : algo == &hk_algo_cuda_octet    ? HK_DW_OCTET
-                                          : HK_DW_ROLL;
+                                          : HK_DW_OCTET;
 }
