@@ -123,9 +123,27 @@ typedef struct hk_cu_filters {
 /* Fills the packing of filters for tiles of row->bn filters, without half blocks. */
 void hk_cu_pack_make(hk_cu_images *to, const hk_cu_row *row, const hk_geom *g, const hk_epi *e,
                      const hk_cu_filters *filters);
-/* unaligned: y and c may start at any element address. */
+/* How a tile becomes y (finish.cuh, finish_wide.cuh). */
+typedef enum hk_cu_finish {
+  HK_FINISH_ANY = 0,        /* element by element: any y */
+  HK_FINISH_SPLIT = 1,      /* a split reduction: runs of 8 channels */
+  HK_FINISH_SLAB = 2,       /* TMA stores */
+  HK_FINISH_TRANSPOSED = 3, /* contiguous pixels in aligned runs */
+  HK_FINISH_STRIP = 4,      /* all channels of a run of pixels without gaps */
+  HK_FINISH_SLIM = 5,       /* contiguous channels, not aligned */
+  HK_FINISH_TALL = 6        /* other contiguous pixels */
+} hk_cu_finish;
+/* The finish that y, the epilogue and the row allow; and the pixels from tile to tile with it, which on a device of
+ * `processors` SMs fill the last wave best. unaligned: y and c may start at any element address. */
+hk_cu_finish hk_cu_igemm_finish(const hk_cu_row *row, const hk_geom *g, const hk_epi *e, bool unaligned);
+int hk_cu_igemm_step(const hk_cu_row *row, const hk_geom *g, hk_cu_finish finish, int processors);
+/* step: as hk_cu_igemm_step gives it, or with HK_FINISH_STRIP another multiple of 8 up to bm. */
+typedef struct hk_cu_igemm_way {
+  bool unaligned;
+  int step;
+} hk_cu_igemm_way;
 hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e,
-                            const hk_cu_filters *filters, bool unaligned);
+                            const hk_cu_filters *filters, hk_cu_igemm_way way);
 void hk_cu_igemm_free(hk_cu_igemm_state *s);
 /* f: raw filters on the device, offset added; to: hk_cu_igemm_filter_bytes bytes. */
 hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream);

@@ -70,6 +70,12 @@ void hk_decision_derive(hk_decision *d) {
     if (knobs[i].kind != HK_GIVEN) d->knob[i] = HK_KNOB_AUTO;
 }
 
+void hk_decision_renew(hk_decision *d) {
+  const hk_knob *knobs = d->algo->knobs;
+  for (int i = 0; i < HK_KNOBS && knobs[i].name; i++)
+    if (knobs[i].kind == HK_DERIVED) d->knob[i] = HK_KNOB_AUTO;
+}
+
 bool hk_decision_allowed(const hk_task *t, const hk_decision *d, char *why) {
   const hk_isa isa = d->kernel ? d->kernel->isa : HK_ISA_SCALAR;
   if (d->algo->device != t->options.device) snprintf(why, HK_REASON, "is for another device");

@@ -86,7 +86,7 @@ typedef enum hk_knob_of {
 typedef enum hk_knob_kind {
   HK_GIVEN,
   HK_DERIVED,
-  HK_DERIVED_ORDER /* the order of packed weights depends on it: a plan made like another keeps it */
+  HK_DERIVED_ORDER /* the order of packed weights or of sums depends on it: a plan made like another keeps it */
 } hk_knob_kind;
 typedef struct hk_knob {
   const char *name;
@@ -210,6 +210,8 @@ hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *
 hk_isa hk_decision_isa(const hk_task *task, const hk_algo *algo, int depth);
 /* Sets the derived knobs of d->algo to HK_KNOB_AUTO: for a task or for other knobs than they were chosen for. */
 void hk_decision_derive(hk_decision *d);
+/* The same, but for knobs that the order of packed weights or of sums depends on. */
+void hk_decision_renew(hk_decision *d);
 /* Fills *d for a task like the one that `from` was made for: derived knobs are chosen anew, but for those that the
  * order of packed weights depends on. */
 hk_status hk_decision_adapt(const hk_task *task, const hk_decision *from, hk_decision *d);

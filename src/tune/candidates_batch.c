@@ -23,6 +23,12 @@ hk_task hk_candidates_seen(const hk_task *task) {
   return t;
 }
 
+/* On a device the ways to store y follow the batch, and change no bit. */
+static bool check_for(const hk_task *t, hk_decision *d, char *why) {
+  if (t->options.device == HK_CUDA) hk_decision_renew(d);
+  return hk_decision_check(t, d, why);
+}
+
 /* Whether a decision serves every batch and any number of threads alike. What one image may use and more may not would
  * make the choice depend on the batch or on the threads: because of how images lie, or because a workspace that grows
  * with either exceeds a limit. One image by one thread stands for few, two by many for all others: where two images
@@ -34,7 +40,7 @@ static bool serves_any_batch(const hk_task *t, const hk_decision *d, char *why) 
     hk_task b = with_batch(t, i + 1);
     hk_decision same = *d;
     b.threads = threads[i];
-    if (!hk_decision_check(&b, &same, why)) return false;
+    if (!check_for(&b, &same, why)) return false;
     bytes[i] = same.workspace_bytes;
   }
   if (!t->options.limit_workspace || bytes[0] == bytes[1]) return true;
@@ -46,7 +52,7 @@ static bool serves_any_batch(const hk_task *t, const hk_decision *d, char *why) 
 bool hk_candidates_settle(const hk_task *t, hk_decision *d, char *why) {
   const double seconds = d->predicted_s;
   if (!t->options.batch_invariant) return true;
-  if (!hk_decision_check(t, d, why)) return false;
+  if (!check_for(t, d, why)) return false;
   d->predicted_s = seconds;
   return t->geom.n == 0 || serves_any_batch(t, d, why);
 }

@@ -286,6 +286,46 @@ static void joined(void) {
   }
 }
 
+/* Exactly one way to store y for every row, epilogue and layout; strips alone may take fewer pixels than a tile has. */
+static void finishes(void) {
+  static const struct {
+    const char *problem, *epilogue;
+    hk_cu_finish finish; /* of bm = 128, bn = 64 without a split */
+  } cases[] = {{"2d_n2_c64_i14x14_k64_w3x3_p1_bf16_last", "bias", HK_FINISH_SLAB},
+               {"2d_n2_c64_i16x16_k64_w3x3_p1_bf16_first", "bias", HK_FINISH_TRANSPOSED},
+               {"2d_n2_c64_i15x15_k63_w3x3_p1_bf16_first", "bias", HK_FINISH_TALL},
+               {"2d_n2_c64_i14x14_k63_w3x3_p1_bf16_last", "bias", HK_FINISH_STRIP},
+               {"2d_n2_c64_i14x14_k63_w3x3_p1_bf16:bf16:f32_last", "bias", HK_FINISH_SLIM},
+               {"2d_n2_c64_i14x14_k64_w3x3_p1_bf16_last", "gated:tanh:sigmoid", HK_FINISH_ANY},
+               {"2d_n2_c64_i14x14_k64_w3x3_p1_bf16_last", "softsign", HK_FINISH_ANY}};
+  for (int i = 0; i < HK_COUNT(cases); ++i) {
+    hk_problem p = {.size = sizeof p};
+    hk_epilogue epilogue = {.size = sizeof epilogue};
+    hk_geom g;
+    hk_epi e;
+    int seen = 0;
+    CHECK(!hk_problem_parse(&p, cases[i].problem) && !hk_epilogue_parse(&epilogue, cases[i].epilogue) &&
+              !hk_geom_make(&g, &p, epilogue.gate) && !hk_epi_make(&e, &epilogue, &p),
+          "%s: %s", cases[i].problem, hk_last_error());
+    for (int r = 0; r < hk_cu_row_count; ++r) {
+      const hk_cu_row *row = &hk_cu_rows[r];
+      char why[HK_CU_REASON];
+      if (row->type != HK_BF16 || !hk_cu_row_takes(row, &g, &e, why)) continue;
+      const hk_cu_finish finish = hk_cu_igemm_finish(row, &g, &e, false);
+      const int bm = hk_cu_row_bm(row), step = hk_cu_igemm_step(row, &g, finish, 132);
+      if (row->split == 1 && row->bn == 64 && bm == 128 && hk_cu_row_strips(row)) {
+        seen++;
+        CHECK(finish == cases[i].finish, "%s, %s: %s: finish %d", cases[i].problem, cases[i].epilogue, row->name,
+              (int)finish);
+      }
+      CHECK((finish == HK_FINISH_SPLIT) <= (row->split > 1), "%s: finish %d", row->name, (int)finish);
+      CHECK(finish == HK_FINISH_STRIP ? step > 0 && step <= bm && step % 8 == 0 : step == bm, "%s: step %d", row->name,
+            step);
+    }
+    CHECK(seen > 0, "%s: no row", cases[i].problem);
+  }
+}
+
 /* Windows laid out one by one: a plain matrix, each of x's elements at most once. */
 static void gathered(void) {
   static const struct {
@@ -609,6 +649,7 @@ int main(void) {
   refusals();
   folded();
   joined();
+  finishes();
   gathered();
   planes();
   planes_seconds();

@@ -20,7 +20,7 @@ check '2d_n3_c24_i2x10_k48_w1x5_p2:3x1:2_g3_bf16_xs=0.8.480.1.240.24_fs=0.640.40
   --epilogue 'scale+bias+presum:1' --seed 14179252851149 --with in_place,hostile --math fast
 # more runs of input channels in a block's patch than threads: nothing was copied
 check '1d_n1_c1440_i5_k15_w1_s2_g15_f16:f16:f32_xs=0.480.7200.5.1_fs=0.96.96.1.1_ys=0.5.5.85.1' \
-  --decision 'cuda_grouped run=64 slabs=3 rows=1' --seed 4378299894626
+  --decision 'cuda_grouped run=64 slabs=3 rows=1 way=1' --seed 4378299894626
 # rows of another image began at another address modulo 16, and their sums had another order
 check '1d_n3_c33_i390_k33_w5_p1:2_g33_f16:f16:f32_first' --epilogue 'bias+hardswish+sum:-1' --seed 16300258080631 \
   --with in_place --math tf32 --batch-invariant --forbid-fallback

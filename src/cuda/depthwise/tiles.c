@@ -285,10 +285,11 @@ static bool tile_toeplitz(const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rule
   return false;
 }
 
-/* The faster of the two kernels, or the one that is asked for. */
+/* The faster of the two kernels, or the one that is asked for; other knobs without a way are walk's. */
 static bool tile_grouped(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *t,
                          char *why) {
-  if (knobs.way) return hk_cu_dw_tile_mma(g, e, unaligned, knobs.way == HK_GROUPED_ROLL, knobs, t, why);
+  if (knobs.way || knobs.run || knobs.slabs || knobs.rows)
+    return hk_cu_dw_tile_mma(g, e, unaligned, knobs.way == HK_GROUPED_ROLL, knobs, t, why);
   hk_cu_dw_tiling roll = *t;
   const bool rolls = hk_cu_dw_tile_mma(g, e, unaligned, true, knobs, &roll, why);
   const bool walks = hk_cu_dw_tile_mma(g, e, unaligned, false, knobs, t, why);

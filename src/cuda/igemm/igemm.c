@@ -127,21 +127,38 @@ static hk_status grid(hk_cu_igemm_state *s) {
   return HK_OK;
 }
 
-/* Pixels from tile to tile. Strips may end anywhere: where tiles would fill their last wave badly, all take fewer
- * pixels, a multiple of 8, so that 16-bit strips stay aligned. */
-static int step_of(const hk_cu_igemm *p, const hk_cu_row *row, int processors) {
-  const int64_t bm = hk_cu_row_bm(row), waves = hk_ceil_div(hk_ceil_div(p->gm, bm), processors);
-  return (int)(p->strip ? hk_min64(bm, hk_round_up(hk_ceil_div(p->gm, waves * processors), 8)) : bm);
+static bool vector_of(const hk_geom *g, const hk_epi *e, bool unaligned) {
+  return !unaligned && rows_vector(g, &g->y, g->k) && (!e->e.residual || rows_vector(g, &e->c, g->k));
+}
+
+hk_cu_finish hk_cu_igemm_finish(const hk_cu_row *row, const hk_geom *g, const hk_epi *e, bool unaligned) {
+  hk_cu_igemm p;
+  memset(&p, 0, sizeof p);
+  p.vector = vector_of(g, e, unaligned);
+  wide_make(&p, row, g, e, unaligned);
+  return !p.wide          ? HK_FINISH_ANY
+         : row->split > 1 ? HK_FINISH_SPLIT
+         : p.slab         ? HK_FINISH_SLAB
+         : p.transposed   ? HK_FINISH_TRANSPOSED
+         : p.strip        ? HK_FINISH_STRIP
+         : p.slim         ? HK_FINISH_SLIM
+                          : HK_FINISH_TALL;
+}
+
+/* Strips may end anywhere: where tiles would fill their last wave badly, all take fewer pixels, a multiple of 8, so
+ * that 16-bit strips stay aligned. */
+int hk_cu_igemm_step(const hk_cu_row *row, const hk_geom *g, hk_cu_finish finish, int processors) {
+  const int64_t bm = hk_cu_row_bm(row), all = hk_max64(1, processors);
+  const int64_t waves = hk_max64(1, hk_ceil_div(hk_ceil_div(g->gm, bm), all));
+  return (int)(finish == HK_FINISH_STRIP ? hk_min64(bm, hk_round_up(hk_ceil_div(g->gm, waves * all), 8)) : bm);
 }
 
 hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e,
-                            const hk_cu_filters *filters, bool unaligned) {
+                            const hk_cu_filters *filters, hk_cu_igemm_way way) {
   hk_cu_map map;
   char why[HK_CU_REASON];
+  hk_status status;
   memset(s, 0, sizeof *s);
-  hk_cu_device here;
-  hk_status status = hk_cu_here(&here);
-  if (status) return status;
   if (!hk_cu_row_takes(row, g, e, why) || !hk_cu_map_make(g, &map, why))
     return hk_fail(HK_UNSUPPORTED, "wgmma: %s", why);
   /* the two parts are made from unrounded f32: TMA must not round to tf32 */
@@ -164,9 +181,9 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   p->y_linear = hk_cu_is_linear(g, &g->y);
   p->c_linear = hk_cu_is_linear(g, &e->c);
   p->k_inner = g->y.channel == 1;
-  p->vector = !unaligned && rows_vector(g, &g->y, g->k) && (!e->e.residual || rows_vector(g, &e->c, g->k));
-  wide_make(p, row, g, e, unaligned);
-  s->params.step = step_of(p, row, here.processors);
+  p->vector = vector_of(g, e, way.unaligned);
+  wide_make(p, row, g, e, way.unaligned);
+  s->params.step = way.step;
   p->tiles_m = (int)hk_ceil_div(g->gm, s->params.step);
   hk_cu_pack_make(&s->packing, row, g, e, filters);
   if (HK_IGEMM_HALVES(row->type == HK_F8E4M3 ? HK_CU_F8 : HK_CU_BF16, row->parts, row->cm, row->cn))

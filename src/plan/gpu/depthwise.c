@@ -153,7 +153,7 @@ static void trace(const hk_plan *plan, hk_text *t) {
   const hk_algo variable = {.name = text,                                                                              \
                             .summary = what,                                                                           \
                             .knobs = {HK_KNOB("run", 0, 1 << 20), HK_KNOB("slabs", 0, 1 << 20),                        \
-                                      HK_KNOB("rows", 0, 1 << 20), HK_KNOB_DERIVED("way", 0, HK_DW_WAYS)},             \
+                                      HK_KNOB("rows", 0, 1 << 20), HK_KNOB_ORDER("way", 0, HK_DW_WAYS)},               \
                             .family = HK_FAMILY_NONE,                                                                  \
                             .device = HK_CUDA,                                                                         \
                             .offer = offer,                                                                            \

@@ -7,7 +7,12 @@
 #include <stdio.h>
 
 extern const hk_algo hk_algo_wgmma, hk_algo_wgmma_relaid;
-enum { BM, BN, STAGES, CM, CN, SPLIT, PARTS, TURNS };
+/* knobs; those from FINISH on are derived:
+ *   finish  hk_cu_finish, which the rest of the decision determines
+ *   step    pixels from tile to tile; bm but for strips
+ *   join    groups that are treated as one
+ *   gather  wgmma_relaid: x is copied window by window, not pixel by pixel */
+enum { BM, BN, STAGES, CM, CN, SPLIT, PARTS, TURNS, FINISH, STEP, JOIN, GATHER };
 
 typedef struct own_state {
   hk_cu_igemm_state igemm;
@@ -24,19 +29,29 @@ typedef struct sight {
   hk_geom from, g; /* joined; and laid out */
   hk_cu_filters filters;
   size_t x_bytes;
+  int64_t join;
   bool relaid, gathered, joined;
 } sight;
 
-static bool look(const hk_task *t, const hk_algo *algo, sight *s, char *why) {
-  const int64_t joined = hk_cu_join_count(&t->geom, &t->epi, t->options.unaligned);
+#define REFUSE(...) return snprintf(why, HK_REASON, __VA_ARGS__), false
+
+/* Takes over join and gather of the decision, or chooses them where they are HK_KNOB_AUTO. */
+static bool look(const hk_task *t, const hk_decision *d, sight *s, char *why) {
+  const int64_t most = hk_cu_join_count(&t->geom, &t->epi, t->options.unaligned);
   hk_cu_map map;
+  s->join = d->knob[JOIN] == HK_KNOB_AUTO ? most : d->knob[JOIN];
+  if (s->join != 1 && s->join != most) REFUSE("join = %lld must be 1 or %lld", (long long)s->join, (long long)most);
+  const int64_t joined = s->join;
   s->g = s->from = hk_cu_join(&t->geom, joined);
   s->filters = (hk_cu_filters){.groups = t->geom.groups, .channels = s->from.c};
   s->x_bytes = 0;
   s->joined = joined > 1;
-  s->relaid = algo == &hk_algo_wgmma_relaid;
+  s->relaid = d->algo == &hk_algo_wgmma_relaid;
   /* filters laid out window by window know nothing of joined groups */
-  s->gathered = s->relaid && !s->joined && hk_cu_gather_takes(&s->from);
+  const bool gathers = s->relaid && !s->joined && hk_cu_gather_takes(&s->from);
+  s->gathered = d->knob[GATHER] == HK_KNOB_AUTO ? gathers : d->knob[GATHER];
+  if (s->gathered && !gathers)
+    REFUSE("gather = 1 needs wgmma_relaid, join = 1, one group, windows that do not overlap and few channels");
   if (!s->relaid) return hk_cu_map_make(&s->g, &map, why);
   if (s->gathered) {
     s->g = hk_cu_gather_geom(&s->from);
@@ -53,8 +68,12 @@ static bool look(const hk_task *t, const hk_algo *algo, sight *s, char *why) {
 }
 
 static void fill(const hk_task *t, const sight *s, const hk_cu_row *r, int processors, hk_decision *d) {
-  const int64_t knob[] = {hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc};
+  const hk_cu_finish finish = hk_cu_igemm_finish(r, &s->g, &t->epi, t->options.unaligned);
+  const int64_t knob[] = {hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc, finish};
   for (int i = 0; i < HK_COUNT(knob); ++i) d->knob[i] = knob[i];
+  if (d->knob[STEP] == HK_KNOB_AUTO) d->knob[STEP] = hk_cu_igemm_step(r, &s->g, finish, processors);
+  d->knob[JOIN] = s->join;
+  d->knob[GATHER] = s->gathered;
   /* the pass over x: a launch, and x read and written at about 4.5 TB/s, value by value at a third of that; the pass
    * over y */
   d->predicted_s = hk_cu_row_seconds(r, &s->g, &t->epi, processors) +
@@ -75,8 +94,6 @@ static const hk_cu_row *find(const hk_task *t, const hk_decision *d) {
   return NULL;
 }
 
-#define REFUSE(...) return snprintf(why, HK_REASON, __VA_ARGS__), false
-
 /* f32 goes to the tensor cores rounded to tf32 or split into two parts; options.math must allow which. */
 static bool row_takes(const hk_task *t, const sight *s, const hk_cu_row *r, char *why) {
   if (r->type != t->geom.x_type) REFUSE("no kernel for %s", hk_type_name(t->geom.x_type));
@@ -87,19 +104,31 @@ static bool row_takes(const hk_task *t, const sight *s, const hk_cu_row *r, char
   return hk_cu_row_takes(r, &s->g, &t->epi, why);
 }
 
-static bool takes(const hk_task *t, const hk_algo *algo, hk_cu_device *here, sight *s, char *why) {
+/* Whether finish and step, where they are given, are those of the row. */
+static bool finish_fits(const hk_task *t, const sight *s, const hk_cu_row *r, const hk_decision *d, char *why) {
+  const hk_cu_finish finish = hk_cu_igemm_finish(r, &s->g, &t->epi, t->options.unaligned);
+  const int64_t bm = hk_cu_row_bm(r), step = d->knob[STEP];
+  if (d->knob[FINISH] != HK_KNOB_AUTO && d->knob[FINISH] != (int64_t)finish)
+    REFUSE("finish = %lld must be %d for this y and epilogue", (long long)d->knob[FINISH], (int)finish);
+  if (step == HK_KNOB_AUTO || step == bm) return true;
+  if (finish != HK_FINISH_STRIP || step % 8 || step > bm || s->g.gm / step > 1 << 30)
+    REFUSE("step = %lld must be bm = %lld, or with finish = 4 a smaller multiple of 8", (long long)step, (long long)bm);
+  return true;
+}
+
+static bool takes(const hk_task *t, const hk_decision *d, hk_cu_device *here, sight *s, char *why) {
   if (!hk_plan_cuda_takes(t, here, why)) return false;
   if (t->geom.x_type != t->geom.f_type) REFUSE("x and f differ in type");
   if (t->geom.acc_type != HK_F32) REFUSE("sums are not f32");
-  if (t->options.unaligned && algo == &hk_algo_wgmma)
+  if (t->options.unaligned && d->algo == &hk_algo_wgmma)
     REFUSE("options.unaligned is 1: TMA needs x at a multiple of 16 bytes");
-  return look(t, algo, s, why);
+  return look(t, d, s, why);
 }
 
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   hk_cu_device here;
   sight s;
-  if (!takes(t, d->algo, &here, &s, why)) return false;
+  if (!takes(t, d, &here, &s, why)) return false;
   const hk_cu_row *best = NULL;
   double least = 0;
   snprintf(why, HK_REASON, "no kernel for %s", hk_type_name(t->geom.x_type));
@@ -117,7 +146,7 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
   hk_cu_device here;
   sight s;
   char why[HK_REASON];
-  if (!takes(t, base->algo, &here, &s, why)) return false;
+  if (!takes(t, base, &here, &s, why)) return false;
   const hk_cu_row *chosen = find(t, base);
   for (int i = 0; i < hk_cu_row_count; ++i) {
     const hk_cu_row *r = &hk_cu_rows[i];
@@ -126,7 +155,10 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
     fill(t, &s, r, here.processors, d);
     return true;
   }
-  return false;
+  if (!s.gathered || index > 0) return false;
+  *d = *base;
+  d->knob[GATHER] = 0; /* pixel by pixel */
+  return offer(t, d, why);
 }
 
 static bool check(const hk_task *t, hk_decision *d, char *why) {
@@ -134,7 +166,7 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   hk_cu_device here;
   sight s;
   if (!r) REFUSE("no such tile for %s", hk_type_name(t->geom.x_type));
-  if (!takes(t, d->algo, &here, &s, why) || !row_takes(t, &s, r, why)) return false;
+  if (!takes(t, d, &here, &s, why) || !row_takes(t, &s, r, why) || !finish_fits(t, &s, r, d, why)) return false;
   fill(t, &s, r, here.processors, d);
   return true;
 }
@@ -147,14 +179,15 @@ static hk_status build(hk_plan *plan) {
   char why[HK_REASON];
   own_state *own = plan->own = hk_alloc_zero(sizeof *own);
   if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
-  if (!row || !look(t, plan->decision.algo, &sight, why))
+  if (!row || !look(t, &plan->decision, &sight, why))
     return hk_fail(HK_UNSUPPORTED, "no such wgmma tile for this problem");
   own->relaid = sight.relaid, own->gathered = sight.gathered, own->joined = sight.joined;
   own->x_bytes = sight.x_bytes;
   own->packed_bytes = hk_cu_igemm_filter_bytes(row, &sight.g);
   /* a batch-invariant decision was made for one image */
   plan->decision.workspace_bytes = sight.x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(row, &sight.g));
-  hk_status s = hk_cu_igemm_build(&own->igemm, row, &sight.g, &t->epi, &sight.filters, t->options.unaligned);
+  const hk_cu_igemm_way way = {t->options.unaligned, (int)plan->decision.knob[STEP]};
+  hk_status s = hk_cu_igemm_build(&own->igemm, row, &sight.g, &t->epi, &sight.filters, way);
   if (!s && own->gathered) s = hk_cu_gather_build(&own->gather, &sight.from);
   else if (!s && own->relaid) s = hk_cu_transpose_build(&own->transpose, &sight.from);
   if (!s && own->joined) s = hk_cu_recompute_build(&own->recompute, &t->geom, &t->epi);
@@ -206,10 +239,21 @@ static void destroy(hk_plan *plan) {
   hk_free(own);
 }
 
+static void trace(const hk_plan *plan, hk_text *t) {
+  const own_state *own = plan->own;
+  const hk_cu_igemm *p = &own->igemm.params.product;
+  hk_text_add(t, " kernel=%s blocks=%lld step=%d relaid=%d gathered=%d joined=%d", own->igemm.row->name,
+              (long long)own->igemm.blocks, own->igemm.params.step, own->relaid, own->gathered, own->joined);
+  hk_text_add(t, " wide=%d slab=%d transposed=%d strip=%d slim=%d tall=%d late=%d vector=%d", p->wide, p->slab,
+              p->transposed, p->strip, p->slim, p->tall, p->late, p->vector);
+}
+
 #define KNOBS                                                                                                          \
   {                                                                                                                    \
     HK_KNOB("bm", 1, 512), HK_KNOB("bn", 1, 512), HK_KNOB("stages", 1, 64), HK_KNOB("cm", 1, 16),                      \
-        HK_KNOB("cn", 1, 16), HK_KNOB("split", 0, 64), HK_KNOB("parts", 0, 64), HK_KNOB("turns", 0, 1)                 \
+        HK_KNOB("cn", 1, 16), HK_KNOB("split", 0, 64), HK_KNOB("parts", 0, 64), HK_KNOB("turns", 0, 1),                \
+        HK_KNOB_DERIVED("finish", 0, HK_FINISH_TALL), HK_KNOB_DERIVED("step", 1, 512), HK_KNOB_ORDER("join", 1, 64),   \
+        HK_KNOB_ORDER("gather", 0, 1)                                                                                  \
   }
 const hk_algo hk_algo_wgmma = {.name = "wgmma",
                                .summary = "implicit GEMM on Hopper tensor cores, x in place by TMA im2col",
@@ -221,7 +265,8 @@ const hk_algo hk_algo_wgmma = {.name = "wgmma",
                                .check = check,
                                .build = build,
                                .run = run,
-                               .destroy = destroy};
+                               .destroy = destroy,
+                               .trace = trace};
 const hk_algo hk_algo_wgmma_relaid = {
     .name = "wgmma_relaid",
     .summary = "wgmma after a pass that copies x channels-last, padded or gathered, into the workspace",
@@ -233,4 +278,5 @@ const hk_algo hk_algo_wgmma_relaid = {
     .check = check,
     .build = build,
     .run = run,
-    .destroy = destroy};
+    .destroy = destroy,
+    .trace = trace};
