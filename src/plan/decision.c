@@ -51,10 +51,10 @@ static const hk_rewrite *find_rewrite(const char *name, hk_device device) {
   return NULL;
 }
 
-static const hk_kernel *find_kernel(hk_family family, const char *name) {
-  for (int i = 0; i < hk_kernel_count; i++)
-    if (hk_kernels[i].family == family && (!name || !strcmp(hk_kernels[i].name, name))) return &hk_kernels[i];
-  return NULL;
+static const hk_kernel *find_kernel(const hk_algo *algo, const char *name) {
+  const hk_kernel *k = NULL;
+  while ((k = hk_algo_next_row(algo, k)) && strcmp(k->name, name)) continue;
+  return k;
 }
 
 static bool set_knob(hk_decision *d, const char *key, const char *value) {
@@ -120,14 +120,14 @@ static hk_status refused(const hk_task *task, const hk_decision *d, const char *
   return hk_fail(s, "decision \"%.120s\": %s", text, why);
 }
 
-/* The kernel named, or the first of the family that is allowed and offers itself behind the decision's path. */
+/* The kernel named, or the first of the families that is allowed and offers itself behind the decision's path. */
 static hk_status offer_named(const hk_task *task, const char *text, const char *kernel, const char *isa,
                              hk_decision *d) {
   char why[HK_REASON] = "no kernel of its family is in this build";
   hk_path p;
   if (d->algo->family == HK_FAMILY_NONE && kernel)
     return hk_fail(HK_SYNTAX, "decision \"%.120s\": %s has no kernels", text, d->algo->name);
-  if (kernel && !find_kernel(d->algo->family, kernel))
+  if (kernel && !find_kernel(d->algo, kernel))
     return hk_fail(HK_SYNTAX, "decision \"%.120s\": no kernel \"%.60s\" for %s", text, kernel, d->algo->name);
   hk_isa given = HK_ISA_BEST;
   if (isa && (!hk_isa_parse(isa, &given) || given == HK_ISA_BEST || d->algo->device != HK_CPU))
@@ -138,10 +138,10 @@ static hk_status offer_named(const hk_task *task, const char *text, const char *
     const bool takes = hk_decision_allowed(task, d, why) && hk_path_suggest(&p, d, why);
     return takes ? HK_OK : refused(task, d, text, why);
   }
-  for (int i = 0; i < hk_kernel_count; i++) {
-    if (hk_kernels[i].family != d->algo->family || (kernel && strcmp(hk_kernels[i].name, kernel))) continue;
-    d->kernel = &hk_kernels[i];
-    d->isa = given ? given : hk_kernels[i].isa;
+  for (const hk_kernel *k = NULL; (k = hk_algo_next_row(d->algo, k));) {
+    if (kernel && strcmp(k->name, kernel)) continue;
+    d->kernel = k;
+    d->isa = given ? given : k->isa;
     if (hk_decision_allowed(task, d, why) && hk_path_suggest(&p, d, why)) return HK_OK;
   }
   return refused(task, d, text, why);

@@ -111,6 +111,7 @@ struct hk_algo {
   const char *summary; /* one line for docs/algorithms.md */
   hk_knob knobs[HK_KNOBS];
   hk_family family; /* its rows are offered one by one; HK_FAMILY_NONE: one offer, kernel NULL */
+  hk_family also;   /* a second family, whose rows follow; HK_FAMILY_NONE: there is none */
   hk_device device;
   bool fallback;       /* a slow path: forbid_fallback refuses it */
   double error_factor; /* 0: integers exact */
@@ -187,6 +188,8 @@ typedef struct hk_shared {
 
 /* registry.c: NULL-ended */
 extern const hk_algo *const hk_algos[];
+/* The kernel rows of an algorithm in the order in which they are offered: the row behind `last`, or NULL. */
+const hk_kernel *hk_algo_next_row(const hk_algo *algo, const hk_kernel *last);
 extern const hk_rewrite *const hk_rewrites[];
 
 /* run.c: body(context, 0..count-1) over the plan's threads or the caller's loop */

@@ -20,3 +20,13 @@ const hk_rewrite *const hk_rewrites[] = {
 #include "plan/rewrites.inc"
     NULL};
 #undef HK_REWRITE
+
+const hk_kernel *hk_algo_next_row(const hk_algo *algo, const hk_kernel *last) {
+  const bool second = last && last->family != algo->family;
+  for (const hk_kernel *k = last ? last + 1 : hk_kernels; k < hk_kernels + hk_kernel_count; k++)
+    if (k->family == (second ? algo->also : algo->family)) return k;
+  if (second || algo->also == HK_FAMILY_NONE) return NULL;
+  for (const hk_kernel *k = hk_kernels; k < hk_kernels + hk_kernel_count; k++)
+    if (k->family == algo->also) return k;
+  return NULL;
+}

@@ -96,9 +96,7 @@ static algo_set set_of(int i) { return UINT64_C(1) << i; }
 static bool ask_algo(search *s, const hk_algo *algo) {
   bool any = false;
   if (algo->family == HK_FAMILY_NONE) return consider(s, algo, NULL);
-  for (int k = 0; k < hk_kernel_count; k++) {
-    const hk_kernel *row = &hk_kernels[k];
-    if (row->family != algo->family) continue;
+  for (const hk_kernel *row = NULL; (row = hk_algo_next_row(algo, row));) {
     if (s->path.depth && (row->isa > s->task->isa || !hk_cpu_has(row->isa))) continue;
     any |= consider(s, algo, row);
   }

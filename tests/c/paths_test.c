@@ -133,6 +133,9 @@ static void check_refusals(void) {
   static const char first[] = "2d_n1_c8_i9x9_k8_w3x3_p1_first";
   refused(first, "relay_igemm", HK_SYNTAX, "no algorithm \"relay_igemm\"");
   refused(first, "relay / igemm", HK_SYNTAX, "no rewrite \"relay\"");
+  refused(first, "dot", HK_SYNTAX, "no algorithm \"dot\""); /* merged into igemm */
+  refused(first, "transpose / igemm kernel=hk_dot_f32_2x4_scalar isa=scalar", HK_OK, "");
+  refused(first, "transpose / igemm kernel=hk_dot_f32_2x4_scalar isa=fast", HK_SYNTAX, "no ISA \"fast\"");
   refused(first, "transpose / ", HK_SYNTAX, "no algorithm \"\"");
   refused(first, "transpose /", HK_SYNTAX, "no algorithm \"transpose\"");
   refused(first, "/ igemm", HK_SYNTAX, "no algorithm \"/\"");

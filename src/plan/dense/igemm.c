@@ -1,8 +1,8 @@
-/* igemm, and dot for 1 to 8 output channels: dense convolution over channels that lie next to each other in x
- * (channels-last). The rows of pixels are addressed by pointers (dense/rows.c), the weights are packed in panels of
- * output channels (dense/pack.c), and the kernel cuts a block of bm pixels x one panel into register tiles. Any rank,
- * stride, padding, dilation, input dilation, groups and y; refuses other types than f32, channels of x that are not
- * adjacent, gates and streaming state.
+/* igemm: dense convolution over channels that lie next to each other in x (channels-last). Kernels of the family dot,
+ * for 1 to 8 output channels, have their vectors along the input channels. The rows of pixels are addressed by pointers
+ * (dense/rows.c), the weights are packed in panels of output channels (dense/pack.c), and the kernel cuts a block of bm
+ * pixels x one panel into register tiles. Any rank, stride, padding, dilation, input dilation, groups and y; refuses
+ * other types than f32, channels of x that are not adjacent, gates and streaming state.
  *
  * Loops: (group, block of bm pixels, bn panels) are the jobs; in a job panels, then bk channels, then tiles. A panel's
  * piece of packed f stays in L2 for the whole block. Sums resume in order of channel blocks, so bits depend on bk only.
@@ -70,7 +70,8 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (g->x.channel != 1 && g->c > 1) no = "the channels of x must be adjacent";
   else if (t->epi.e.gate) no = "a gate needs both halves of a channel pair in one tile";
   else if (t->options.stateful) no = "options.stateful must be 0";
-  else if (k->family == HK_FAMILY_DOT && g->k > MOST_DOTS) no = "dot takes at most 8 output channels per group";
+  else if (k->family == HK_FAMILY_DOT && g->k > MOST_DOTS)
+    no = "kernels of dot take at most 8 output channels per group";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "x, f or y is empty";
   else if (needs_zeros(g) && g->c > HK_TABLE_BYTES / (int64_t)sizeof(float))
     no = "a row of zeros for the padding would take more than 16 MiB";
@@ -348,30 +349,15 @@ static void trace(const hk_plan *plan, hk_text *t) {
               o->transpose ? o->transpose->name : "none");
 }
 
-#define KNOBS                                                                                                          \
-  {                                                                                                                    \
-    HK_KNOB_OF("bm", POSITIONS), HK_KNOB_OF("bn", K), HK_KNOB_OF("bk", C), HK_KNOB("pack", 0, HK_PACK_BLOCK),          \
-        HK_KNOB_DERIVED("merge", 0, 1), HK_KNOB_DERIVED("flat", 0, 1), HK_KNOB_DERIVED("lines", 0, HK_EVEN_MOST),      \
-        HK_KNOB_DERIVED("cuts", 0, 1), HK_KNOB_DERIVED("ahead", 0, 1), HK_KNOB_ORDER("tail", 0, 3)                     \
-  }
-const hk_algo hk_algo_dot = {.name = "dot",
-                             .summary = "few output channels: dot products along the input channels in place of tiles",
-                             .knobs = KNOBS,
-                             .family = HK_FAMILY_DOT,
-                             .device = HK_CPU,
-                             .skips_padding = true,
-                             .offer = offer,
-                             .vary = vary,
-                             .check = check,
-                             .build = build,
-                             .run = hk_igemm_run,
-                             .destroy = destroy,
-                             .trace = trace};
 const hk_algo hk_algo_igemm = {
     .name = "igemm",
-    .summary = "implicit GEMM over adjacent channels: rows of x by pointer, panels of packed weights",
-    .knobs = KNOBS,
+    .summary = "implicit GEMM over adjacent channels: rows of x by pointer, panels of packed weights; for at most 8 "
+               "outputs per group also dot products along the inputs",
+    .knobs = {HK_KNOB_OF("bm", POSITIONS), HK_KNOB_OF("bn", K), HK_KNOB_OF("bk", C), HK_KNOB("pack", 0, HK_PACK_BLOCK),
+              HK_KNOB_DERIVED("merge", 0, 1), HK_KNOB_DERIVED("flat", 0, 1), HK_KNOB_DERIVED("lines", 0, HK_EVEN_MOST),
+              HK_KNOB_DERIVED("cuts", 0, 1), HK_KNOB_DERIVED("ahead", 0, 1), HK_KNOB_ORDER("tail", 0, 3)},
     .family = HK_FAMILY_IGEMM,
+    .also = HK_FAMILY_DOT,
     .device = HK_CPU,
     .skips_padding = true,
     .offer = offer,
