@@ -1,7 +1,7 @@
 # Which sources make the library on this machine, and with which flags.
 # Out: HK_SOURCES, HK_DEFINITIONS (HK_HAVE_<ISA>=1 for each ISA whose sources are compiled in).
 file(GLOB HK_SOURCES CONFIGURE_DEPENDS
-  src/base/*.c src/core/*.c src/cpu/*.c src/cpu/ref/*.c src/cost/*.c src/plan/*.c src/plan/*/*.c src/tune/*.c src/stream/*.c src/api/*.c)
+  src/base/*.c src/core/*.c src/cpu/*.c src/cpu/ref/*.c src/cost/*.c src/plan/*.c src/plan/*/*.c src/tune/*.c src/stream/*.c src/causal/*.c src/api/*.c)
 set(HK_DEFINITIONS "")
 # Kernels are vectorised by hand; gcc 12's own vectoriser reads beyond the end of what the plain C tiles load
 # (tests/c/kernels_test.c faults at the guard pages).

@@ -521,8 +521,8 @@ HK_API hk_status hk_stream_restore(hk_stream *stream, const void *state, size_t 
  * first token come from its state, and are zero without one. Sums are f32 whatever the types. Weights are read at each
  * call and nothing is packed, so training may change them between calls. */
 
-/* Where channel c of token t of sequence s lies: outer*s + channel*c + time*t, in elements. Packed sequences have no
- * outer. States: slot*outer + c*channel + entry*time. */
+/* Where channel c of token t of sequence s lies: outer*s + channel*c + time*t, in elements; of packed sequences
+ * channel*c + time*t, with t counted from the first token of all. States: slot*outer + c*channel + entry*time. */
 typedef struct hk_causal_strides {
   int64_t outer, channel, time;
 } hk_causal_strides;
@@ -530,7 +530,8 @@ typedef struct hk_causal_strides {
 typedef enum hk_causal_packing {
   HK_CAUSAL_BATCH = 0,   /* n sequences of `length` tokens */
   HK_CAUSAL_OFFSETS = 1, /* one run of `length` tokens; sequence s is tokens offsets[s] to offsets[s+1]-1 */
-  HK_CAUSAL_IDS = 2      /* n rows of `length` tokens; taps reach only tokens of the same id; an id below 0: y is 0 */
+  HK_CAUSAL_IDS = 2      /* n rows of `length` tokens; a tap on a token of another id counts 0; where the id is below
+                            0 y is 0. No state */
 } hk_causal_packing;
 
 typedef struct hk_causal_desc {
@@ -539,49 +540,58 @@ typedef struct hk_causal_desc {
   hk_type f_type;          /* of f and bias */
   hk_type y_type, state_type;
   int64_t n, c, length;    /* sequences (rows with ids), channels, tokens */
-  int64_t longest;         /* OFFSETS: no sequence has more tokens; 0: length */
+  int64_t longest;         /* OFFSETS: no sequence has more tokens, at most length; 0: length */
   int64_t window, dilation; /* taps, 1 to 256; 0 means dilation 1 */
   hk_causal_packing packing;
-  hk_causal_strides x, y, pre, post, residual; /* all zero: as x; x all zero: [n][c][length] */
+  hk_causal_strides x, y, pre, post, residual; /* all zero: as x; x all zero: [n][c][length]. Those of y address
+                                                  distinct elements */
   int64_t f_channel, f_tap; /* both zero: [c][window] */
   int32_t has_bias, has_pre, has_post, has_residual; /* nonzero: args hold them */
   hk_act act;              /* any but PRELU and USER */
   float a, b;              /* parameters of act */
-  /* State. A slot holds the last state_length values of u of each channel, oldest first: at least
-   * dilation*(window-1), more are kept as they are. 0: no state. */
+  /* State. A slot holds the last state_length values of u of each channel, oldest first, rounded to state_type: at
+   * least dilation*(window-1) of them. 0: no state. */
   int64_t state_length;
   hk_causal_strides state; /* all zero: [slot][c][state_length] */
   int32_t ring;            /* token i of a sequence lies at entry i mod state_length; args.positions says how many there
                               were; nothing moves */
-  int64_t skip;            /* with args.slots: a sequence with this slot is left out, its y and state untouched */
-  int32_t has_skip;
-  int32_t in_place;        /* nonzero: args.y may equal args.x when both lie alike */
+  int64_t skip;            /* a sequence whose slots_in is this is left out, its y and state untouched; where only
+                              slots_out is this its state is not written */
+  int32_t has_skip;        /* nonzero: skip counts, and args.slots_in is needed */
+  int32_t in_place;        /* nonzero: args.y may equal args.x; needs y to have the type and strides of x, and
+                              dilation*(window-1) <= 4096 */
   int32_t gradient;        /* nonzero: hk_causal_gradient will be called */
 } hk_causal_desc;
 
-/* What changes from call to call. On CUDA every pointer is a device pointer: nothing is read by the host. */
+/* What changes from call to call. y overlaps no input, x alone excepted (in_place) and a residual that equals y and lies
+ * alike. On CUDA every pointer is a device pointer and nothing is read by the host; on the CPU slots, positions,
+ * accepted and offsets out of range are refused. */
 typedef struct hk_causal_args {
   size_t size;
   const void *x, *f, *bias, *pre, *post, *residual;
   void *y;
   const void *state_in;    /* slots; NULL: every sequence begins with zeros */
   void *state_out;         /* slots; may equal state_in; NULL: not written */
-  const int32_t *slots_in, *slots_out; /* slot of sequence s; NULL: s; slots_out NULL: slots_in */
-  const uint8_t *has_state;   /* zero: sequence s begins with zeros; NULL: all have a state */
-  const int32_t *positions;   /* ring: tokens that sequence s had before */
-  const int32_t *accepted;    /* linear states: rollback of rejected draft tokens. History is the dilation*(window-1)
-                                 entries from accepted[s] - 1 on; the new state is the entries from accepted[s] on as
-                                 far as they fit, then this call's tokens. NULL: history is the newest entries */
+  const int32_t *slots_in, *slots_out; /* slot of sequence s; NULL: s; slots_out NULL: slots_in. No slot is written by
+                                 one sequence and read or written by another */
+  const uint8_t *has_state;   /* zero: the slot's old entries count as zeros; NULL: all have a state */
+  const int32_t *positions;   /* ring: tokens that sequence s had before; older ones are zeros */
+  const int32_t *accepted;    /* linear states: rollback of rejected draft tokens, with K = dilation*(window-1) and K-1
+                                 kept entries (0 if K is 0). History is the K entries from accepted[s] - 1 on. The new
+                                 state begins with the kept entries from accepted[s] on, then come this call's tokens,
+                                 at most state_length - (K-1) of them; entries behind them stay. 1 <= accepted[s] <=
+                                 state_length - K + 1. NULL: history is the newest entries. A sequence without tokens
+                                 keeps its state */
   const int32_t *offsets;     /* OFFSETS: n + 1 of them */
   const int32_t *ids;         /* IDS: [n][length] */
-  void *workspace;            /* hk_causal_workspace() bytes, for the gradient */
+  void *workspace;            /* hk_causal_workspace() bytes, 64-byte aligned, for the gradient alone */
   size_t workspace_bytes;
   void *stream;               /* CUstream */
 } hk_causal_args;
 
 /* Gradients of y with respect to what args held; each output may be NULL. df and dbias are f32, [c][window] and [c],
- * and written, not added to; the same bits every time, whatever the threads. Gates, residual, slots, ring and accepted
- * are refused. */
+ * and written, not added to; the same bits every time, whatever the threads. act is none, relu or silu; gates, residual,
+ * slots, ring and accepted are refused. args.y and args.state_out are not used. */
 typedef struct hk_causal_grads {
   size_t size;
   const void *dy;             /* as y lies, of y's type */
@@ -589,13 +599,13 @@ typedef struct hk_causal_grads {
   void *dx;                   /* as x lies, of x's type */
   hk_causal_strides dx_at;    /* all zero: as x */
   float *df, *dbias;
-  void *dstate_in;            /* gradient of the initial states, as state lies */
+  void *dstate_in;            /* gradient of the initial states, as state lies; zeros where has_state is zero */
 } hk_causal_grads;
 
 typedef struct hk_causal hk_causal;
 /* Checks desc and chooses the kernels; options (may be NULL): threads, parallel_for, isa and device are used. */
 HK_API hk_status hk_causal_create(hk_causal **causal, const hk_causal_desc *desc, const hk_options *options);
-HK_API void hk_causal_destroy(hk_causal *causal);
+HK_API void hk_causal_destroy(hk_causal *causal); /* NULL is ignored */
 /* Computes y and the new states. As hk_plan_execute: allocates nothing; on CUDA one launch, queued on args.stream. */
 HK_API hk_status hk_causal_execute(const hk_causal *causal, const hk_causal_args *args);
 HK_API hk_status hk_causal_gradient(const hk_causal *causal, const hk_causal_args *args, const hk_causal_grads *grads);
