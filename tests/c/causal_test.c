@@ -1,0 +1,75 @@
+/* hk_causal against the formula of hankel.h (tests/c/support/causal_want.c): thousands of random calls, each by the way
+ * that is chosen on every ISA, with one thread and with three, and by the scalar reference itself. Run with a count and
+ * a seed for more: causal_test 100000 7. */
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "cpu/ref/causal.h"
+#include "causal/causal.h"
+#include "support/causal.h"
+#include "support/check.h"
+
+static void report(const causal_trial *t, uint64_t seed, const char *what) {
+  fprintf(stderr, "  %s, seed %llu\n", what, (unsigned long long)seed);
+  causal_trial_print(t);
+}
+
+static void run(causal_trial *t, uint64_t seed, hk_isa isa, int threads) {
+  const hk_options o = {.size = sizeof o, .isa = isa, .threads = threads};
+  hk_causal *k;
+  causal_trial_reset(t);
+  CHECK_STATUS(HK_OK, "", hk_causal_create(&k, &t->d, &o));
+  if (!k) {
+    report(t, seed, "create");
+    return;
+  }
+  char text[256];
+  CHECK_STATUS(HK_OK, "", hk_causal_print(k, text, sizeof text, NULL));
+  hk_status s;
+  int wrong = 0;
+  if (t->d.gradient) {
+    CHECK_STATUS(HK_OK, "", s = hk_causal_gradient(k, &t->a, &t->g));
+    if (!s) wrong = causal_trial_compare_gradient(t);
+  } else {
+    CHECK_STATUS(HK_OK, "", s = hk_causal_execute(k, &t->a));
+    if (!s) wrong = causal_trial_compare(t);
+  }
+  CHECK(!s && !wrong, "%d wrong: %s", wrong, text);
+  if (s || wrong) report(t, seed, hk_isa_name(isa));
+  hk_causal_destroy(k);
+}
+
+/* The reference, without the choice of a way. */
+static void run_reference(causal_trial *t, uint64_t seed) {
+  hk_causal_desc d = t->d;
+  CHECK_STATUS(HK_OK, "", hk_causal_check(&d));
+  causal_trial_reset(t);
+  for (int64_t s = 0; s < d.n && !d.gradient; s++) {
+    hk_causal_seq q;
+    hk_causal_seq_make(&q, &d, &t->a, s);
+    for (int64_t c = 0; c < d.c && !q.skipped; c++) hk_ref_causal(&d, &t->a, &q, c);
+  }
+  hk_causal_grads g = t->g;
+  if (d.gradient) CHECK_STATUS(HK_OK, "", hk_causal_check_dx(&d, &g.dx_at));
+  for (int64_t c = 0; c < d.c && d.gradient; c++) hk_ref_causal_gradient(&d, &t->a, &g, c);
+  const int wrong = d.gradient ? causal_trial_compare_gradient(t) : causal_trial_compare(t);
+  CHECK(!wrong, "%d wrong in the reference", wrong);
+  if (wrong) report(t, seed, "reference");
+}
+
+int main(int argc, char **argv) {
+  const long count = argc > 1 ? atol(argv[1]) : 1500;
+  uint64_t next = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+  static const hk_isa isas[] = {HK_ISA_SCALAR, HK_ISA_NEON, HK_ISA_AVX2, HK_ISA_AVX512};
+  for (long i = 0; i < count && hk_test_failed < 5; i++) {
+    const uint64_t seed = next++;
+    uint64_t state = seed * 0x9e3779b97f4a7c15u;
+    causal_trial t;
+    causal_trial_make(&t, &state, i % 4 == 3 ? CAUSAL_GRADIENT : CAUSAL_FORWARD);
+    run_reference(&t, seed);
+    for (int j = 0; j < HK_COUNT(isas); j++)
+      if (hk_cpu_has(isas[j])) run(&t, seed, isas[j], i % 16 == 0 ? 3 : 1);
+    causal_trial_free(&t);
+  }
+  return hk_test_end();
+}
