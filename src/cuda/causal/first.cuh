@@ -1,0 +1,210 @@
+/* Causal Conv1D of w = 2 to 4 taps where time is contiguous (channels-first), dilation 1.
+ *
+ * A warp computes one segment of r*32 vectors of one channel of a sequence; a vector is 16 bytes of x, CAUSAL_VEC
+ * tokens. Segments begin where y is aligned to a vector, so the first vector of a row may be cut off on the left and
+ * the last on the right. All r vectors and the w-1 tokens before each (8 or 16 bytes, which L1 holds) are loaded
+ * before the first is used. A vector that is cut off, or all when x and y are aligned differently, is loaded element
+ * by element. The warp with a sequence's first segment reads its history and writes its new state.
+ *
+ * full = 0: y has the type of x, the activation is none or SiLU, no gates, residual or ids. full = 1: everything. */
+#include "cuda/causal/common.cuh"
+
+enum { VEC = CAUSAL_VEC, R_MOST = 4, BACK = 4, BACK_BYTES = BACK * TYPE_BYTES, BACK_WORDS = BACK_BYTES / 4 };
+
+/* One channel of a sequence. */
+typedef struct first_row {
+  const char *x, *pre, *post, *residual; /* token 0 */
+  char *y;
+  const int *ids;
+  int channel, skew, y_type; /* skew: tokens between the last vector boundary of y and token 0 */
+  int x_alike, pre_alike, post_alike, residual_alike; /* aligned as y */
+} first_row;
+
+HK_DEV int first_skew(const void *p, int type) { return (int)((hk_cu_u64)p / causal_bytes(type)) & (VEC - 1); }
+
+HK_DEV first_row first_at(const hk_cu_causal_call *P, const causal_unit *q, int channel, const int full) {
+  first_row row = {};
+  row.channel = channel, row.y_type = full ? P->y_type : TYPE;
+  row.x = causal_at(P->x, TYPE, causal_base(q, P->xs) + channel * P->xs.channel);
+  row.y = (char *)causal_at(P->y, row.y_type, causal_base(q, P->ys) + channel * P->ys.channel);
+  row.skew = first_skew(row.y, row.y_type);
+  row.x_alike = first_skew(row.x, TYPE) == row.skew;
+  if (!full) return row;
+  if (P->pre) row.pre = causal_at(P->pre, TYPE, causal_base(q, P->pres) + channel * P->pres.channel);
+  if (P->post) row.post = causal_at(P->post, TYPE, causal_base(q, P->posts) + channel * P->posts.channel);
+  if (P->residual)
+    row.residual = causal_at(P->residual, TYPE, causal_base(q, P->residuals) + channel * P->residuals.channel);
+  row.pre_alike = first_skew(row.pre, TYPE) == row.skew && P->pres.time == 1;
+  row.post_alike = first_skew(row.post, TYPE) == row.skew && P->posts.time == 1;
+  row.residual_alike = first_skew(row.residual, TYPE) == row.skew && P->residuals.time == 1;
+  if (P->packing == HK_CU_IDS) row.ids = P->ids + (hk_cu_i64)q->s * P->length;
+  return row;
+}
+
+/* Tokens t to t+VEC-1 of a gate or residual; those outside the sequence are zero. */
+HK_DEV void first_gate(const char *p, int alike, hk_cu_i64 step, int t, int length, float *g) {
+  if (alike && t >= 0 && t + VEC <= length) causal_load_as(p + (hk_cu_i64)t * TYPE_BYTES, TYPE, VEC, g);
+  else {
+#pragma unroll
+    for (int i = 0; i < VEC; ++i) g[i] = (unsigned)(t + i) < (unsigned)length ? causal_get(p, TYPE, (t + i) * step) : 0.0f;
+  }
+}
+
+/* The w-1 tokens before t, and tokens t to t+VEC-1, element by element; zeros behind the end. */
+HK_DEV void first_pieces(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w, int t,
+                         float *u) {
+#pragma unroll
+  for (int i = 0; i < w - 1 + VEC; ++i) {
+    const int at = t - (w - 1) + i;
+    u[i] = 0.0f;
+    if ((unsigned)at < (unsigned)q->length) u[i] = causal_get(row->x, TYPE, at);
+    else if (at < 0 && at >= 1 - w) u[i] = causal_history(P, q, row->channel, at);
+  }
+}
+
+HK_DEV void first_pre(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w, int t,
+                      float *u) {
+  float g[VEC];
+  first_gate(row->pre, row->pre_alike, P->pres.time, t, q->length, g);
+#pragma unroll
+  for (int i = 0; i < VEC; ++i)
+    if (t + i >= 0) u[w - 1 + i] *= g[i];
+#pragma unroll
+  for (int i = 0; i < w - 1; ++i) {
+    const int at = t - (w - 1) + i;
+    if ((unsigned)at < (unsigned)q->length) u[i] *= causal_get(row->pre, TYPE, at * P->pres.time);
+  }
+}
+
+HK_DEV void first_sums(const first_row *row, const int w, const int full, int t, int length, const float *f,
+                       float bias, const float *u, float *y) {
+  if (full && row->ids) {
+    int id[VEC + 3];
+#pragma unroll
+    for (int i = 0; i < w - 1 + VEC; ++i) {
+      const int at = t - (w - 1) + i;
+      id[i] = (unsigned)at < (unsigned)length ? __ldg(row->ids + at) : -1;
+    }
+#pragma unroll
+    for (int i = 0; i < VEC; ++i) {
+      y[i] = bias;
+#pragma unroll
+      for (int k = 0; k < w; ++k)
+        if (id[i + k] == id[i + w - 1]) y[i] = fmaf(f[k], u[i + k], y[i]);
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < VEC; ++i) {
+    y[i] = bias;
+#pragma unroll
+    for (int k = 0; k < w; ++k) y[i] = fmaf(f[k], u[i + k], y[i]);
+  }
+}
+
+HK_DEV void first_finish(const hk_cu_causal_call *P, const first_row *row, int t, int length, float *y) {
+  float g[VEC];
+  if (row->post) {
+    first_gate(row->post, row->post_alike, P->posts.time, t, length, g);
+#pragma unroll
+    for (int i = 0; i < VEC; ++i) y[i] *= g[i];
+  }
+  if (row->residual) {
+    first_gate(row->residual, row->residual_alike, P->residuals.time, t, length, g);
+#pragma unroll
+    for (int i = 0; i < VEC; ++i) y[i] += g[i];
+  }
+  if (row->ids) {
+#pragma unroll
+    for (int i = 0; i < VEC; ++i)
+      if ((unsigned)(t + i) < (unsigned)length && __ldg(row->ids + t + i) < 0) y[i] = 0.0f;
+  }
+}
+
+HK_DEV void first_store(const first_row *row, const int full, int t, int length, const float *y) {
+  if (t >= 0 && t + VEC <= length) {
+    if (full) causal_store(row->y + (hk_cu_i64)t * causal_bytes(row->y_type), row->y_type, VEC, y);
+    else causal_store_as(row->y + (hk_cu_i64)t * TYPE_BYTES, TYPE, VEC, y);
+  } else {
+#pragma unroll
+    for (int i = 0; i < VEC; ++i)
+      if ((unsigned)(t + i) < (unsigned)length) causal_put(row->y, full ? row->y_type : TYPE, t + i, y[i]);
+  }
+}
+
+HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w,
+                          const int r, const int full) {
+  const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC;
+  hk_cu_u32 now[R_MOST * 4], back[R_MOST * BACK_WORDS];
+  float f[4], bias;
+#pragma unroll
+  for (int i = 0; i < r; ++i) {
+    const int t = start + i * 32 * VEC;
+    const char *p = row->x + (hk_cu_i64)t * TYPE_BYTES;
+    if (!row->x_alike || t < 0 || t + VEC > q->length) continue;
+    causal_load_raw(p, 16, now + 4 * i);
+    if (t >= BACK) causal_load_raw(p - BACK_BYTES, BACK_BYTES, back + BACK_WORDS * i);
+  }
+#pragma unroll
+  for (int k = 0; k < w; ++k) f[k] = causal_get(P->f, P->f_type, row->channel * P->f_channel + k * P->f_tap);
+  bias = P->bias ? causal_get(P->bias, P->f_type, row->channel) : 0.0f;
+#pragma unroll
+  for (int i = 0; i < r; ++i) {
+    const int t = start + i * 32 * VEC;
+    float u[VEC + 3], y[VEC], h[BACK];
+    if (t <= -VEC || t >= q->length) continue;
+    if (row->x_alike && t >= 0 && t + VEC <= q->length && (t >= BACK || t == 0)) {
+      causal_unpack(TYPE, VEC, now + 4 * i, u + w - 1);
+      if (t) causal_unpack(TYPE, BACK, back + BACK_WORDS * i, h);
+#pragma unroll
+      for (int k = 0; k < w - 1; ++k) u[k] = t ? h[BACK - (w - 1) + k] : causal_history(P, q, row->channel, k - (w - 1));
+    } else first_pieces(P, q, row, w, t, u);
+    if (full && row->pre) first_pre(P, q, row, w, t, u);
+    first_sums(row, w, full, t, q->length, f, bias, u, y);
+    causal_act(P, full, VEC, y);
+    if (full) first_finish(P, row, t, q->length, y);
+    first_store(row, full, t, q->length, y);
+  }
+}
+
+/* The new state of one channel, by a warp: every round reads 32 entries before it writes them, in ascending order. */
+HK_DEV void first_state(const hk_cu_causal_call *P, const causal_unit *q, int channel) {
+  const hk_cu_i64 in = q->slot_in * P->states.outer + channel * P->states.channel;
+  const hk_cu_i64 out = q->slot_out * P->states.outer + channel * P->states.channel;
+  __syncwarp();
+#pragma unroll 1
+  for (int i0 = 0; i0 < P->state_length; i0 += 32) {
+    const int i = i0 + threadIdx.x % 32;
+    float v = 0.0f;
+    if (i < P->state_length) {
+      int t;
+      const int e = causal_source(P, q, i, &t);
+      if (t >= 0) v = causal_token(P, q, channel, t);
+      else if (e >= 0) v = causal_get(P->state_in, P->state_type, in + e * P->states.time);
+    }
+    __syncwarp();
+    if (i < P->state_length) causal_put(P->state_out, P->state_type, out + i * P->states.time, v);
+    __syncwarp();
+  }
+}
+
+HK_DEV void first_body(const hk_cu_causal_call *P, const int w, const int r, const int full) {
+  const int warp = blockIdx.x * (HK_CU_CAUSAL_THREADS / 32) + threadIdx.x / 32;
+  int unit, channel;
+  causal_unit q;
+  if (P->packing == HK_CU_OFFSETS) {
+    channel = div_by(warp, P->by_units), unit = warp - channel * P->units;
+  } else { /* segments of a row, then channels, then sequences */
+    const int row = div_by(warp, P->by_chunks), s = div_by(row, P->by_groups);
+    channel = row - s * P->c, unit = s * P->chunks + warp - row * P->chunks;
+  }
+  if (unit >= P->units || channel >= P->c || !causal_find(P, unit, &q)) return;
+  const first_row row = first_at(P, &q, channel, full);
+  first_segment(P, &q, &row, w, r, full);
+  if (q.t0 == 0 && causal_writes_state(P, &q)) first_state(P, &q, channel);
+}
+
+#define FIRST(NAME, W, R, FULL)                                                                                          \
+  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS) NAME(const __grid_constant__ hk_cu_causal_call P) { \
+    first_body(&P, W, R, FULL);                                                                                          \
+  }
