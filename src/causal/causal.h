@@ -5,6 +5,7 @@
 #define HK_CAUSAL_H
 #include "core/core.h"
 #include "cpu/ref/causal.h"
+#include "cuda/causal/causal.h"
 
 typedef enum hk_causal_way {
   HK_CAUSAL_REF = 0 /* the scalar reference: any strides */
@@ -17,6 +18,7 @@ struct hk_causal {
   hk_isa isa;
   hk_causal_way way;
   int64_t piece; /* channels of a piece of work */
+  hk_cu_causal cuda; /* with o.device = HK_CUDA, in place of the above */
 };
 
 /* check.c: fills the defaults of d and refuses what breaks a rule. */

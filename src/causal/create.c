@@ -32,9 +32,9 @@ hk_status hk_causal_create(hk_causal **causal, const hk_causal_desc *desc, const
   hk_causal made = {.d = *desc, .o = *options};
   hk_status s;
   if ((s = check_options(options)) || (s = hk_causal_check(&made.d))) return s;
-  if (options->device == HK_CUDA)
-    return hk_fail(HK_UNSUPPORTED, "options.device = HK_CUDA: this build has no CUDA kernels for hk_causal");
-  choose(&made);
+  if (options->device == HK_CUDA) s = hk_cu_causal_make(&made.cuda, &made.d);
+  else choose(&made);
+  if (s) return s;
   hk_causal *k = hk_alloc(sizeof *k);
   if (!k) return hk_fail(HK_NO_MEMORY, "no memory for an hk_causal of %zu bytes", sizeof *k);
   *k = made;
@@ -45,6 +45,5 @@ hk_status hk_causal_create(hk_causal **causal, const hk_causal_desc *desc, const
 void hk_causal_destroy(hk_causal *causal) { hk_free(causal); }
 
 size_t hk_causal_workspace(const hk_causal *causal) {
-  (void)causal; /* the CPU needs none */
-  return 0;
+  return causal && causal->o.device == HK_CUDA ? hk_cu_causal_workspace(&causal->cuda) : 0; /* the CPU needs none */
 }

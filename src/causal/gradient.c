@@ -25,6 +25,7 @@ hk_status hk_causal_gradient(const hk_causal *causal, const hk_causal_args *args
   hk_causal_grads g = *grads;
   hk_status s;
   if ((s = hk_causal_check_grads(causal, args, &g)) || (s = hk_causal_check_dx(&causal->d, &g.dx_at))) return s;
+  if (causal->o.device == HK_CUDA) return hk_cu_causal_grad(&causal->cuda, &causal->d, args, &g);
   call call = {causal, args, &g};
   hk_causal_parallel(causal, hk_ceil_div(causal->d.c, causal->piece), run_piece, &call);
   return HK_OK;

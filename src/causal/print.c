@@ -27,7 +27,11 @@ hk_status hk_causal_print(const hk_causal *causal, char *buffer, size_t size, si
   if (!buffer && size) return hk_fail(HK_INVALID, "buffer is NULL, size is %zu", size);
   hk_text t = {buffer, size, 0};
   print_call(&t, causal);
-  hk_text_add(&t, ": ref, %d threads", causal->threads);
+  if (causal->o.device == HK_CUDA) {
+    char chosen[64];
+    hk_cu_causal_print(&causal->cuda, chosen, sizeof chosen);
+    hk_text_add(&t, ": %s", chosen);
+  } else hk_text_add(&t, ": ref, %d threads", causal->threads);
   if (length) *length = t.length;
   return HK_OK;
 }

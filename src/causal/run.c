@@ -56,6 +56,7 @@ hk_status hk_causal_execute(const hk_causal *causal, const hk_causal_args *args)
   if (!(args = hk_take(args, &room, sizeof room, "args"))) return HK_INVALID;
   const hk_status s = hk_causal_check_args(causal, args);
   if (s) return s;
+  if (causal->o.device == HK_CUDA) return hk_cu_causal_run(&causal->cuda, &causal->d, args);
   call call = {causal, args, hk_ceil_div(causal->d.c, causal->piece)};
   hk_causal_parallel(causal, causal->d.n * call.pieces, run_piece, &call);
   return HK_OK;
