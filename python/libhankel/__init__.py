@@ -11,8 +11,12 @@ True
 Arrays are read and written in place, on the host or on a CUDA device; strided, reversed and broadcast views are
 never copied. The device follows the tensor: conv2d of a torch tensor on a GPU runs there, on torch's current stream.
 Refusals are HankelError with the library's status and sentence; ArgumentError, a ValueError too, where an argument is
-at fault. Parts: stream (real-time chains), nam (amp models), wisdom, compat (two other systems' entry points), cuda.
+at fault. Parts: stream (real-time chains), nam (amp models), wisdom, compat (two other systems' entry points), cuda,
+causal_conv1d (the short convolution of state-space models, in the place of the package of that name).
 """
+import importlib
+from typing import Any
+
 from . import compat, stream, wisdom
 from ._array import type_of
 from ._conv import conv, plan
@@ -29,3 +33,10 @@ __all__ = ["ArgumentError", "Chain", "Epilogue", "Function", "HankelError", "Pla
            "candidates", "compat", "conv", "conv1d", "conv2d", "conv3d", "conv_grad_bias", "conv_grad_filter",
            "conv_grad_input", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "depthwise_conv1d",
            "library_path", "machine", "plan", "stream", "type_of", "version", "wisdom"]
+
+
+def __getattr__(name: str) -> Any:
+    """causal_conv1d imports torch where it is installed, so it is loaded when it is first asked for."""
+    if name == "causal_conv1d":
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ import ctypes.util
 import os
 from pathlib import Path
 
-from . import _abi, _abi_stream
+from . import _abi, _abi_causal, _abi_stream
 
 
 class HankelError(RuntimeError):
@@ -51,7 +51,8 @@ def _candidates():
         yield found
 
 
-_VOID = ("hk_plan_destroy", "hk_wisdom_forget", "hk_gpu_free", "hk_chain_destroy", "hk_stream_destroy", "hk_nam_free")
+_VOID = ("hk_plan_destroy", "hk_wisdom_forget", "hk_gpu_free", "hk_chain_destroy", "hk_stream_destroy", "hk_nam_free",
+         "hk_causal_destroy")
 
 
 def declare(library, prototypes):
@@ -64,8 +65,9 @@ def declare(library, prototypes):
 
 
 def _load():
+    prototypes = {**_abi.PROTOTYPES, **_abi_stream.PROTOTYPES, **_abi_causal.PROTOTYPES}
     for path in _candidates():
-        return declare(ctypes.CDLL(path), {**_abi.PROTOTYPES, **_abi_stream.PROTOTYPES}), path
+        return declare(ctypes.CDLL(path), prototypes), path
     raise ImportError("libhankel: no shared library found; build it (make), or name it in LIBHANKEL")
 
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import SOURCE
-from libhankel import _abi, _abi_stream
+from libhankel import _abi, _abi_causal, _abi_stream
 from libhankel._native import lib
 
 STRUCTS = {"hk_strides": _abi.Strides, "hk_problem": _abi.RawProblem, "hk_conv_desc": _abi.ConvDesc,
@@ -15,7 +15,9 @@ STRUCTS = {"hk_strides": _abi.Strides, "hk_problem": _abi.RawProblem, "hk_conv_d
            "hk_weights": _abi.Weights, "hk_args": _abi.Args, "hk_candidate": _abi.Candidate,
            "hk_machine": _abi.Machine, "hk_gpu": _abi.Gpu, "hk_step_act": _abi_stream.StepAct,
            "hk_step": _abi_stream.Step, "hk_chain_desc": _abi_stream.ChainDesc,
-           "hk_chain_facts": _abi_stream.ChainFacts}
+           "hk_chain_facts": _abi_stream.ChainFacts, "hk_causal_strides": _abi_causal.CausalStrides,
+           "hk_causal_desc": _abi_causal.CausalDesc, "hk_causal_args": _abi_causal.CausalArgs,
+           "hk_causal_grads": _abi_causal.CausalGrads}
 NAM_STRUCTS = {"hk_nam_options": _abi_stream.NamOptions, "hk_nam_facts": _abi_stream.NamFacts}
 HEADERS = {"include/hankel.h": STRUCTS, "apps/nam/hankel_nam.h": NAM_STRUCTS}
 
@@ -26,6 +28,7 @@ def header_constants():
     for name in ("F32", "F64", "F16", "BF16", "S8", "U8", "S32", "F8E4M3", "CPU", "CUDA", "CHANNELS_FIRST",
                  "CHANNELS_LAST", "MAX_RANK"):
         pairs.append(("HK_" + name, getattr(_abi, name)))
+    pairs += [("HK_CAUSAL_" + name, getattr(_abi_causal, name)) for name in ("BATCH", "OFFSETS", "IDS")]
     for prefix, table in (("HK_PAD_", _abi.PADDING), ("HK_ACT_", _abi.ACT), ("HK_GATE_", _abi.GATE),
                           ("HK_ISA_", _abi.ISA), ("HK_RESIDUAL_", _abi.RESIDUAL), ("HK_", _abi.RIGOR),
                           ("HK_DENORMALS_", _abi.DENORMALS), ("HK_MATH_", _abi.MATH),
@@ -69,6 +72,18 @@ def test_every_field_is_mirrored(header):
                 if found:
                     fields.append(found.group(1))
         assert fields == [f[0].rstrip("_") for f in struct._fields_], name
+
+
+def test_packed_structs_are_the_structs():
+    """Arguments that travel as bytes have the layout of their struct, all fields 8 bytes wide."""
+    for packed, struct in ((_abi_causal.ARGS, _abi_causal.CausalArgs), (_abi_causal.GRADS, _abi_causal.CausalGrads)):
+        assert packed.size == ctypes.sizeof(struct)
+        raw = struct.from_buffer_copy(packed.pack(*range(packed.size // 8)))
+        values = []
+        for name, kind in struct._fields_:
+            part = getattr(raw, name)
+            values += [part.outer, part.channel, part.time] if kind is _abi_causal.CausalStrides else [part or 0]
+        assert values == list(range(packed.size // 8))
 
 
 def test_functions_are_exported():
