@@ -141,15 +141,13 @@ class Causal(torch.autograd.Function):
     """forward() with a gradient. The residual's is dy."""
 
     @staticmethod
-    def forward(ctx, x, weight, bias, residual, initial, ids, offsets, act, entries, longest, final):
+    def forward(ctx, x, weight, bias, residual, initial, ids, offsets, act, entries, longest):
         if initial is not None and not _solid(initial):
             initial = initial.contiguous()
-        y, last = forward(x, weight, bias, residual, initial, ids, offsets, act, entries, longest, final)
+        y, last = forward(x, weight, bias, residual, initial, ids, offsets, act, entries, longest)
         ctx.save_for_backward(x, weight, bias, initial, ids, offsets)
         ctx.act, ctx.entries, ctx.longest = act, entries, longest
         ctx.set_materialize_grads(False)
-        if final is not None:
-            ctx.mark_dirty(final)
         if not entries:
             ctx.mark_non_differentiable(last)
         return y, last
@@ -164,7 +162,7 @@ class Causal(torch.autograd.Function):
         dx, dweight, dbias, dinitial = backward(x, weight, bias, dy, initial, dfinal if ctx.entries else None, ids,
                                                 offsets, ctx.act, ctx.longest, need[4])
         return (dx, dweight.to(weight.dtype), None if bias is None else dbias.to(bias.dtype), dresidual,
-                dinitial if need[4] else None, None, None, None, None, None, None)
+                dinitial if need[4] else None, None, None, None, None, None)
 
 
 def causal(x: Tensor, weight: Tensor, bias: Optional[Tensor], residual: Optional[Tensor], initial: Optional[Tensor],
@@ -172,12 +170,14 @@ def causal(x: Tensor, weight: Tensor, bias: Optional[Tensor], residual: Optional
            final: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
     """forward(), by the way that the surroundings ask for: compiled, with gradients, or plain."""
     if is_compiling():
-        y, last = torch.ops.libhankel.causal(x, weight, bias, residual, initial, ids, offsets, act, entries, longest)
-        return y, last if final is None else final.copy_(last)
-    if torch.is_grad_enabled() and any(
+        way = torch.ops.libhankel.causal
+    elif torch.is_grad_enabled() and any(
             t is not None and t.requires_grad for t in (x, weight, bias, residual, initial)):
-        return Causal.apply(x, weight, bias, residual, initial, ids, offsets, act, entries, longest, final)
-    return forward(x, weight, bias, residual, initial, ids, offsets, act, entries, longest, final)
+        way = Causal.apply
+    else:
+        return forward(x, weight, bias, residual, initial, ids, offsets, act, entries, longest, final)
+    y, last = way(x, weight, bias, residual, initial, ids, offsets, act, entries, longest)
+    return y, last if final is None else final.copy_(last)
 
 
 def step(x: Tensor, state: Tensor, weight: Tensor, bias: Optional[Tensor], act: int, positions: Optional[Tensor],
