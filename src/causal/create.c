@@ -13,12 +13,46 @@ static hk_status check_options(const hk_options *o) {
   return HK_OK;
 }
 
+/* Whether the stride of one axis is 1, or never used, in every tensor. */
+static bool adjacent(const hk_causal_desc *d, bool channels) {
+  const hk_causal_strides *s[5] = {&d->x, &d->y, d->has_pre ? &d->pre : NULL, d->has_post ? &d->post : NULL,
+                                   d->has_residual ? &d->residual : NULL};
+  const int64_t size = channels ? d->c : d->length;
+  for (int i = 0; i < 5; i++)
+    if (s[i] && size > 1 && (channels ? s[i]->channel : s[i]->time) != 1) return false;
+  return true;
+}
+
+/* Sizes pieces: per channel a piece keeps weights, bias and the entries that history and new state need on its stack. A
+ * state whose entries do not fit moves by the reference. */
+static bool fit(hk_causal *k) {
+  const hk_causal_desc *d = &k->d;
+  const int64_t most = HK_CAUSAL_ROOM / 16 - d->window - 1, reach = hk_causal_reach(d);
+  const int64_t state = d->state_length + hk_min64(d->longest, hk_max64(d->state_length, 16));
+  if (reach > most || (k->way == HK_CAUSAL_TOKENS && reach > HK_CAUSALT_REACH)) return false;
+  k->entries = d->state_length && state <= most ? state : reach;
+  const int64_t room = HK_CAUSAL_ROOM / (d->window + 1 + k->entries) / 16 * 16;
+  const double share = (double)d->c * (double)d->n / (4.0 * (double)k->threads); /* a few pieces per thread */
+  const int64_t near = hk_max64(HK_CAUSAL_NEAR / (d->window + 1 + k->entries) / 64 * 64, 64); /* stays in L1 */
+  int64_t piece = hk_min64(hk_min64(room, near), k->way == HK_CAUSAL_TOKENS ? 64 : HK_CAUSAL_PIECE);
+  if (k->threads > 1 && share < (double)piece) piece = hk_min64(piece, hk_round_up((int64_t)share + 1, 64));
+  k->piece = hk_max64(hk_min64(piece, hk_round_up(d->c, 16)), 16);
+  return true;
+}
+
+/* Channels are the lanes where both would do, unless most of a vector would be empty. */
 static void choose(hk_causal *k) {
+  const hk_causal_desc *d = &k->d;
   k->threads = k->o.threads ? k->o.threads : hk_threads_default();
   k->isa = k->o.isa ? k->o.isa : hk_cpu_best_isa();
   while (!hk_cpu_has(k->isa)) k->isa--;
+  k->spread = hk_kernel_best(HK_FAMILY_SPREAD, k->isa);
+  const bool channels = adjacent(d, true), tokens = adjacent(d, false);
+  k->way = channels && !(tokens && d->c < d->length) ? HK_CAUSAL_CHANNELS : tokens ? HK_CAUSAL_TOKENS : HK_CAUSAL_REF;
+  k->kernel = hk_kernel_best(k->way == HK_CAUSAL_CHANNELS ? HK_FAMILY_CAUSALC : HK_FAMILY_CAUSALT, k->isa);
+  if (k->way != HK_CAUSAL_REF && fit(k)) return;
   k->way = HK_CAUSAL_REF;
-  k->piece = hk_max64(hk_min64(k->d.c, 16), 1);
+  k->piece = hk_max64(hk_min64(d->c, 16), 1);
 }
 
 hk_status hk_causal_create(hk_causal **causal, const hk_causal_desc *desc, const hk_options *options) {

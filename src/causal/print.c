@@ -31,7 +31,11 @@ hk_status hk_causal_print(const hk_causal *causal, char *buffer, size_t size, si
     char chosen[64];
     hk_cu_causal_print(&causal->cuda, chosen, sizeof chosen);
     hk_text_add(&t, ": %s", chosen);
-  } else hk_text_add(&t, ": ref, %d threads", causal->threads);
+  } else {
+    if (causal->way == HK_CAUSAL_REF) hk_text_add(&t, ": ref");
+    else hk_text_add(&t, ": %s, %lld channels per piece", causal->kernel->name, (long long)causal->piece);
+    hk_text_add(&t, ", %d threads", causal->threads);
+  }
   if (length) *length = t.length;
   return HK_OK;
 }

@@ -47,6 +47,10 @@ static void run_piece(void *context, int64_t i) {
   hk_causal_seq_make(&q, &k->d, call->a, i / call->pieces);
   if (q.skipped) return;
   const int64_t first = i % call->pieces * k->piece, end = hk_min64(first + k->piece, k->d.c);
+  if (k->way != HK_CAUSAL_REF) {
+    hk_causal_piece(k, call->a, &q, first, end - first);
+    return;
+  }
   for (int64_t c = first; c < end; c++) hk_ref_causal(&k->d, call->a, &q, c);
 }
 

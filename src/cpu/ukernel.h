@@ -36,6 +36,9 @@ typedef enum hk_family {
   HK_FAMILY_POINT = 23,     /* windows of one tap, few channels per group */
   HK_FAMILY_STRIP = 24,     /* neighbouring pixels x output channels of a group; lanes are channels */
   HK_FAMILY_KARATSUBA = 25, /* long windows along a row by Karatsuba, 9 products in place of 16; lanes are channels */
+  HK_FAMILY_CAUSALC = 26,   /* causal depthwise Conv1D; lanes are channels */
+  HK_FAMILY_CAUSALT = 27,   /* causal depthwise Conv1D; lanes are tokens */
+  HK_FAMILY_SPREAD = 28,    /* a strided matrix of any float type to rows of f32, or back */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -471,6 +474,38 @@ typedef struct hk_stage_args {
   float *buffer;
   int64_t rows, cols, x_row, x_step, lead, spread, phases, pitch, row;
 } hk_stage_args;
+
+/* causalc and causalt: for channels c < channels and tokens t < tokens
+ *   y[c, t] = post[c, t] * act(bias[c] + sum over j < window of f[c, j] * u[c, t - dilation*(window-1-j)])
+ *             + residual[c, t],   u = pre * x
+ * x, pre, post and residual are of x_type, y of y_type; bias, pre, post and residual may be NULL. u before token 0 comes
+ * from history, [c, i] for i < dilation*(window-1), oldest first; history NULL: it lies before x and pre as their tokens
+ * do. y may equal x where it has its type and step.
+ *   causalc  x[c, t] is at c + t*x_step, y and the others likewise; f[c, j] at j*f_step + c, history[c, i] at
+ *            i*history_step + c
+ *   causalt  x[c, t] is at c*x_step + t, y and the others likewise; f[c, j] at c*f_step + j, history[c, i] at
+ *            c*history_step + i; dilation*(window-1) <= HK_CAUSALT_REACH */
+#define HK_CAUSALT_REACH 1024
+typedef struct hk_causal_tile {
+  const void *x, *pre, *post, *residual;
+  void *y;
+  const float *f, *bias, *history;
+  int64_t channels, tokens, window, dilation;
+  int64_t x_step, pre_step, post_step, residual_step, y_step, f_step, history_step;
+  hk_type x_type, y_type;
+  hk_act act;
+  float a, b;
+} hk_causal_tile;
+
+/* spread: rows[r*step + i] = matrix[r*row + i*column] for r < height, i < width, where matrix is f32, f16 or bf16; with
+ * `back` matrix[r*row + i*column] = rows[r*step + i], rounded half to even, NaN kept. */
+typedef struct hk_spread_args {
+  void *matrix;
+  float *rows;
+  int64_t height, width, row, column, step;
+  hk_type type;
+  int32_t back;
+} hk_spread_args;
 
 #define HK_KERNEL(name, family, isa, x, f, mr, nr) void name(const void *args);
 #include "cpu/kernels.inc"

@@ -32,7 +32,10 @@ static void (*const checkers[HK_FAMILY_COUNT])(kernel_trial *) = {[HK_FAMILY_IGE
                                                                   [HK_FAMILY_DWC] = check_dwc,
                                                                   [HK_FAMILY_DWM] = check_dwm,
                                                                   [HK_FAMILY_STRIP] = check_strip,
-                                                                  [HK_FAMILY_POINT] = check_point};
+                                                                  [HK_FAMILY_POINT] = check_point,
+                                                                  [HK_FAMILY_CAUSALC] = check_causalc,
+                                                                  [HK_FAMILY_CAUSALT] = check_causalt,
+                                                                  [HK_FAMILY_SPREAD] = check_spread};
 
 /* One call; true when the kernel agrees. */
 static bool kernel_try(const hk_kernel *k, hk_kernel_fn fn, uint64_t seed, bool integers) {

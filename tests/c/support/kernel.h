@@ -54,6 +54,9 @@ void check_dwc(kernel_trial *t);
 void check_dwm(kernel_trial *t);
 void check_strip(kernel_trial *t);
 void check_point(kernel_trial *t);
+void check_causalc(kernel_trial *t);
+void check_causalt(kernel_trial *t);
+void check_spread(kernel_trial *t);
 
 /* The epilogues as ukernel.h defines them. */
 typedef struct trial_epilogue {
