@@ -58,6 +58,10 @@ def states_of(states: Optional[Tensor], entries: int) -> Optional[Tensor]:
     return states if states.shape[-1] == entries else states[..., :entries]
 
 
+def _storage(t):
+    return (t.untyped_storage if hasattr(t, "untyped_storage") else t.storage)().data_ptr()
+
+
 _SNAPSHOTS = "states at block boundaries (prefix caching) are not supported; leave it out"
 
 
@@ -101,8 +105,7 @@ def causal_conv1d_update(x: Tensor, conv_state: Tensor, weight: Tensor, bias: Op
     if out is not None and (out.shape != x.shape or out.dtype != x.dtype):
         raise invalid(f"out has shape {tuple(out.shape)} and elements of {out.dtype}; {tuple(x.shape)} and {x.dtype}, "
                       "as x, are required")
-    shared = out is not None and out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
-    if shared and overlap(intake(out, "out"), intake(x, "x")):
+    if out is not None and _storage(out) == _storage(x) and overlap(intake(out, "out"), intake(x, "x")):
         raise invalid("out shares memory with x; leave out away to overwrite x")
     entries, tokens = weight.shape[1] - 1, 1 if x.dim() == 2 else x.shape[2]
     if query_start_loc is not None:
