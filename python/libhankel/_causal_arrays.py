@@ -5,11 +5,15 @@ from typing import Any, Optional
 
 import numpy as np
 
+from . import _abi
 from ._abi_causal import BATCH, IDS
-from ._causal import View, execute
+from ._arguments import integer
+from ._causal import ACT, View, execute
 from ._native import invalid
 
 _FIRST, _LAST = (0, 1, 2), (0, 2, 1)
+#: further activations without parameters
+_PLAIN = ("relu", "sigmoid", "tanh", "gelu", "gelu_tanh", "hardswish")
 
 
 def _view(array, what, writable=False):
@@ -57,6 +61,34 @@ def forward(x: Any, weight: Any, bias: Optional[Any], seq_idx: Optional[Any], in
                     stream=home.stream or 0)
     elif last is not None:
         final[...] = 0 if initial is None else initial
+    return (y, final) if return_final else y
+
+
+def gated(x: Any, weight: Any, bias: Optional[Any], pre: Optional[Any], post: Optional[Any], residual: Optional[Any],
+          initial: Optional[Any], return_final: bool, dilation: int, activation: Optional[str]) -> Any:
+    """causal_conv1d_gated, of any framework."""
+    acts = {**ACT, **{name: _abi.ACT[name] for name in _PLAIN}}
+    if activation not in acts:
+        raise NotImplementedError(f"activation is {activation!r}; one of {', '.join(map(str, acts))} is required")
+    x, f, start = _view(x, "x"), _view(weight, "weight"), _view(initial, "initial_states")
+    if len(x.shape) != 3 or len(f.shape) != 2:
+        raise invalid(f"x has shape {x.shape} and weight {f.shape}; (batch, dim, seqlen) and (dim, width) are required")
+    entries, home = integer(dilation, "dilation", least=1) * (f.shape[1] - 1), x.home
+    y, final, shape = home.empty(x.shape, x.dtype, _order(x)), None, (x.shape[0], x.shape[1], entries)
+    if start is not None and start.shape != shape:
+        raise invalid(f"initial_states has shape {start.shape}; {shape}, (batch, dim, dilation*(width - 1)), is required")
+    if return_final:
+        final = home.empty(shape, x.dtype if start is None else start.dtype, _FIRST)
+    last = _view(final, "final states", True)
+    if last is not None and start is not None and last.stride() != start.stride():
+        final[...] = initial
+        start = last
+    if entries == 0:
+        start = last = None
+    with home.here():
+        execute(x, f, _view(bias, "bias"), View(y, "out", True), acts[activation], BATCH, start, last,
+                pre=_view(pre, "pre"), post=_view(post, "post"), residual=_view(residual, "residual"),
+                dilation=dilation, stream=home.stream or 0)
     return (y, final) if return_final else y
 
 

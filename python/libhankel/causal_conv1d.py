@@ -30,7 +30,7 @@ else:
     from ._causal_ref import causal_conv1d_ref, causal_conv1d_update_ref, causal_conv1d_varlen_states_ref
     _causal_ops.register()
 
-__all__ = ["causal_conv1d_fn", "causal_conv1d_ref", "causal_conv1d_update", "causal_conv1d_update_ref",
+__all__ = ["causal_conv1d_fn", "causal_conv1d_gated", "causal_conv1d_ref", "causal_conv1d_update", "causal_conv1d_update_ref",
            "causal_conv1d_varlen_states", "causal_conv1d_varlen_states_ref", "install"]
 
 
@@ -113,6 +113,29 @@ def causal_conv1d_update(x: Array, conv_state: Array, weight: Array, bias: Optio
                       "conv_state_indices, or as many entries as sequences")
     return _torch.step(x, conv_state, weight, _torch.dense(bias), act, _torch.int32(cache_seqlens),
                        _torch.int32(conv_state_indices), skip)
+
+
+def causal_conv1d_gated(x: Array, weight: Array, bias: Optional[Array] = None, *, pre: Optional[Array] = None,
+                        post: Optional[Array] = None, residual: Optional[Array] = None,
+                        initial_states: Optional[Array] = None, return_final_states: bool = False, dilation: int = 1,
+                        activation: Optional[str] = None) -> Any:
+    """post * act(bias + conv(pre * x)) + residual in one pass over memory: the double gate of LFM2, Canon's residual.
+
+    x, pre, post, residual  (batch, dim, seqlen), any strides, of one type; each but x may be left out
+    weight, bias            (dim, width) and (dim,), of one type
+    initial_states          (batch, dim, dilation*(width - 1)): the values of pre * x before the first token
+    dilation                distance of two taps, in tokens
+    activation              None, "silu" or "swish", or "relu", "sigmoid", "tanh", "gelu", "gelu_tanh", "hardswish"
+
+    Returns out, or (out, final_states). Forward only: a tensor that requires a gradient is refused while gradients are
+    enabled.
+
+    >>> import numpy as np
+    >>> x, gate = np.ones((1, 1, 3), "f4"), np.array([[[1, 0, 2]]], "f4")
+    >>> causal_conv1d_gated(x, np.ones((1, 2), "f4"), pre=gate, post=gate).tolist()
+    [[[1.0, 0.0, 4.0]]]
+    """
+    return _arrays.gated(x, weight, bias, pre, post, residual, initial_states, return_final_states, dilation, activation)
 
 
 def causal_conv1d_varlen_states(x: Array, cu_seqlens: Array, state_len: int) -> Any:

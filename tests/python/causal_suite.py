@@ -5,8 +5,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from libhankel import HankelError, _causal  # noqa: E402
-from libhankel.causal_conv1d import (causal_conv1d_fn, causal_conv1d_ref, causal_conv1d_update,  # noqa: E402
-                                     causal_conv1d_update_ref, causal_conv1d_varlen_states,
+from libhankel.causal_conv1d import (causal_conv1d_fn, causal_conv1d_gated, causal_conv1d_ref,  # noqa: E402
+                                     causal_conv1d_update, causal_conv1d_update_ref, causal_conv1d_varlen_states,
                                      causal_conv1d_varlen_states_ref)
 
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
@@ -236,6 +236,35 @@ def test_varlen_states(device, state_len):
         got = causal_conv1d_varlen_states(x, bounds, state_len)
         assert torch.equal(got, causal_conv1d_varlen_states_ref(x, bounds, state_len))
         assert torch.equal(got, causal_conv1d_varlen_states(x, bounds.int(), state_len))
+
+
+@pytest.mark.parametrize("dtype", [F32, BF16])
+@pytest.mark.parametrize("layout", ["first", "slice of last"])
+@pytest.mark.parametrize("dilation", [1, 3])
+def test_gates(device, dtype, layout, dilation):
+    """post * act(bias + conv(pre * x)) + residual, each part in a layout of its own; and which parts are there."""
+    torch.manual_seed(10)
+    n, c, t, width = 2, 14, 25, 3
+    x, pre, post, residual = (spread(n, c, t, how, dtype, device) for how in (layout, "last", "first", layout))
+    weight, bias = (t.detach() for t in filters(c, width, True, F32, device))
+    spaced = torch.zeros(c, dilation * (width - 1) + 1, dtype=torch.float64, device=device)
+    spaced[:, ::dilation] = weight
+    initial = torch.randn(n, c, dilation * (width - 1)).to(device, dtype)
+    for parts in ("pre post residual", "pre post", "residual", ""):
+        used = {name: value for name, value in (("pre", pre), ("post", post), ("residual", residual)) if name in parts}
+        for act, formula in (("silu", torch.nn.functional.silu), (None, lambda v: v), ("tanh", torch.tanh)):
+            u = x.double() * used["pre"].double() if "pre" in used else x.double()
+            want, state = causal_conv1d_ref(u, spaced, bias.double(), initial.double(), True)
+            want = formula(want) * used.get("post", torch.ones(1, device=device)).double()
+            want = want + used.get("residual", torch.zeros(1, device=device)).double()
+            got, final = causal_conv1d_gated(x, weight, bias, **used, initial_states=initial, return_final_states=True,
+                                             dilation=dilation, activation=act)
+            near(got, want, dtype, parts)
+            near(final, state, dtype, "state")
+    with pytest.raises(HankelError, match="requires a gradient"):
+        causal_conv1d_gated(x.detach().requires_grad_(), weight)
+    with pytest.raises(NotImplementedError, match="activation is 'prelu'"):
+        causal_conv1d_gated(x, weight, activation="prelu")
 
 
 def test_nothing_to_do(device):
