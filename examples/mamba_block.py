@@ -4,9 +4,10 @@ against plain PyTorch formulas. CUDA where there is a device, else the CPU.
 
     PYTHONPATH=python python3 examples/mamba_block.py [--device cpu|cuda] [--tokens 96] [--width 4]
 
-The block is that of Mamba: a projection to x and z, the causal depthwise Conv1D with bias and SiLU over x, the selective
-scan, a gate by silu(z), and a projection back. Only the convolution differs between the two sides: hankel reads x where
-the projection left it, a strided view with channels next to each other, and keeps the last tokens as its state.
+The block is that of Mamba: a projection to x and z, the causal depthwise Conv1D with bias and SiLU over x, the
+selective scan, a gate by silu(z), and a projection back. Only the convolution differs between the two sides: hankel
+reads x where the projection left it, a strided view with channels next to each other, and keeps the last tokens as its
+state.
 """
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""The causal depthwise Conv1D of hankel.h, mirrored for ctypes. tests/python/test_abi.py compares both with the header."""
+"""hk_causal of hankel.h, mirrored for ctypes. tests/python/test_abi.py compares it with the header."""
 import ctypes as C
 import struct
 

@@ -1,8 +1,8 @@
 """hk_causal: a cache of handles by the layout of their tensors, and the shortest way from tensors to the library.
 
 Tensors speak torch's names: shape, stride(), dtype, data_ptr(), get_device(); View gives them to any other array. What
-a call looks like is one tuple, the key. Everything is checked where a key is new, so a decode step pays for one look-up,
-one pack of its addresses and one call. Nothing is copied.
+a call looks like is one tuple, the key. Everything is checked where a key is new, so a decode step pays for one
+look-up, one pack of its addresses and one call. Nothing is copied.
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from . import _abi, _abi_causal
+from . import _abi
 from ._abi_causal import ARGS, BATCH, GRADS, IDS, OFFSETS
 from ._array import intake
 from ._memory import beside
@@ -107,10 +107,11 @@ def execute(x, f, bias, y, act=0, packing=BATCH, state_in=None, state_out=None, 
            None if accepted is None else _facts(accepted), None if index is None else _facts(index),
            None if pre is None else _facts(pre), None if post is None else _facts(post),
            None if residual is None else _facts(residual))
-    handle = _found(key) or _make(key, dict(
-        x=x, f=f, y=y, act=act, packing=packing, skip=skip, in_place=in_place, longest=longest, dilation=dilation), dict(
-            bias=bias, state_in=state_in, state_out=state_out, slots=slots, slots_out=slots_out, has_state=has_state,
-            positions=positions, accepted=accepted, index=index, pre=pre, post=post, residual=residual))
+    handle = _found(key) or _make(
+        key, dict(x=x, f=f, y=y, act=act, packing=packing, skip=skip, in_place=in_place, longest=longest,
+                  dilation=dilation),
+        dict(bias=bias, state_in=state_in, state_out=state_out, slots=slots, slots_out=slots_out, has_state=has_state,
+             positions=positions, accepted=accepted, index=index, pre=pre, post=post, residual=residual))
     at = 0 if index is None else index.data_ptr()
     args = ARGS.pack(
         ARGS.size, x.data_ptr(), f.data_ptr(), 0 if bias is None else bias.data_ptr(),

@@ -76,7 +76,8 @@ def gated(x: Any, weight: Any, bias: Optional[Any], pre: Optional[Any], post: Op
     entries, home = integer(dilation, "dilation", least=1) * (f.shape[1] - 1), x.home
     y, final, shape = home.empty(x.shape, x.dtype, _order(x)), None, (x.shape[0], x.shape[1], entries)
     if start is not None and start.shape != shape:
-        raise invalid(f"initial_states has shape {start.shape}; {shape}, (batch, dim, dilation*(width - 1)), is required")
+        raise invalid(f"initial_states has shape {start.shape}; {shape}, (batch, dim, dilation*(width - 1)), is "
+                      "required")
     if return_final:
         final = home.empty(shape, x.dtype if start is None else start.dtype, _FIRST)
     last = _view(final, "final states", True)
@@ -101,7 +102,8 @@ def update(x: Any, conv_state: Any, weight: Any, bias: Optional[Any], act: int, 
     if skip is not None:
         y[...] = 0
     if positions is not None:
-        positions = positions + np.int32(state.shape[2])  # a round more: what lay in a ring before its first token counts
+        # a round more: what lay in a ring before its first token counts
+        positions = positions + np.int32(state.shape[2])
     if state.shape[2] == 0:
         state = positions = None
     with home.here():

@@ -103,11 +103,12 @@ def backward(x: Tensor, weight: Tensor, bias: Optional[Tensor], dy: Tensor, init
     dx = torch.empty_like(x) if dx is None else dx
     dweight = torch.empty(c, window, dtype=torch.float32, device=x.device)
     dbias = torch.empty(c if bias is not None else 0, dtype=torch.float32, device=x.device)
+    state, dinitial = initial, x.new_empty(0)
     want_initial = want_initial and initial is not None
-    dinitial = torch.empty_like(initial) if want_initial else x.new_empty(0)
-    state = initial
-    if want_initial and state.stride() != dinitial.stride():
-        state = torch.empty_like(dinitial).copy_(initial)
+    if initial is not None and want_initial:
+        dinitial = torch.empty_like(initial)
+        if initial.stride() != dinitial.stride():
+            state = torch.empty_like(dinitial).copy_(initial)
     if dfinal is not None and state is not None and dfinal.stride() != state.stride():
         dfinal = torch.empty_strided(state.shape, state.stride(), dtype=dfinal.dtype, device=x.device).copy_(dfinal)
     elif dfinal is not None and not _solid(dfinal):
@@ -132,9 +133,9 @@ def update(x: Tensor, state: Tensor, weight: Tensor, bias: Optional[Tensor], act
         y = torch.empty_like(x) if skip is None else torch.zeros_like(x)
     if positions is not None:
         positions = positions + state.shape[-1]  # a round more: what lay in a ring before its first token counts
-    if state.shape[-1] == 0:
-        state = positions = None
-    return run(x, weight, bias, y, act, BATCH, state, state, slots, positions=positions, skip=skip, in_place=y is x)
+    held = state if state.shape[-1] else None
+    return run(x, weight, bias, y, act, BATCH, held, held, slots, skip=skip, in_place=y is x,
+               positions=None if held is None else positions)
 
 
 class Causal(torch.autograd.Function):
@@ -170,7 +171,7 @@ def causal(x: Tensor, weight: Tensor, bias: Optional[Tensor], residual: Optional
            final: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
     """forward(), by the way that the surroundings ask for: compiled, with gradients, or plain."""
     if is_compiling():
-        way = torch.ops.libhankel.causal
+        way: Any = torch.ops.libhankel.causal
     elif torch.is_grad_enabled() and any(
             t is not None and t.requires_grad for t in (x, weight, bias, residual, initial)):
         way = Causal.apply

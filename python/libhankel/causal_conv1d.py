@@ -30,8 +30,8 @@ else:
     from ._causal_ref import causal_conv1d_ref, causal_conv1d_update_ref, causal_conv1d_varlen_states_ref
     _causal_ops.register()
 
-__all__ = ["causal_conv1d_fn", "causal_conv1d_gated", "causal_conv1d_ref", "causal_conv1d_update", "causal_conv1d_update_ref",
-           "causal_conv1d_varlen_states", "causal_conv1d_varlen_states_ref", "install"]
+__all__ = ["causal_conv1d_fn", "causal_conv1d_gated", "causal_conv1d_ref", "causal_conv1d_update",
+           "causal_conv1d_update_ref", "causal_conv1d_varlen_states", "causal_conv1d_varlen_states_ref", "install"]
 
 
 def _act(activation):
@@ -135,7 +135,8 @@ def causal_conv1d_gated(x: Array, weight: Array, bias: Optional[Array] = None, *
     >>> causal_conv1d_gated(x, np.ones((1, 2), "f4"), pre=gate, post=gate).tolist()
     [[[1.0, 0.0, 4.0]]]
     """
-    return _arrays.gated(x, weight, bias, pre, post, residual, initial_states, return_final_states, dilation, activation)
+    return _arrays.gated(x, weight, bias, pre, post, residual, initial_states, return_final_states, dilation,
+                         activation)
 
 
 def causal_conv1d_varlen_states(x: Array, cu_seqlens: Array, state_len: int) -> Any:

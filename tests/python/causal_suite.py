@@ -28,7 +28,8 @@ def spread(n, c, t, layout, dtype, device):
     x = torch.randn(*whole).to(device, dtype)
     return {"first": lambda: x, "last": lambda: x.transpose(1, 2), "slice of first": lambda: x[:, 2:c + 2],
             "slice of last": lambda: x[:, :, 3:c + 3].transpose(1, 2),
-            "every second token": lambda: x[:, ::2].transpose(1, 2), "time in front": lambda: x.permute(1, 2, 0)}[layout]()
+            "every second token": lambda: x[:, ::2].transpose(1, 2),
+            "time in front": lambda: x.permute(1, 2, 0)}[layout]()
 
 
 def wide(*tensors):
@@ -46,11 +47,13 @@ def filters(c, width, bias, dtype, device):
 @pytest.mark.parametrize("states", ["none", "initial", "final", "both"])
 def test_forward_and_gradients(device, layout, dtype, weights, states):
     torch.manual_seed(1)
-    for width, t, bias, act in ((4, 37, True, "silu"), (2, 1, False, None), (3, 2, True, None), (4, 130, False, "swish")):
-        n, c = 2, 19
+    n, c = 2, 19
+    for width, t, bias, act in ((4, 37, True, "silu"), (2, 1, False, None), (3, 2, True, None),
+                                (4, 130, False, "swish")):
         x = spread(n, c, t, layout, dtype, device).requires_grad_()
         weight, bias = filters(c, width, bias, weights, device)
-        initial = torch.randn(n, c, width - 1).to(device, dtype).requires_grad_() if states in ("initial", "both") else None
+        initial = torch.randn(n, c, width - 1).to(device, dtype).requires_grad_() \
+            if states in ("initial", "both") else None
         final = states in ("final", "both")
         got = causal_conv1d_fn(x, weight, bias, None, initial, final, activation=act)
         x2, w2, b2, i2 = wide(x, weight, bias, initial)

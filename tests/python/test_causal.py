@@ -161,7 +161,8 @@ def test_compiled_training_step(states):
         y, final = causal_conv1d_fn(2 * x, weight, bias, None, initial, True, activation="silu")
         return (y ** 2).sum() + (final * 3).sum()
     inputs = (x, weight, bias) + ((initial,) if states else ())
-    got = torch.autograd.grad(torch.compile(loss, backend="aot_eager", fullgraph=True)(x, weight, bias, initial), inputs)
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    got = torch.autograd.grad(compiled(x, weight, bias, initial), inputs)
     for g, w in zip(got, torch.autograd.grad(loss(x, weight, bias, initial), inputs)):
         assert torch.equal(g, w)
 
@@ -203,7 +204,7 @@ def test_help_and_public_names():
 
 
 def test_bf16_arguments_are_not_copied():
-    """Gradients off, x a view of a packed projection: the result lies as torch.empty_like has it, and reads x in place."""
+    """Gradients off, x a view of a packed projection, which is read in place."""
     packed = torch.randn(2, 5, 24).to(BF16)
     x = packed[:, :, 8:16].transpose(1, 2)
     weight, _ = filters(8, 4, False, BF16, "cpu")

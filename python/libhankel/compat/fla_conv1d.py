@@ -1,6 +1,7 @@
 """The short convolution of flash-linear-attention (fla.modules.convolution) on hk_causal: causal_conv1d with residual,
-states and packed sequences, causal_conv1d_update, and the module ShortConvolution. Tensors are (batch, time, dim), states
-(sequences, dim, width). All of it is differentiable; on CPU too, any width to 256. Context parallelism is refused.
+states and packed sequences, causal_conv1d_update, and the module ShortConvolution. Tensors are (batch, time, dim),
+states (sequences, dim, width). causal_conv1d is differentiable; all of it runs on the CPU too, with widths up to 256.
+Context parallelism is refused.
 """
 from __future__ import annotations
 
@@ -99,9 +100,9 @@ class ShortConvolution(nn.Conv1d):
         _act(activation)
         self.hidden_size, self.activation, self.backend = hidden_size, activation, backend
 
-    def forward(self, x: Tensor, residual: Optional[Tensor] = None, mask: Optional[Tensor] = None,  # type: ignore[override]
-                cache: Optional[Tensor] = None, output_final_state: bool = False, cu_seqlens: Optional[Tensor] = None,
-                chunk_indices: Optional[Tensor] = None, **words: Any) -> Tuple[Tensor, Optional[Tensor]]:
+    def forward(self, x: Tensor, residual: Optional[Tensor] = None,  # type: ignore[override]
+                mask: Optional[Tensor] = None, cache: Optional[Tensor] = None, output_final_state: bool = False,
+                cu_seqlens: Optional[Tensor] = None, chunk_indices: Optional[Tensor] = None, **words: Any) -> Tuple[Tensor, Optional[Tensor]]:
         """(y, cache or None). x (batch, time, dim); one token per sequence is a decode step, which changes cache in
         place. mask (batch, time) zeroes padded tokens."""
         if mask is not None:

@@ -1,4 +1,4 @@
-"""SGLang's causal Conv1D on hk_causal: the compiled operators, which write into x, and the Triton functions beside them.
+"""SGLang's causal Conv1D on hk_causal: the compiled operators, which write into x, and the Triton functions.
 
 causal_conv1d_fwd, causal_conv1d_update_inplace   sglang.kernels.ops.mamba.causal_conv1d (its causal_conv1d_update)
 causal_conv1d_fn, causal_conv1d_update            sglang.kernels.ops.mamba.causal_conv1d_triton
@@ -25,7 +25,8 @@ def _prefill(x, weight, bias, conv_states, query_start_loc, cache_indices, has_i
              longest=0):
     """out of x (batch, dim, seqlen), or (dim, tokens) with query_start_loc."""
     if conv_states is not None and conv_states.shape[-1] != weight.shape[1] - 1:
-        raise invalid(f"conv_states has {conv_states.shape[-1]} entries; width - 1 = {weight.shape[1] - 1} are required")
+        raise invalid(f"conv_states has {conv_states.shape[-1]} entries; width - 1 = {weight.shape[1] - 1} are "
+                      "required")
     state, slots = states_of(conv_states, weight.shape[1] - 1), slots_of(cache_indices)
     begins = None if has_initial_state is None else state
     return run(x, weight, dense(bias), out, act, BATCH if query_start_loc is None else OFFSETS, begins, state, slots,
@@ -35,7 +36,7 @@ def _prefill(x, weight, bias, conv_states, query_start_loc, cache_indices, has_i
 
 def _decode(x, conv_state, weight, bias, act, cache_seqlens, indices, pad_slot_id, out, accepted=None):
     if cache_seqlens is not None:
-        cache_seqlens = int32(cache_seqlens) + conv_state.shape[-1]  # a round more: the ring holds what was there before
+        cache_seqlens = int32(cache_seqlens) + conv_state.shape[-1]  # a round more: older entries of a ring count
     state, slots = conv_state if conv_state.shape[-1] else None, slots_of(indices)
     return run(x, weight, dense(bias), out, act, BATCH, state, state, slots, positions=cache_seqlens, in_place=out is x,
                accepted=int32(accepted), skip=None if slots is None else pad_slot_id)
@@ -96,7 +97,7 @@ def causal_conv1d_update(x: Tensor, conv_state: Tensor, weight: Tensor, bias: Op
     refuse("tokens in a tree are not supported; leave it out", retrieve_next_token=retrieve_next_token,
            retrieve_next_sibling=retrieve_next_sibling, retrieve_parent_token=retrieve_parent_token)
     if num_accept_tokens is not None:
-        conv_state = states_of(conv_state, weight.shape[1] - 2 + (1 if x.dim() == 2 else x.shape[2]))
+        conv_state = conv_state[..., :weight.shape[1] - 2 + (1 if x.dim() == 2 else x.shape[2])]
     return _decode(x, conv_state, weight, bias, act_of(activation), cache_seqlens, conv_state_indices, pad_slot_id,
                    torch.empty_like(x), num_accept_tokens)
 

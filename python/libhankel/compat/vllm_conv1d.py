@@ -1,4 +1,4 @@
-"""vLLM's causal_conv1d_fn and causal_conv1d_update (vllm/model_executor/layers/mamba/ops/causal_conv1d.py) on hk_causal.
+"""vLLM's causal_conv1d_fn and causal_conv1d_update (vllm.model_executor.layers.mamba.ops.causal_conv1d) on hk_causal.
 
     import libhankel.compat.vllm_conv1d as ours, vllm.model_executor.layers.mamba.ops.causal_conv1d as theirs
     theirs.causal_conv1d_fn, theirs.causal_conv1d_update = ours.causal_conv1d_fn, ours.causal_conv1d_update
@@ -116,7 +116,7 @@ def causal_conv1d_update(x: Tensor, conv_state: Tensor, weight: Tensor, bias: Op
     if num_accepted_tokens is not None:
         entries += tokens - 1
     state, slots = states_of(conv_state, entries), slots_of(conv_state_indices)
-    run(x, weight, dense(bias), y, act_of(activation), BATCH if query_start_loc is None else OFFSETS, state, state, slots,
-        accepted=int32(num_accepted_tokens), index=int32(query_start_loc), in_place=out is None,
+    run(x, weight, dense(bias), y, act_of(activation), BATCH if query_start_loc is None else OFFSETS, state, state,
+        slots, accepted=int32(num_accepted_tokens), index=int32(query_start_loc), in_place=out is None,
         longest=0 if query_start_loc is None else tokens, skip=None if slots is None else null_block_id)
     return y if query_start_loc is None else y.transpose(0, 1)
