@@ -69,7 +69,8 @@ static hk_type any_type(causal_case *k) {
 }
 
 static void make_sizes(causal_case *k, bool gradient) {
-  static const int64_t windows[] = {4, 4, 4, 3, 2, 1, 5, 7, 12, 33}, lengths[] = {1, 1, 2, 3, 5, 8, 9, 40, 129, 515, 1300};
+  static const int64_t windows[] = {4, 4, 4, 3, 2, 1, 5, 7, 12, 33},
+                       lengths[] = {1, 1, 2, 3, 5, 8, 9, 40, 129, 515, 1300};
   static const int64_t channels[] = {1, 2, 3, 4, 7, 8, 16, 24, 32, 40, 33};
   hk_causal_desc *d = &k->d;
   memset(d, 0, sizeof *d);
@@ -134,7 +135,8 @@ static void make_state(causal_case *k) {
     k->has_state = k->bytes;
     for (int64_t s = 0; s < d->n; ++s) k->has_state[s] = (uint8_t)pick(k, 0, 1);
   }
-  const int64_t kept = reach ? reach - 1 : 0, longest = d->packing == HK_CAUSAL_OFFSETS && d->longest ? d->longest : d->length;
+  const int64_t kept = reach ? reach - 1 : 0,
+                longest = d->packing == HK_CAUSAL_OFFSETS && d->longest ? d->longest : d->length;
   if (d->ring) {
     k->positions = k->tables[2];
     for (int64_t s = 0; s < d->n; ++s) k->positions[s] = (int32_t)(often(k, 30) ? pick(k, 0, 3) : pick(k, 0, 100));
@@ -180,14 +182,16 @@ void causal_case_make(causal_case *k, uint64_t seed, bool gradient) {
   tensor_fill(k, &k->bias, d->c, 3);
   make_state(k);
   snprintf(k->text, sizeof k->text,
-           "seed %llu: types x%d f%d y%d s%d n%lld c%lld L%lld w%lld d%lld pack%d act%d bias%d pre%d post%d res%d S%lld ring%d "
+           "seed %llu: types x%d f%d y%d s%d n%lld c%lld L%lld w%lld d%lld pack%d act%d bias%d pre%d post%d res%d "
+           "S%lld ring%d "
            "skip%d in_place%d slots%d/%d accepted%d has%d x{%lld,%lld,%lld} y{%lld,%lld,%lld} state{%lld,%lld,%lld}",
            (unsigned long long)seed, d->x_type, d->f_type, d->y_type, d->state_type, (long long)d->n, (long long)d->c,
-           (long long)d->length, (long long)d->window, (long long)d->dilation, d->packing, d->act, d->has_bias, d->has_pre,
-           d->has_post, d->has_residual, (long long)d->state_length, d->ring, d->has_skip, k->in_place_state, k->slots_in != NULL,
-           k->slots_out != NULL, k->accepted != NULL, k->has_state != NULL, (long long)d->x.outer, (long long)d->x.channel,
-           (long long)d->x.time, (long long)d->y.outer, (long long)d->y.channel, (long long)d->y.time,
-           (long long)d->state.outer, (long long)d->state.channel, (long long)d->state.time);
+           (long long)d->length, (long long)d->window, (long long)d->dilation, d->packing, d->act, d->has_bias,
+           d->has_pre, d->has_post, d->has_residual, (long long)d->state_length, d->ring, d->has_skip,
+           k->in_place_state, k->slots_in != NULL, k->slots_out != NULL, k->accepted != NULL, k->has_state != NULL,
+           (long long)d->x.outer, (long long)d->x.channel, (long long)d->x.time, (long long)d->y.outer,
+           (long long)d->y.channel, (long long)d->y.time, (long long)d->state.outer, (long long)d->state.channel,
+           (long long)d->state.time);
 }
 
 static void *up(causal_tensor *t) {
@@ -262,7 +266,8 @@ static void reference_states(causal_case *k) {
     if (causal_case_skips(k, s) || (k->d.has_skip && slot == k->d.skip)) continue;
     for (int64_t c = 0; c < k->d.c; ++c)
       for (int64_t i = 0; i < k->d.state_length; ++i)
-        put(to, to->want, slot * k->d.state.outer + c * k->d.state.channel + i * k->d.state.time, new_entry(k, s, c, i));
+        put(to, to->want, slot * k->d.state.outer + c * k->d.state.channel + i * k->d.state.time,
+            new_entry(k, s, c, i));
   }
 }
 

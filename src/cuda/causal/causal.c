@@ -3,7 +3,6 @@
 #include "cuda/causal/causal.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { STEP_MOST = 8, RUN = 8, SEGMENT_BYTES = 512 }; /* tokens of a step; outputs per round in general.cu; first.cuh */
@@ -51,14 +50,17 @@ static hk_status check_sizes(const hk_causal_desc *d) {
   const struct {
     const char *name;
     int64_t value;
-  } all[] = {{"n", d->n}, {"c", d->c}, {"length", d->length}, {"state_length", d->state_length},
+  } all[] = {{"n", d->n},
+             {"c", d->c},
+             {"length", d->length},
+             {"state_length", d->state_length},
              {"dilation*(window-1)", d->dilation * (d->window - 1)}};
   for (int i = 0; i < HK_COUNT(all); ++i)
     if (all[i].value > most)
-      return hk_fail(HK_UNSUPPORTED, "desc.%s = %lld: CUDA supports at most %lld", all[i].name,
-                     (long long)all[i].value, (long long)most);
-  if (d->in_place)
-    return hk_fail(HK_UNSUPPORTED, "desc.in_place is not supported on CUDA: give y memory of its own");
+      return hk_fail(HK_UNSUPPORTED, "desc.%s = %lld: CUDA supports at most %lld", all[i].name, (long long)all[i].value,
+                     (long long)most);
+  if (d->in_place) return hk_fail(HK_UNSUPPORTED, "desc.in_place is not supported on CUDA: give y memory of its own");
+  if (d->gradient) return hk_fail(HK_UNSUPPORTED, "desc.gradient is not supported on CUDA: compute it on the CPU");
   return HK_OK;
 }
 
@@ -133,16 +135,16 @@ static bool takes(const hk_causal_desc *d, const hk_cu_causal_call *c, int width
 static void set_access(const hk_causal_desc *d, hk_cu_causal_call *c, int width) {
   const size_t f = hk_type_bytes(d->f_type), state = hk_type_bytes(d->state_type);
   const bool run = c->f_tap == 1 && c->f_channel == c->window;
-  c->f_access = !fits(c->f, f, 0, 0, width)                   ? HK_CU_SCALAR
-                : run                                         ? HK_CU_RUN
-                : c->f_channel == 1 && c->f_tap % width == 0  ? HK_CU_VECTOR
-                                                              : HK_CU_SCALAR;
+  c->f_access = !fits(c->f, f, 0, 0, width)                  ? HK_CU_SCALAR
+                : run                                        ? HK_CU_RUN
+                : c->f_channel == 1 && c->f_tap % width == 0 ? HK_CU_VECTOR
+                                                             : HK_CU_SCALAR;
   const hk_cu_causal_view s = c->states;
   const bool aligned = fits(c->state_in, state, s.outer, 0, width) && fits(c->state_out, state, s.outer, 0, width);
-  c->state_access = !aligned                                        ? HK_CU_SCALAR
-                    : s.time == 1 && s.channel == c->state_length   ? HK_CU_RUN
-                    : s.channel == 1 && s.time % width == 0         ? HK_CU_VECTOR
-                                                                    : HK_CU_SCALAR;
+  c->state_access = !aligned                                      ? HK_CU_SCALAR
+                    : s.time == 1 && s.channel == c->state_length ? HK_CU_RUN
+                    : s.channel == 1 && s.time % width == 0       ? HK_CU_VECTOR
+                                                                  : HK_CU_SCALAR;
   c->x_access = c->xs.channel == 1 && fits(c->x, hk_type_bytes(d->x_type), c->xs.outer, c->xs.time, width);
   c->y_access = c->ys.channel == 1 && fits(c->y, hk_type_bytes(d->y_type), c->ys.outer, c->ys.time, width);
 }
@@ -168,9 +170,7 @@ static void set_units(hk_cu_causal_call *c, int64_t chunk, int64_t tokens, int s
 /* Tokens per thread where a thread walks along time: as many as leave the device about two full waves of threads, at
  * most 64; each unit reads window-1 tokens again. */
 static int64_t walk_tokens(const hk_cu_causal *k, const hk_cu_causal_call *c) {
-  const char *forced = getenv("HANKEL_CAUSAL_CHUNK");
   const int64_t tokens = (int64_t)(c->packing == HK_CU_OFFSETS ? 1 : c->n) * c->length * c->groups;
-  if (forced) return atoi(forced);
   return hk_max64(8, hk_min64(64, tokens / ((int64_t)k->processors * 1024) / 4 * 4));
 }
 
@@ -183,15 +183,14 @@ static hk_status launch(const hk_cu_causal *k, int width, int64_t threads, void 
 
 static hk_status run_first(const hk_cu_causal *k, const hk_causal_desc *d, void *stream, hk_cu_causal_call *c) {
   const int vector = 16 / (int)hk_type_bytes(d->x_type);
-  const bool aligned = (uintptr_t)c->y % (hk_type_bytes(d->y_type) * (size_t)vector) == 0 && c->ys.outer % vector == 0 &&
-                       c->ys.channel % vector == 0;
+  const bool aligned = (uintptr_t)c->y % (hk_type_bytes(d->y_type) * (size_t)vector) == 0 &&
+                       c->ys.outer % vector == 0 && c->ys.channel % vector == 0;
   set_units(c, c->chunk, c->length + (aligned ? 0 : vector - 1), 2);
   c->by_groups = hk_cu_divisor_make(c->c);
   return launch(k, 0, (int64_t)c->units * c->c * 32, stream, c);
 }
 
 hk_status hk_cu_causal_run(const hk_cu_causal *k, const hk_causal_desc *d, const hk_causal_args *a) {
-  const char *forced = getenv("HANKEL_CAUSAL_WIDTH");
   hk_cu_causal_call c = k->call;
   int width = 0;
   if (!c.n || !c.c) return HK_OK;
@@ -201,7 +200,6 @@ hk_status hk_cu_causal_run(const hk_cu_causal *k, const hk_causal_desc *d, const
     while (width + 1 < k->widths && takes(d, &c, 2 << width)) ++width;
   if (k->kind == HK_CU_CAUSAL_STEP)
     while (width + 1 < k->widths && c.c % (2 << width) == 0) ++width;
-  if (forced && atoi(forced) < width) width = atoi(forced);
   c.groups = c.c >> width;
   c.by_groups = hk_cu_divisor_make(c.groups);
   set_access(d, &c, 1 << width);

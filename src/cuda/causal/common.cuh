@@ -34,7 +34,8 @@ HK_DEV void causal_store_raw(void *p, const int bytes, const hk_cu_u32 *r) {
   else if (bytes == 8) *(uint2 *)p = make_uint2(r[0], r[1]);
   else {
 #pragma unroll
-    for (int i = 0; i < bytes / 16; ++i) ((uint4 *)p)[i] = make_uint4(r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]);
+    for (int i = 0; i < bytes / 16; ++i)
+      ((uint4 *)p)[i] = make_uint4(r[4 * i], r[4 * i + 1], r[4 * i + 2], r[4 * i + 3]);
   }
 }
 HK_DEV void causal_unpack(const int type, const int v, const hk_cu_u32 *r, float *to) {
@@ -54,7 +55,8 @@ HK_DEV void causal_pack(const int type, const int v, const float *from, hk_cu_u3
   } else {
 #pragma unroll
     for (int i = 0; i < v / 2; ++i)
-      r[i] = type == HK_CU_F16 ? f16x2_from_f32(from[2 * i], from[2 * i + 1]) : bf16x2_from_f32(from[2 * i], from[2 * i + 1]);
+      r[i] = type == HK_CU_F16 ? f16x2_from_f32(from[2 * i], from[2 * i + 1])
+                               : bf16x2_from_f32(from[2 * i], from[2 * i + 1]);
   }
 }
 
@@ -164,7 +166,8 @@ HK_DEV hk_cu_i64 causal_base(const causal_unit *q, hk_cu_causal_view s) { return
 /* The tokens and slots of sequence s; false when it is left out. */
 HK_DEV int causal_sequence(const hk_cu_causal_call *P, int s, causal_unit *q) {
   q->s = s, q->begin = 0, q->t0 = 0, q->length = P->length;
-  if (P->packing == HK_CU_OFFSETS) q->begin = __ldg(P->offsets + s), q->length = __ldg(P->offsets + s + 1) - (int)q->begin;
+  if (P->packing == HK_CU_OFFSETS)
+    q->begin = __ldg(P->offsets + s), q->length = __ldg(P->offsets + s + 1) - (int)q->begin;
   q->slot_in = P->slots_in ? __ldg(P->slots_in + s) : s;
   q->slot_out = P->slots_out ? __ldg(P->slots_out + s) : q->slot_in;
   q->old = P->state_in && (!P->has_state || __ldg(P->has_state + s));
@@ -208,7 +211,9 @@ HK_DEV int causal_entry(const hk_cu_causal_call *P, const causal_unit *q, int t)
 }
 HK_DEV float causal_history(const hk_cu_causal_call *P, const causal_unit *q, int channel, int t) {
   const int e = causal_entry(P, q, t);
-  return e < 0 ? 0.0f : causal_get(P->state_in, P->state_type, q->slot_in * P->states.outer + channel * P->states.channel + e * P->states.time);
+  return e < 0 ? 0.0f
+               : causal_get(P->state_in, P->state_type,
+                            q->slot_in * P->states.outer + channel * P->states.channel + e * P->states.time);
 }
 /* u = pre * x at token t >= 0. */
 HK_DEV float causal_token(const hk_cu_causal_call *P, const causal_unit *q, int channel, int t) {

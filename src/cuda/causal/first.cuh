@@ -46,7 +46,8 @@ HK_DEV void first_gate(const char *p, int alike, hk_cu_i64 step, int t, int leng
   if (alike && t >= 0 && t + VEC <= length) causal_load_as(p + (hk_cu_i64)t * TYPE_BYTES, TYPE, VEC, g);
   else {
 #pragma unroll
-    for (int i = 0; i < VEC; ++i) g[i] = (unsigned)(t + i) < (unsigned)length ? causal_get(p, TYPE, (t + i) * step) : 0.0f;
+    for (int i = 0; i < VEC; ++i)
+      g[i] = (unsigned)(t + i) < (unsigned)length ? causal_get(p, TYPE, (t + i) * step) : 0.0f;
   }
 }
 
@@ -157,7 +158,8 @@ HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, cons
       causal_unpack(TYPE, VEC, now + 4 * i, u + w - 1);
       if (t) causal_unpack(TYPE, BACK, back + BACK_WORDS * i, h);
 #pragma unroll
-      for (int k = 0; k < w - 1; ++k) u[k] = t ? h[BACK - (w - 1) + k] : causal_history(P, q, row->channel, k - (w - 1));
+      for (int k = 0; k < w - 1; ++k)
+        u[k] = t ? h[BACK - (w - 1) + k] : causal_history(P, q, row->channel, k - (w - 1));
     } else first_pieces(P, q, row, w, t, u);
     if (full && row->pre) first_pre(P, q, row, w, t, u);
     first_sums(row, w, full, t, q->length, f, bias, u, y);
@@ -204,7 +206,8 @@ HK_DEV void first_body(const hk_cu_causal_call *P, const int w, const int r, con
   if (q.t0 == 0 && causal_writes_state(P, &q)) first_state(P, &q, channel);
 }
 
-#define FIRST(NAME, W, R, FULL)                                                                                          \
-  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS) NAME(const __grid_constant__ hk_cu_causal_call P) { \
-    first_body(&P, W, R, FULL);                                                                                          \
+#define FIRST(NAME, W, R, FULL)                                                                     \
+  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS)                                \
+      NAME(const __grid_constant__ hk_cu_causal_call P) {                                           \
+    first_body(&P, W, R, FULL);                                                                     \
   }

@@ -18,7 +18,8 @@ HK_DEV void general_finish(const hk_cu_causal_call *P, const causal_unit *q, int
   causal_act(P, 1, 1, &sum);
   if (P->post) sum *= causal_get(P->post, TYPE, causal_base(q, P->posts) + c * P->posts.channel + t * P->posts.time);
   if (P->residual)
-    sum += causal_get(P->residual, TYPE, causal_base(q, P->residuals) + c * P->residuals.channel + t * P->residuals.time);
+    sum += causal_get(P->residual, TYPE,
+                      causal_base(q, P->residuals) + c * P->residuals.channel + t * P->residuals.time);
   if (P->packing == HK_CU_IDS && __ldg(P->ids + (hk_cu_i64)q->s * P->length + t) < 0) sum = 0.0f;
   causal_put(P->y, P->y_type, causal_base(q, P->ys) + c * P->ys.channel + t * P->ys.time, sum);
 }

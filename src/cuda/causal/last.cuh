@@ -143,7 +143,8 @@ HK_DEV void last_body(const hk_cu_causal_call *P, const int w, const int v, cons
   for (int i = 0; i < v; ++i) causal_state_channel(P, &q, c0 + i);
 }
 
-#define LAST(NAME, W, V, FULL)                                                                               \
-  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS) NAME(const __grid_constant__ hk_cu_causal_call P) { \
-    last_body(&P, W, V, FULL);                                                                               \
+#define LAST(NAME, W, V, FULL)                                                                      \
+  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS)                                \
+      NAME(const __grid_constant__ hk_cu_causal_call P) {                                           \
+    last_body(&P, W, V, FULL);                                                                      \
   }

@@ -40,9 +40,11 @@ HK_DEV void step_output(const hk_cu_causal_call *P, const causal_unit *q, const 
   if (P->post || P->residual) {
 #pragma unroll
     for (int i = 0; i < v; ++i) {
-      if (P->post) y[i] *= causal_get(P->post, TYPE, causal_base(q, P->posts) + (c0 + i) * P->posts.channel + t * P->posts.time);
+      if (P->post)
+        y[i] *= causal_get(P->post, TYPE, causal_base(q, P->posts) + (c0 + i) * P->posts.channel + t * P->posts.time);
       if (P->residual)
-        y[i] += causal_get(P->residual, TYPE, causal_base(q, P->residuals) + (c0 + i) * P->residuals.channel + t * P->residuals.time);
+        y[i] += causal_get(P->residual, TYPE,
+                           causal_base(q, P->residuals) + (c0 + i) * P->residuals.channel + t * P->residuals.time);
     }
   }
   if (P->y_access == HK_CU_VECTOR) causal_store((char *)causal_at(P->y, type, at), type, v, y);
@@ -73,7 +75,8 @@ HK_DEV void step_one(const hk_cu_causal_call *P, const causal_unit *q, const int
                       P->state_access, size, v, s.channel, s.time, u + v);
 }
 
-HK_DEV void step_few(const hk_cu_causal_call *P, const causal_unit *q, const int w, const int v, const int alike, int c0) {
+HK_DEV void step_few(const hk_cu_causal_call *P, const causal_unit *q, const int w, const int v, const int alike,
+                     int c0) {
   float f[W_MOST * V_MOST], bias[V_MOST], u[W_MOST * V_MOST];
   causal_weights(P, alike ? TYPE : P->f_type, w, v, c0, f, bias);
 #pragma unroll
@@ -103,7 +106,8 @@ HK_DEV void step_body(const hk_cu_causal_call *P, const int w, const int v, cons
   else step_few(P, &q, w, v, alike, c0);
 }
 
-#define STEP(NAME, W, V, ALIKE)                                                                                          \
-  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS) NAME(const __grid_constant__ hk_cu_causal_call P) { \
-    step_body(&P, W, V, ALIKE);                                                                                          \
+#define STEP(NAME, W, V, ALIKE)                                                                     \
+  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS)                                \
+      NAME(const __grid_constant__ hk_cu_causal_call P) {                                           \
+    step_body(&P, W, V, ALIKE);                                                                     \
   }
