@@ -88,8 +88,8 @@ static int knobs_count(const char *text) {
 static char *words_break(const char *text, uint64_t *r) {
   static const char *const more[] = {"bm",          "bm=", "bm=x",     "kernel=hk_igemm_f32_2x4_scalar",
                                      "kernel=none", "=3",  "points=5", "a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8 i=9 j=10"};
-  static const char *const algorithms[] = {"igemm", "none",  "convert / dwp",       "state / igemm",
-                                           "fft",   "wgmma", "phase / gate / small"};
+  static const char *const algorithms[] = {"igemm", "none",  "convert / dwp",         "state / igemm",
+                                           "fft",   "wgmma", "phase / gate / grouped"};
   const char *rest = strstr(text, " kernel=");
   switch (cli_random_below(r, 3)) {
   case 0: return cli_text("%s%s", algorithms[cli_random_below(r, 7)], rest ? rest : "");

@@ -120,31 +120,77 @@ static hk_status refused(const hk_task *task, const hk_decision *d, const char *
   return hk_fail(s, "decision \"%.120s\": %s", text, why);
 }
 
-/* The kernel named, or the first of the families that is allowed and offers itself behind the decision's path. */
-static hk_status offer_named(const hk_task *task, const char *text, const char *kernel, const char *isa,
-                             hk_decision *d) {
+/* What a text says behind its path. */
+typedef struct words {
+  const char *text, *kernel, *isa; /* whole; NULL: not named */
+  char *knob[HK_KNOBS];            /* "name=value" */
+  int count;
+} words;
+
+static hk_status set_knobs(const words *w, hk_decision *d) {
+  for (int i = 0; i < w->count; i++) {
+    char name[64];
+    const char *value = strchr(w->knob[i], '=');
+    snprintf(name, sizeof name, "%.*s", value ? (int)(value - w->knob[i]) : 0, w->knob[i]);
+    if (!value || !set_knob(d, name, value + 1))
+      return hk_fail(HK_SYNTAX, "decision \"%.120s\": cannot read \"%.60s\"", w->text, w->knob[i]);
+  }
+  return HK_OK;
+}
+
+/* True when a text leaves out nothing that an offer would have to fill in. */
+static bool names_all(const words *w, const hk_algo *algo) {
+  bool all = true;
+  for (int i = 0; i < HK_KNOBS && algo->knobs[i].name; i++) {
+    const size_t n = strlen(algo->knobs[i].name);
+    bool named = algo->knobs[i].kind != HK_GIVEN;
+    for (int j = 0; j < w->count; j++) named |= !strncmp(w->knob[j], algo->knobs[i].name, n) && w->knob[j][n] == '=';
+    all &= named;
+  }
+  return all;
+}
+
+/* The decision with d's kernel: what the algorithm offers, then the knobs that are named. An offer that this machine
+ * would not make does not matter where all of them are. */
+static hk_status attempt(const hk_task *task, const hk_path *p, const words *w, hk_decision *d) {
+  char why[HK_REASON] = "";
+  if (!hk_decision_allowed(task, d, why) || !(hk_path_suggest(p, d, why) || names_all(w, d->algo)))
+    return refused(task, d, w->text, why);
+  hk_decision_derive(d);
+  const hk_status s = set_knobs(w, d);
+  return s || hk_decision_check(task, d, why) ? s : refused(task, d, w->text, why);
+}
+
+/* The kernel named, or of those that take the decision the one with the least predicted time. */
+static hk_status choose_kernel(const hk_task *task, const words *w, hk_decision *d) {
   char why[HK_REASON] = "no kernel of its family is in this build";
   hk_path p;
-  if (d->algo->family == HK_FAMILY_NONE && kernel)
-    return hk_fail(HK_SYNTAX, "decision \"%.120s\": %s has no kernels", text, d->algo->name);
-  if (kernel && !find_kernel(d->algo, kernel))
-    return hk_fail(HK_SYNTAX, "decision \"%.120s\": no kernel \"%.60s\" for %s", text, kernel, d->algo->name);
-  hk_isa given = HK_ISA_BEST;
-  if (isa && (!hk_isa_parse(isa, &given) || given == HK_ISA_BEST || d->algo->device != HK_CPU))
-    return hk_fail(HK_SYNTAX, "decision \"%.120s\": no ISA \"%.60s\" for this device", text, isa);
-  if (!hk_path_make(&p, task, d, why)) return refused(task, d, text, why);
-  d->isa = given ? given : hk_decision_isa(task, d->algo, d->depth);
-  if (d->algo->family == HK_FAMILY_NONE) {
-    const bool takes = hk_decision_allowed(task, d, why) && hk_path_suggest(&p, d, why);
-    return takes ? HK_OK : refused(task, d, text, why);
-  }
+  hk_isa isa = HK_ISA_BEST;
+  if (d->algo->family == HK_FAMILY_NONE && w->kernel)
+    return hk_fail(HK_SYNTAX, "decision \"%.120s\": %s has no kernels", w->text, d->algo->name);
+  if (w->kernel && !find_kernel(d->algo, w->kernel))
+    return hk_fail(HK_SYNTAX, "decision \"%.120s\": no kernel \"%.60s\" for %s", w->text, w->kernel, d->algo->name);
+  if (w->isa && (!hk_isa_parse(w->isa, &isa) || isa == HK_ISA_BEST || d->algo->device != HK_CPU))
+    return hk_fail(HK_SYNTAX, "decision \"%.120s\": no ISA \"%.60s\" for this device", w->text, w->isa);
+  if (!hk_path_make(&p, task, d, why)) return refused(task, d, w->text, why);
+  d->isa = isa ? isa : hk_decision_isa(task, d->algo, d->depth);
+  if (d->algo->family == HK_FAMILY_NONE) return attempt(task, &p, w, d);
+  hk_status s = refused(task, d, w->text, why);
+  hk_decision best;
+  bool any = false;
   for (const hk_kernel *k = NULL; (k = hk_algo_next_row(d->algo, k));) {
-    if (kernel && strcmp(k->name, kernel)) continue;
-    d->kernel = k;
-    d->isa = given ? given : k->isa;
-    if (hk_decision_allowed(task, d, why) && hk_path_suggest(&p, d, why)) return HK_OK;
+    if (w->kernel && strcmp(k->name, w->kernel)) continue;
+    hk_decision one = *d;
+    one.kernel = k;
+    one.isa = isa ? isa : k->isa;
+    s = attempt(task, &p, w, &one);
+    if (s == HK_SYNTAX) return s;
+    if (s || (any && one.predicted_s >= best.predicted_s)) continue;
+    best = one;
+    any = true;
   }
-  return refused(task, d, text, why);
+  if (any) *d = best;
+  return any ? HK_OK : s;
 }
 
 /* The rewrites before the last "/", and the algorithm; *save goes on behind them. */
@@ -170,24 +216,14 @@ hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *
   memcpy(copy, text, strlen(text) + 1);
   hk_status s = parse_path(task, text, &save, d);
   if (s) return s;
-  char *words[HK_KNOBS + 1], *kernel = NULL, *isa = NULL;
-  int count = 0;
+  words w = {.text = text};
   while ((word = strtok_r(NULL, " ", &save))) {
-    if (!strncmp(word, "kernel=", 7)) kernel = word + 7;
-    else if (!strncmp(word, "isa=", 4)) isa = word + 4;
-    else if (count < HK_KNOBS) words[count++] = word;
+    if (!strncmp(word, "kernel=", 7)) w.kernel = word + 7;
+    else if (!strncmp(word, "isa=", 4)) w.isa = word + 4;
+    else if (w.count < HK_KNOBS) w.knob[w.count++] = word;
     else return hk_fail(HK_SYNTAX, "decision \"%.120s\" has too many words", text);
   }
-  s = offer_named(task, text, kernel, isa, d);
-  if (!s) hk_decision_derive(d);
-  for (int i = 0; i < count && !s; i++) {
-    char *eq = strchr(words[i], '=');
-    if (eq) *eq++ = 0;
-    if (!eq || !set_knob(d, words[i], eq))
-      s = hk_fail(HK_SYNTAX, "decision \"%.120s\": cannot read \"%.60s\"", text, words[i]);
-  }
-  char why[HK_REASON] = "";
-  return s || hk_decision_check(task, d, why) ? s : refused(task, d, text, why);
+  return choose_kernel(task, &w, d);
 }
 
 hk_status hk_decision_adapt(const hk_task *task, const hk_decision *from, hk_decision *d) {

@@ -7,8 +7,8 @@
 #include "support/check.h"
 #include "support/guard.h"
 
-static const char *const algorithms[] = {"point ", "strip ", "dwp ",     "dwc ",   "phase / dwc ",
-                                         "dwm ",   "dwd ",   "grouped ", "smallp "};
+static const char *const algorithms[] = {"point ",       "strip ", "dwp ", "dwc ",
+                                         "phase / dwc ", "dwm ",   "dwd ", "grouped "};
 
 static int64_t pick(uint64_t *seed, int64_t lo, int64_t hi) { return hk_test_between(seed, lo, hi); }
 

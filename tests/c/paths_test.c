@@ -33,7 +33,7 @@ static const task_text tasks[] = {
     {"2d_n1_c6_i9x9_k8_w3x3_p1_f64_last", "scale+bias+blended:tanh:sigmoid+sum:2", "gate / dgemm", 0},
     {"2d_n1_c6_i9x9_k8_w3x3_p1_s8:s8:s8_xz3_yz2_first", "scale+bias+gated:relu:sigmoid+sum:0.5", "gate / qgemm", 0},
     {"2d_n1_c6_i9x9_k8_w3x3_p1_g2_s8:s8:f32_last", "scale+gated:relu:sigmoid", "gate / qgemm", 0},
-    {"1d_n2_c8_i40_k8_w3_p2:0_first", "bias", "state / small", 1},
+    {"1d_n2_c8_i40_k8_w3_p2:0_first", "bias", "state / grouped", 1},
     {"1d_n2_c8_i40_k8_w3_p2:0_last", "bias", "state / igemm", 1},
     {"1d_n2_c8_i40_k8_w3_p2:0_bf16_last", "bias", "state / convert / igemm", 1},
     {"1d_n2_c8_i40_k8_w3_p2:0_f16_first", "none", "state / convert / transpose / igemm", 1},
@@ -133,7 +133,11 @@ static void check_refusals(void) {
   static const char first[] = "2d_n1_c8_i9x9_k8_w3x3_p1_first";
   refused(first, "relay_igemm", HK_SYNTAX, "no algorithm \"relay_igemm\"");
   refused(first, "relay / igemm", HK_SYNTAX, "no rewrite \"relay\"");
-  refused(first, "dot", HK_SYNTAX, "no algorithm \"dot\""); /* merged into igemm */
+  refused(first, "dot", HK_SYNTAX, "no algorithm \"dot\"");     /* merged into igemm */
+  refused(first, "small", HK_SYNTAX, "no algorithm \"small\""); /* and into grouped */
+  refused(first, "grouped source=2", HK_OK, "");
+  refused(first, "grouped kernel=hk_small_f32_4x2_scalar source=2 rows=2", HK_UNSUPPORTED,
+          "source = 2 needs rows, shards and parts of 1");
   refused(first, "transpose / igemm kernel=hk_dot_f32_2x4_scalar isa=scalar", HK_OK, "");
   refused(first, "transpose / igemm kernel=hk_dot_f32_2x4_scalar isa=fast", HK_SYNTAX, "no ISA \"fast\"");
   refused(first, "transpose / ", HK_SYNTAX, "no algorithm \"\"");

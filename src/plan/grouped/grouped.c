@@ -1,7 +1,8 @@
 /* Grouped convolution over planar rows (channels-first) on the kernels of the small family: any groups, channels,
  * stride, padding and filter dilation, at most 128 taps. f32 data, weights at creation, y of any type, fastest with a
  * contiguous last dimension; few adjacent channels (channels-last) are transposed into rows on the way in and back on
- * the way out. No workspace. Refuses input dilation, gates, state, groups of the batch. See grouped.h. */
+ * the way out. No workspace. Refuses input dilation, gates, state, groups of the batch. See grouped.h for the sources,
+ * of which grouped_rows.c is the third. */
 #include <math.h>
 
 #include "cost/cost.h"
@@ -46,14 +47,15 @@ static bool cut_tiles(const hk_geom *g, hk_isa isa, int64_t count, hk_grouped *p
   return true;
 }
 
-/* The count with the least cycles; 0 when there is none. */
-static int64_t choose_tiles(const hk_geom *g, hk_isa isa) {
+/* The count with the least cycles, of those whose first tile is this kernel's (NULL: any); 0 when there is none. */
+static int64_t choose_tiles(const hk_geom *g, hk_isa isa, const hk_kernel *first) {
   double best = 0;
   int64_t tiles = 0;
   for (int64_t mr = 1; mr <= 8; mr++) {
     hk_grouped p;
     const int64_t count = hk_ceil_div(g->k, mr);
-    if (!cut_tiles(g, isa, count, &p) || (tiles && p.tile_cycles >= best)) continue;
+    if (!cut_tiles(g, isa, count, &p) || (first && p.tile[0].kernel != first)) continue;
+    if (tiles && p.tile_cycles >= best) continue;
     best = p.tile_cycles;
     tiles = count;
   }
@@ -193,9 +195,12 @@ bool hk_grouped_layout(const hk_task *t, hk_decision *d, hk_grouped *p, char *wh
   p->bands_q = hk_ceil_div(g->out[2], p->band_q);
   p->bands = g->out[0] * p->bands_p * p->bands_q;
   p->uniform = g->k == 1 || g->y.group == g->k * g->y.channel || g->groups == 1;
-  if (knob[HK_GROUPED_TILES] < 0) knob[HK_GROUPED_TILES] = choose_tiles(g, d->isa);
-  if (knob[HK_GROUPED_TILES] < 1 || !cut_tiles(g, d->isa, knob[HK_GROUPED_TILES], p))
-    return hk_refuse(why, "no kernels for tiles of k / tiles channels");
+  if (knob[HK_GROUPED_TILES] < 0) knob[HK_GROUPED_TILES] = choose_tiles(g, d->kernel->isa, d->kernel);
+  if (knob[HK_GROUPED_TILES] < 1 || !cut_tiles(g, d->kernel->isa, knob[HK_GROUPED_TILES], p) ||
+      p->tile[0].kernel != d->kernel)
+    return hk_refuse(why, "no tiles of this kernel's channels, or one more, make up k");
+  if (t->wild && p->source == HK_GROUPED_STAGED)
+    return hk_refuse(why, "weights hold Inf or NaN, and source = 1 multiplies padded taps by zero");
   if (p->source == HK_GROUPED_DIRECT)
     return (direct(g) && p->fused) ||
            hk_refuse(why, "source=0 needs one dimension, stride 1, no padding, an epilogue that fuses");
@@ -243,10 +248,19 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
-static bool offer(const hk_task *t, hk_decision *d, char *why) {
+/* True for the row that the best tiles of the highest ISA begin with. */
+static bool best_row(const hk_task *t, const hk_kernel *row) {
+  hk_grouped p;
+  const int64_t tiles = choose_tiles(&t->geom, t->isa, NULL);
+  return tiles && cut_tiles(&t->geom, t->isa, tiles, &p) && p.tile[0].kernel == row;
+}
+
+/* DIRECT or STAGED. */
+static bool offer_bands(const hk_task *t, hk_decision *d, char *why) {
   if (!supported(t, why)) return false;
   hk_grouped p = {0};
   const hk_geom *g = &p.geom;
+  if (!best_row(t, d->kernel)) return hk_refuse(why, "tiles of another kernel are faster for this k");
   shape(t, &p);
   const bool is_direct = direct(g) && p.fused && !choose_copy(t, g, &p);
   if (!is_direct && !p.band_q && !choose_band(g, &p)) return hk_refuse(why, "a band does not fit the buffer");
@@ -267,10 +281,31 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   d->knob[HK_GROUPED_SOURCE] = is_direct ? HK_GROUPED_DIRECT : HK_GROUPED_STAGED;
   d->knob[HK_GROUPED_ROWS] = p.band_p;
   d->knob[HK_GROUPED_COLS] = p.band_q;
+  d->knob[HK_GROUPED_TILES] = HK_KNOB_AUTO;
   return finish(t, d, why);
 }
 
-static bool check(const hk_task *t, hk_decision *d, char *why) { return supported(t, why) && finish(t, d, why); }
+static bool offer(const hk_task *t, hk_decision *d, char *why) {
+  hk_decision rows = *d;
+  const bool bands = offer_bands(t, d, why);
+  char other[HK_REASON];
+  const bool in_place = hk_grouped_rows_offer(t, &rows, other);
+  if (in_place && (!bands || rows.predicted_s < d->predicted_s)) *d = rows;
+  return bands || in_place;
+}
+
+static bool is_rows(const hk_decision *d) { return d->knob[HK_GROUPED_SOURCE] == HK_GROUPED_ROWS_OF_X; }
+
+static bool check(const hk_task *t, hk_decision *d, char *why) {
+  return is_rows(d) ? hk_grouped_rows_check(t, d, why) : supported(t, why) && finish(t, d, why);
+}
+
+/* The other source. */
+static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decision *d) {
+  char why[HK_REASON];
+  *d = *base;
+  return index == 0 && (is_rows(base) ? offer_bands : hk_grouped_rows_offer)(t, d, why);
+}
 
 /* ---- build */
 
@@ -298,12 +333,13 @@ static void pack(const hk_geom *g, const hk_grouped *p, const float *f, float *t
 
 static void destroy(hk_plan *plan) {
   hk_grouped *p = plan->own;
-  if (p) hk_free(p->zeros);
+  if (p && !is_rows(&plan->decision)) hk_free(p->zeros);
   hk_free(p);
 }
 
 static hk_status build(hk_plan *plan) {
   char why[HK_REASON];
+  if (is_rows(&plan->decision)) return hk_grouped_rows_build(plan);
   hk_grouped *p = plan->own = hk_alloc_zero(sizeof *p);
   if (!p) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   const hk_geom *g = &p->geom;
@@ -322,25 +358,35 @@ static hk_status build(hk_plan *plan) {
   return HK_OK;
 }
 
+static hk_status run(const hk_plan *plan, const hk_call *call) {
+  return (is_rows(&plan->decision) ? hk_grouped_rows_run : hk_grouped_run)(plan, call);
+}
+
 static void trace(const hk_plan *plan, hk_text *t) {
   const hk_grouped *p = plan->own;
+  if (is_rows(&plan->decision)) {
+    hk_grouped_rows_trace(plan, t);
+    return;
+  }
   hk_text_add(t, " source=%lld bands=%lld fused=%d uniform=%d at_once=%d shards=%lld parts=%lld", (long long)p->source,
               (long long)p->bands, p->fused, p->uniform, p->at_once, (long long)p->shards, (long long)p->parts);
   for (int64_t i = 0; i < p->tile_sizes; i++)
     hk_text_add(t, " tiles=%lldx%s", (long long)p->tile[i].tiles, p->tile[i].kernel->name);
 }
 
-const hk_algo hk_algo_grouped = {.name = "grouped",
-                                 .summary = "grouped convolution over planar rows",
-                                 .knobs = {HK_KNOB("source", 0, 1), HK_KNOB_OF("rows", ROWS),
-                                           HK_KNOB_OF("cols", POSITIONS), HK_KNOB("shards", 1, HK_THREAD_PIECES),
-                                           HK_KNOB("parts", 1, HK_THREAD_PIECES),
-                                           HK_KNOB_ORDER("tiles", 1, HK_KNOB_MOST)},
-                                 .family = HK_FAMILY_NONE,
-                                 .device = HK_CPU,
-                                 .offer = offer,
-                                 .check = check,
-                                 .build = build,
-                                 .run = hk_grouped_run,
-                                 .destroy = destroy,
-                                 .trace = trace};
+const hk_algo hk_algo_grouped = {
+    .name = "grouped",
+    .summary = "few channels per group over planar rows: in place, or staged with padding in L1",
+    .knobs = {HK_KNOB("source", 0, HK_GROUPED_ROWS_OF_X), HK_KNOB_OF("rows", ROWS), HK_KNOB_OF("cols", POSITIONS),
+              HK_KNOB("shards", 1, HK_THREAD_PIECES), HK_KNOB("parts", 1, HK_THREAD_PIECES),
+              HK_KNOB_ORDER("tiles", 1, HK_KNOB_MOST)},
+    .family = HK_FAMILY_SMALL,
+    .device = HK_CPU,
+    .skips_padding = true,
+    .offer = offer,
+    .vary = vary,
+    .check = check,
+    .build = build,
+    .run = run,
+    .destroy = destroy,
+    .trace = trace};

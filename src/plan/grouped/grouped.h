@@ -5,12 +5,13 @@
  *   DIRECT  one dimension, stride 1, no tap outside x: rows of x and y themselves, all groups in one call
  *   STAGED  the inputs of one group are copied, padded, into a buffer on the stack, dealt to phases by the strides; the
  *           rows of the band lie `pitch` apart, so one flat run computes them all, with (pitch - cols) idle lanes a row
+ *   ROWS    stride 1 along the last dimension: rows of x itself, in ranges that read the same taps (grouped_rows.c)
  */
 #ifndef HK_PLAN_GROUPED_H
 #define HK_PLAN_GROUPED_H
 #include "plan/depthwise/depthwise.h"
 
-enum { HK_GROUPED_DIRECT = 0, HK_GROUPED_STAGED = 1 };
+enum { HK_GROUPED_DIRECT = 0, HK_GROUPED_STAGED = 1, HK_GROUPED_ROWS_OF_X = 2 };
 /* knobs; TILES, the tiles that the outputs of a group are cut into, is derived */
 enum { HK_GROUPED_SOURCE, HK_GROUPED_ROWS, HK_GROUPED_COLS, HK_GROUPED_SHARDS, HK_GROUPED_PARTS, HK_GROUPED_TILES };
 #define HK_GROUPED_TAPS 128
@@ -54,4 +55,11 @@ bool hk_grouped_layout(const hk_task *task, hk_decision *d, hk_grouped *p, char 
 /* Sets args and seg where the plan runs at once. */
 void hk_grouped_prepare(const hk_plan *plan, hk_grouped *p);
 hk_status hk_grouped_run(const hk_plan *plan, const hk_call *call);
+
+/* grouped_rows.c: the source ROWS_OF_X, with a plan->own of its own */
+bool hk_grouped_rows_offer(const hk_task *task, hk_decision *d, char *why);
+bool hk_grouped_rows_check(const hk_task *task, hk_decision *d, char *why);
+hk_status hk_grouped_rows_build(hk_plan *plan);
+hk_status hk_grouped_rows_run(const hk_plan *plan, const hk_call *call);
+void hk_grouped_rows_trace(const hk_plan *plan, hk_text *t);
 #endif

@@ -1,24 +1,25 @@
-/* small: convolution with few channels per group over adjacent positions of the last dimension (channels-first), any
- * rank, window, dilation, padding and groups. Taps are rows of x read in place: nothing is gathered, copied or padded;
- * where padding cuts taps off, the row is run in ranges with the taps that remain. Takes weights known at creation;
- * refuses strides along the last dimension, input dilation, gates, streaming state and other types than f32.
+/* The source ROWS of grouped: few channels per group over adjacent positions of the last dimension (channels-first),
+ * any rank, window, dilation, padding and groups. Taps are rows of x read in place: nothing is gathered, copied or
+ * padded; where padding cuts taps off, the row is run in ranges with the taps that remain. Refuses strides along the
+ * last dimension, and more than 256 taps, 64 channels per group or 512 in all.
  *
- * Jobs are pieces of output rows; a job runs all groups and channels of its piece. Packed weights, for each part of
- * hk_small_split: [tap][group/mg][tile][channel][mg][mr]. */
+ * Jobs are pieces of `cols` positions of output rows; a job runs all groups and channels of its piece. Packed weights,
+ * for each part of hk_small_split: [tap][group/mg][tile][channel][mg][mr]. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cpu/small.h"
 #include "cost/cost.h"
-#include "plan/plan.h"
+#include "plan/grouped/grouped.h"
 
 enum { PIECE = 256, MAX_TAPS = 256, STAGE = 8192 /* floats */, MAX_CHANNELS = 64 };
 
 typedef struct own {
   int parts;
   hk_small_part part[HK_SMALL_PARTS];
-  int64_t f_at[HK_SMALL_PARTS], pieces;
-  bool direct; /* kernels store to y */
+  int64_t f_at[HK_SMALL_PARTS], piece, pieces; /* positions of a piece; pieces of a row */
+  bool direct;                                 /* kernels store to y */
   int32_t act;
   float lo, hi;
   int64_t first[MAX_TAPS], last[MAX_TAPS]; /* of the last dimension: positions whose tap reads inside x */
@@ -120,8 +121,32 @@ static double predict(const hk_task *t, const hk_kernel *k) {
   return 3e-7 + hk_cost_spread(seconds + 0.3 * hk_cost_move(g->bytes, g->bytes), jobs, t->threads);
 }
 
-static bool offer(const hk_task *t, hk_decision *d, char *why) {
+static int64_t tiles_of(const hk_geom *g, const hk_kernel *k) {
+  hk_small_part part[HK_SMALL_PARTS];
+  int64_t tiles = 0;
+  for (int i = hk_small_split(k->isa, g->k, g->groups, part) - 1; i >= 0; i--) tiles += part[i].tiles;
+  return tiles;
+}
+
+bool hk_grouped_rows_offer(const hk_task *t, hk_decision *d, char *why) {
+  d->knob[HK_GROUPED_SOURCE] = HK_GROUPED_ROWS_OF_X;
+  d->knob[HK_GROUPED_ROWS] = d->knob[HK_GROUPED_SHARDS] = d->knob[HK_GROUPED_PARTS] = 1;
+  d->knob[HK_GROUPED_COLS] = hk_max64(1, hk_min64(PIECE, t->geom.out[2]));
+  d->knob[HK_GROUPED_TILES] = HK_KNOB_AUTO;
+  return hk_grouped_rows_check(t, d, why);
+}
+
+bool hk_grouped_rows_check(const hk_task *t, hk_decision *d, char *why) {
+  int64_t *k = d->knob;
   if (!applies(t, d->kernel, why)) return false;
+  const int64_t tiles = tiles_of(&t->geom, d->kernel);
+  if (k[HK_GROUPED_TILES] < 0) k[HK_GROUPED_TILES] = tiles;
+  if (k[HK_GROUPED_TILES] != tiles || k[HK_GROUPED_ROWS] != 1 || k[HK_GROUPED_SHARDS] != 1 ||
+      k[HK_GROUPED_PARTS] != 1 || k[HK_GROUPED_COLS] > t->geom.out[2]) {
+    snprintf(why, HK_REASON, "source = 2 needs rows, shards and parts of 1, cols <= %lld and tiles = %lld",
+             (long long)t->geom.out[2], (long long)tiles);
+    return false;
+  }
   d->workspace_bytes = 0;
   d->predicted_s = predict(t, d->kernel);
   return true;
@@ -144,14 +169,15 @@ static void pack_part(const hk_geom *g, const hk_small_part *p, const float *f, 
   }
 }
 
-static hk_status build(hk_plan *plan) {
+hk_status hk_grouped_rows_build(hk_plan *plan) {
   const hk_geom *g = &plan->task.geom;
   own *o = hk_alloc_zero(sizeof *o + (size_t)(g->k * g->groups) * sizeof(float));
   if (!o) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   plan->own = o;
   o->direct = fuses(&plan->task, o);
   o->parts = hk_small_split(plan->decision.kernel->isa, g->k, g->groups, o->part);
-  o->pieces = hk_ceil_div(g->out[2], PIECE);
+  o->piece = plan->decision.knob[HK_GROUPED_COLS];
+  o->pieces = hk_ceil_div(g->out[2], o->piece);
   for (int64_t s = 0; s < g->win[2]; s++) hk_geom_valid(g, 2, s, &o->first[s], &o->last[s]);
   int64_t floats = 0;
   for (int i = 0; i < o->parts; i++) {
@@ -240,8 +266,8 @@ static void body(void *context, int64_t index) {
   const int64_t piece = index % o->pieces, row = index / o->pieces, n = row / (g->out[0] * g->out[1]);
   const int64_t p[2] = {row / g->out[1] % g->out[0], row % g->out[1]};
   const float *x = (const float *)j->call->x + n * g->x.outer;
-  const int64_t stop = hk_min64(g->out[2], (piece + 1) * PIECE);
-  for (int64_t t = piece * PIECE, end; t < stop; t = end) {
+  const int64_t stop = hk_min64(g->out[2], (piece + 1) * o->piece);
+  for (int64_t t = piece * o->piece, end; t < stop; t = end) {
     end = stop;
     hk_small_args a = {.groups = g->groups, .y_group = g->k};
     a.segs = aim(g, o, x, p, t, &end, seg, tap);
@@ -263,7 +289,7 @@ static void body(void *context, int64_t index) {
   }
 }
 
-static hk_status run(const hk_plan *plan, const hk_call *call) {
+hk_status hk_grouped_rows_run(const hk_plan *plan, const hk_call *call) {
   const hk_geom *g = &plan->task.geom;
   const own *o = plan->own;
   job j = {plan, call};
@@ -271,23 +297,9 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   return HK_OK;
 }
 
-static void destroy(hk_plan *plan) { hk_free(plan->own); }
-
-static void trace(const hk_plan *plan, hk_text *t) {
+void hk_grouped_rows_trace(const hk_plan *plan, hk_text *t) {
   const own *o = plan->own;
   hk_text_add(t, " pieces=%lld direct=%d", (long long)o->pieces, o->direct);
   for (int i = 0; i < o->parts; i++)
     hk_text_add(t, " tiles=%lldx%s", (long long)o->part[i].tiles, o->part[i].kernel->name);
 }
-
-const hk_algo hk_algo_small = {.name = "small",
-                               .summary = "few channels per group over adjacent positions, taps as rows of x in place",
-                               .family = HK_FAMILY_SMALL,
-                               .device = HK_CPU,
-                               .skips_padding = true,
-                               .offer = offer,
-                               .check = offer,
-                               .build = build,
-                               .run = run,
-                               .destroy = destroy,
-                               .trace = trace};
