@@ -1,6 +1,7 @@
 /* Wisdom: measured in one process and used in the next, quickly; four writers lose nothing; a killed writer leaves a
  * whole file; malformed files are refused whole; wisdom_only; wisdom that the options forbid is passed over; one key
- * per problem and machine; wisdom of an older format is passed over. */
+ * per problem and machine; wisdom of an older format is passed over; lines without derived knobs mean what they meant.
+ */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/trial.h"
 #include "base/base.h"
 #include "tune/planner.h"
 #include "tune/wisdom.h"
@@ -312,6 +314,54 @@ static void old_format(void) {
   hk_log_set(NULL, NULL);
 }
 
+/* The decision without the words of derived knobs, as older lines have it. */
+static void without_derived(const hk_plan *plan, const char *decision, char *to) {
+  const hk_knob *knobs = plan->decision.algo->knobs;
+  strcpy(to, decision);
+  for (int i = 0; i < HK_KNOBS && knobs[i].name; i++) {
+    char word[64];
+    snprintf(word, sizeof word, " %s=", knobs[i].name);
+    char *at = knobs[i].kind == HK_GIVEN ? NULL : strstr(to, word);
+    if (at) memmove(at, at + 1 + strcspn(at + 1, " "), strlen(at + 1 + strcspn(at + 1, " ")) + 1);
+  }
+}
+
+static void one_older_line(trial *t, int *shorter) {
+  static char key[HK_WISDOM_KEY], first[HK_DECISION_TEXT], older[HK_DECISION_TEXT], second[HK_DECISION_TEXT];
+  hk_options o = {.size = sizeof o, .threads = 1};
+  hk_plan *plan = NULL;
+  hk_task task;
+  hk_wisdom_forget();
+  CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &t->problem, &t->epilogue, &o, &t->weights));
+  CHECK_STATUS(HK_OK, "", hk_task_make(&task, &t->problem, &t->epilogue, &o, &t->weights));
+  if (!plan) return;
+  hk_wisdom_key(&task, key, sizeof key);
+  hk_plan_decision(plan, first, sizeof first, NULL);
+  without_derived(plan, first, older);
+  hk_plan_destroy(plan);
+  *shorter += strlen(older) < strlen(first);
+  o.wisdom_only = 1;
+  CHECK_STATUS(HK_OK, "", hk_wisdom_learn(key, older, 1e-6));
+  CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &t->problem, &t->epilogue, &o, &t->weights));
+  if (!plan) return;
+  hk_plan_decision(plan, second, sizeof second, NULL);
+  CHECK(!strcmp(first, second), "\"%s\" means \"%s\", was \"%s\"", older, second, first);
+  hk_plan_destroy(plan);
+  CHECK_STATUS(HK_OK, "", hk_wisdom_learn(key, "dot kernel=hk_dot_f32_2x4_scalar bm=8 bn=1 bk=8 pack=0", 1e-6));
+  CHECK_STATUS(HK_NO_WISDOM, "", hk_plan_create(&plan, &t->problem, &t->epilogue, &o, &t->weights));
+}
+
+static void older_lines(void) {
+  int shorter = 0;
+  for (const trial_text *text = trial_list; text->problem; text++) {
+    trial t;
+    trial_make(&t, text->problem, text->epilogue, 1);
+    one_older_line(&t, &shorter);
+    trial_free(&t);
+  }
+  CHECK(shorter > 3, "%d lines had derived knobs", shorter);
+}
+
 int main(int argc, char **argv) {
   if (argc > 1) return next_process();
   if (!mkdtemp(folder)) return 1;
@@ -327,6 +377,7 @@ int main(int argc, char **argv) {
   against_options();
   keys();
   old_format();
+  older_lines();
   char command[300];
   sprintf(command, "rm -r %s", folder);
   CHECK(system(command) == 0, "clean-up");

@@ -144,9 +144,9 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 static void destroy(hk_plan *plan) { hk_free(plan->own); }
 
 static void trace(const hk_plan *plan, hk_text *t) {
-  const hk_cu_dw_tiling *own = &((const hk_cu_dw_state *)plan->own)->tiling;
-  hk_text_add(t, " kernel=%s blocks=%lld threads=%d shared=%d", own->kernel, (long long)own->blocks, own->threads,
-              own->shared_bytes);
+  const hk_cu_dw_state *own = plan->own;
+  hk_text_add(t, " kernel=%s blocks=%lld threads=%d shared=%d pdl=%d", own->tiling.kernel,
+              (long long)own->tiling.blocks, own->tiling.threads, own->tiling.shared_bytes, own->pdl);
 }
 
 #define ALGO(variable, text, what)                                                                                     \
