@@ -15,15 +15,19 @@ static int64_t reach(const hk_geom *g, int d) { return (g->win[d] - 1) * g->dil[
 
 /* ---- tiles of channels */
 
-static const hk_kernel *kernel_for(hk_isa isa, int64_t mr) {
-  const hk_kernel *best = NULL;
-  for (int32_t i = 0; i < hk_kernel_count; i++) {
-    const hk_kernel *k = &hk_kernels[i];
-    if (k->family == HK_FAMILY_SMALL && k->mr == mr && k->isa <= isa && hk_cpu_has(k->isa) &&
-        (!best || k->isa > best->isa))
-      best = k;
+/* The kernels of an ISA, or of one below it, by the channels of their tiles. */
+#define MOST_ROWS 8
+typedef struct kernels {
+  const hk_kernel *of[MOST_ROWS + 2];
+} kernels;
+
+static kernels kernels_of(hk_isa isa) {
+  kernels by = {0};
+  for (const hk_kernel *k = hk_kernels; k < hk_kernels + hk_kernel_count; k++) {
+    if (k->family != HK_FAMILY_SMALL || k->mr > MOST_ROWS || k->isa > isa || !hk_cpu_has(k->isa)) continue;
+    if (!by.of[k->mr] || k->isa > by.of[k->mr]->isa) by.of[k->mr] = k;
   }
-  return best;
+  return by;
 }
 
 /* cycles a tap, input and vector of 8 lanes: products, or the loads that a tile shares */
@@ -34,9 +38,10 @@ static double tile_cycles(const hk_kernel *k) {
 }
 
 /* Cuts the outputs of a group into so many tiles of at most two sizes; false: there are no kernels for these sizes. */
-static bool cut_tiles(const hk_geom *g, hk_isa isa, int64_t count, hk_grouped *p) {
+static bool cut_tiles(const hk_geom *g, const kernels *by, int64_t count, hk_grouped *p) {
   const int64_t small = g->k / count, larger = g->k % count;
-  const hk_kernel *kernel[2] = {kernel_for(isa, small), larger ? kernel_for(isa, small + 1) : NULL};
+  if (small > MOST_ROWS) return false;
+  const hk_kernel *kernel[2] = {by->of[small], larger ? by->of[small + 1] : NULL};
   if (!kernel[0] || (larger && !kernel[1])) return false;
   p->tile_cycles =
       (double)(count - larger) * tile_cycles(kernel[0]) + (larger ? (double)larger * tile_cycles(kernel[1]) : 0);
@@ -48,13 +53,13 @@ static bool cut_tiles(const hk_geom *g, hk_isa isa, int64_t count, hk_grouped *p
 }
 
 /* The count with the least cycles, of those whose first tile is this kernel's (NULL: any); 0 when there is none. */
-static int64_t choose_tiles(const hk_geom *g, hk_isa isa, const hk_kernel *first) {
+static int64_t choose_tiles(const hk_geom *g, const kernels *by, const hk_kernel *first) {
   double best = 0;
   int64_t tiles = 0;
-  for (int64_t mr = 1; mr <= 8; mr++) {
+  for (int64_t mr = 1; mr <= MOST_ROWS; mr++) {
     hk_grouped p;
     const int64_t count = hk_ceil_div(g->k, mr);
-    if (!cut_tiles(g, isa, count, &p) || (first && p.tile[0].kernel != first)) continue;
+    if (!cut_tiles(g, by, count, &p) || (first && p.tile[0].kernel != first)) continue;
     if (tiles && p.tile_cycles >= best) continue;
     best = p.tile_cycles;
     tiles = count;
@@ -195,9 +200,9 @@ bool hk_grouped_layout(const hk_task *t, hk_decision *d, hk_grouped *p, char *wh
   p->bands_q = hk_ceil_div(g->out[2], p->band_q);
   p->bands = g->out[0] * p->bands_p * p->bands_q;
   p->uniform = g->k == 1 || g->y.group == g->k * g->y.channel || g->groups == 1;
-  if (knob[HK_GROUPED_TILES] < 0) knob[HK_GROUPED_TILES] = choose_tiles(g, d->kernel->isa, d->kernel);
-  if (knob[HK_GROUPED_TILES] < 1 || !cut_tiles(g, d->kernel->isa, knob[HK_GROUPED_TILES], p) ||
-      p->tile[0].kernel != d->kernel)
+  const kernels by = kernels_of(d->kernel->isa);
+  if (knob[HK_GROUPED_TILES] < 0) knob[HK_GROUPED_TILES] = choose_tiles(g, &by, d->kernel);
+  if (knob[HK_GROUPED_TILES] < 1 || !cut_tiles(g, &by, knob[HK_GROUPED_TILES], p) || p->tile[0].kernel != d->kernel)
     return hk_refuse(why, "no tiles of this kernel's channels, or one more, make up k");
   if (t->wild && p->source == HK_GROUPED_STAGED)
     return hk_refuse(why, "weights hold Inf or NaN, and source = 1 multiplies padded taps by zero");
@@ -251,8 +256,9 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
 /* True for the row that the best tiles of the highest ISA begin with. */
 static bool best_row(const hk_task *t, const hk_kernel *row) {
   hk_grouped p;
-  const int64_t tiles = choose_tiles(&t->geom, t->isa, NULL);
-  return tiles && cut_tiles(&t->geom, t->isa, tiles, &p) && p.tile[0].kernel == row;
+  const kernels by = kernels_of(t->isa);
+  const int64_t tiles = choose_tiles(&t->geom, &by, NULL);
+  return tiles && cut_tiles(&t->geom, &by, tiles, &p) && p.tile[0].kernel == row;
 }
 
 /* DIRECT or STAGED. */
