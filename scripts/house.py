@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """Counts what docs/design.md asks of the tree. usage: scripts/house.py [--list ROW] [TREE...]   (a column per tree; ROW: words, functions,
-parameters, duplicates, literals, columns). Trees of any release work: nothing is compiled.
+parameters, duplicates, literals, columns). Trees of any release work: nothing is compiled. `--check [TREE]` prints what exceeds LIMITS and
+fails then: a change may lower a count, and then lowers the limit.
 
 Scope: tracked .c .h .cu .cuh .inc files of include, src, cli, apps, tests (but tests/abi, which keeps old headers), bench, examples; words also
   in .md, .1 and .py files.
 function: braces at file scope after a parameter list, from the line of its name to its closing brace; templates are *.tmpl.h and *.cuh.
+parameter: not the compile-time constants (`const int`, `const bool` by value) of a kernel's HK_INLINE or HK_DEV function, always inlined:
+  they are to these templates what template parameters are to C++; and not those of functions that stay as a release had them (HK_API functions declared in a .c file).
 literal: a number other than 0, 1, 2 in cost code, which is every file cost*.* or below src/cost except machines/, and every function of
   src/plan, src/cuda and src/tune whose name holds predict, cost, cycles, clocks, seconds or throughput; elsewhere there the statements
   that assign predicted_s or seconds.
 product row: an HK_ALGO row that joins a rewrite (relay, widen, gate, state, phase, finish) and an algorithm, or is wgmma_relaid.
-duplicate: at least 8 lines of code in a row (blank lines, comments and lone punctuation left out) that stand elsewhere too.
+duplicate: at least 8 lines of code in a row (blank lines, comments and lone punctuation left out) that stand elsewhere too; text in quotes
+  counts, so that rows of a table differ.
 word: a match of scripts/dialect.tsv; in documents outside of `code`; bench/results, records of their time, is left out."""
 import os
 import re
@@ -24,6 +28,7 @@ PRODUCT = re.compile(r"(relay|widen|gate|state|phase|finish|transpose|convert)_\
 COST_NAME = re.compile(r"predict|cost|cycles|clocks|seconds|throughput")
 COST_STATEMENT = re.compile(r"(?:predicted_s|(?:->|\.)seconds) [-+*/]?= [^;]*;")
 NUMBER = re.compile(r"(?<![\w.])(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)[fFuUlL]*(?![\w.])")
+LIMITS = {"functions": 0, "parameters": 12, "duplicates": 7}
 ATTRIBUTES = ("__attribute__", "__launch_bounds__", "_Alignas", "__align__", "__declspec", "if", "while", "for", "switch")
 
 
@@ -41,9 +46,10 @@ def blank(match):
     return re.sub(r"[^\n]", " ", match.group())
 
 
-def bare(text):
-    """The text with comments, strings, macros and all but the first branch of a condition blanked; lines keep their numbers."""
-    text = re.sub(r'/\*.*?\*/|//[^\n]*|"(\\.|[^"\\\n])*"|\'(\\.|[^\'\\\n])*\'', blank, text, flags=re.S)
+def bare(text, strings=False):
+    """The text with comments, strings (unless kept), macros and all but the first branch of a condition blanked; lines keep their numbers."""
+    text = re.sub(r'/\*.*?\*/|//[^\n]*|"(\\.|[^"\\\n])*"|\'(\\.|[^\'\\\n])*\'',
+                  lambda m: m.group() if strings and m.group()[0] in "\"'" else blank(m), text, flags=re.S)
     out, skip, macro = [], [], False
     for line in text.split("\n"):
         word = re.match(r"\s*#\s*(\w+)", line)
@@ -72,18 +78,21 @@ def groups(head):
     return found
 
 
-def count_arguments(text):
+def count_arguments(text, template):
+    """How many parameters; of a template's function, those that are no compile-time constants."""
     if text.strip() in ("", "void"): return 0
-    depth, n = 0, 1
+    depth, each = 0, [""]
     for c in text:
         depth += (c in "([<{") - (c in ")]>}")
-        n += c == "," and depth == 0
-    return n
+        if c == "," and depth == 0: each.append("")
+        else: each[-1] += c
+    return sum(not (template and re.fullmatch(r"\s*const (int|bool) \w+\s*", a)) for a in each)
 
 
-def functions(text):
+def functions(text, is_source=True):
     """Yields (name, first line, lines, parameters, body)."""
     depth = start = outer = 0
+    kept = set(re.findall(r"\bHK_API\b[^;{]*?(\w+)\([^;{]*\);", text)) if is_source else set()
     opened = None
     for i, c in enumerate(text):
         if c == "{":
@@ -96,7 +105,8 @@ def functions(text):
                     found = groups(head)
                     if found:
                         name, arguments, at = found[-1]
-                        opened = (name, text.count("\n", 0, start + at) + 1, count_arguments(arguments), i)
+                        count = 0 if name in kept else count_arguments(arguments, re.search(r"\bHK_(INLINE|DEV)\b", head[:at]))
+                        opened = (name, text.count("\n", 0, start + at) + 1, count, i)
             depth += 1
         elif c == "}":
             depth -= 1
@@ -163,7 +173,7 @@ def survey(tree):
         cost_file = re.search(r"src/(cost/(?!machines/)|.*\bcost\w*\.)", n)
         if cost_file:
             numbers += [f"{n} {x}" for x in literals(t)]
-        for name, line, size, parameters, body in functions(t):
+        for name, line, size, parameters, body in functions(t, n.endswith(".c")):
             if size > 60:
                 if n.endswith((".tmpl.h", ".cuh")): templates += 1
                 else: long_ones.append(f"{n}:{line} {name} {size} lines")
@@ -178,7 +188,7 @@ def survey(tree):
     in_code = [p for n, t in code for p in places(n, t, words)]
     in_prose = [p for n, t in prose for p in places(n, t, words)]
     columns = [f"{n}:{i + 1}" for n, t in code for i, s in enumerate(t.split("\n")) if len(s) > 120]
-    repeats = duplicates(stripped)
+    repeats = duplicates([(n, bare(t, strings=True)) for n, t in code])
     big = sorted(folders.items(), key=lambda f: -f[1])
     lists = {"words": in_code + in_prose, "functions": long_ones, "parameters": wide_ones, "duplicates": repeats, "literals": numbers,
              "columns": columns}
@@ -214,6 +224,11 @@ def main():
         if arguments[1:2] == [] or arguments[1] not in lists: raise SystemExit(f"--list takes one of {', '.join(lists)}")
         print("\n".join(lists[arguments[1]]))
         return
+    if arguments[:1] == ["--check"]:
+        _, lists = survey((arguments[1:] or [os.path.dirname(HERE)])[0])
+        over = {row: most for row, most in LIMITS.items() if len(lists[row]) > most}
+        for row, most in over.items(): print(f"{row}: {len(lists[row])}, the limit is {most}:\n  " + "\n  ".join(lists[row]))
+        raise SystemExit(bool(over))
     trees = arguments or [os.path.dirname(HERE)]
     tables = [survey(t)[0] for t in trees]
     print("| | " + " | ".join(label(t) for t in trees) + " |")
