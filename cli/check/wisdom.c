@@ -60,7 +60,10 @@ static bool learn(teacher *a) {
   hk_wisdom_forget();
   bool ok = planned(a, &o, &status, &first, why);
   if (status && check_refusal_fits(a->c, status, "")) return false;
-  if (status || !ok) return fail(a, NULL, why);
+  if (status || !ok) {
+    free(first);
+    return fail(a, NULL, why);
+  }
   a->text = export_text();
   if (hk_wisdom_count() != 1 || !a->text) ok = fail(a, NULL, "a measured plan taught not exactly one line");
   hk_wisdom_forget();
@@ -70,6 +73,7 @@ static bool learn(teacher *a) {
   if (ok && (!planned(a, &o, &status, &second, why) || status)) ok = fail(a, NULL, why);
   if (ok && (!second || strcmp(first, second))) ok = fail(a, NULL, "the plan is not the one that was learnt");
   free(second);
+  second = NULL;
   hk_wisdom_forget();
   if (ok && (planned(a, &o, &status, &second, why), status != HK_NO_WISDOM))
     ok = fail(a, NULL, "wisdom_only without wisdom made a plan");
