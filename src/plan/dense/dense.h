@@ -29,9 +29,11 @@ hk_panel hk_panels_get(const hk_panels *s, int64_t index);
 static inline int64_t hk_panels_at(const hk_panels *s, int64_t group, const hk_panel *p) {
   return group * s->group_size + p->first * s->taps * s->c;
 }
-/* Taps t0..t1-1, channels c0..c0+cl-1 of one panel: to[(t - t0)*cl + c][NR]. */
-void hk_panel_pack(const hk_geom *g, const hk_panel *p, int64_t group, const float *f, int64_t t0, int64_t t1,
-                   int64_t c0, int64_t cl, float *to);
+/* Taps t0..t1-1, channels c0..c0+cl-1 of one panel: to[(t - t0)*cl + c][NR]. f: of the panel's group. */
+typedef struct hk_panel_piece {
+  int64_t t0, t1, c0, cl;
+} hk_panel_piece;
+void hk_panel_pack(const hk_geom *g, const hk_panel *p, const float *f, const hk_panel_piece *piece, float *to);
 /* All of it; the groups and panels are spread over the plan's threads. */
 void hk_panels_pack(const hk_plan *plan, const hk_panels *s, const float *f, float *to);
 

@@ -106,8 +106,9 @@ static void run_packing(work *w, const hk_panel *p, int64_t c0, int64_t cl, uint
       a->channels = hk_min64(piece, cl - c);
       a->x_at = c0 + c;
       a->rows = w->table + t * w->rows.step;
-      hk_panel_pack(&w->j->plan->task.geom, p, w->group, (const float *)w->j->call->f, w->tap[t], w->tap[t] + 1,
-                    a->x_at, a->channels, w->scratch);
+      const hk_geom *g = &w->j->plan->task.geom;
+      const hk_panel_piece now = {w->tap[t], w->tap[t] + 1, a->x_at, a->channels};
+      hk_panel_pack(g, p, (const float *)w->j->call->f + w->group * g->f.group, &now, w->scratch);
       a->flags |= HK_IGEMM_SUSPEND;
       run_groups(w);
       a->flags |= HK_IGEMM_RESUME;

@@ -49,11 +49,10 @@ hk_panel hk_panels_get(const hk_panels *s, int64_t index) {
   return p;
 }
 
-void hk_panel_pack(const hk_geom *g, const hk_panel *p, int64_t group, const float *f, int64_t t0, int64_t t1,
-                   int64_t c0, int64_t cl, float *to) {
-  const int64_t width = p->vectors * p->lanes;
-  f += group * g->f.group + p->first * g->f.outer + c0 * g->f.channel;
-  for (int64_t t = t0; t < t1; t++) {
+void hk_panel_pack(const hk_geom *g, const hk_panel *p, const float *f, const hk_panel_piece *piece, float *to) {
+  const int64_t width = p->vectors * p->lanes, cl = piece->cl;
+  f += p->first * g->f.outer + piece->c0 * g->f.channel;
+  for (int64_t t = piece->t0; t < piece->t1; t++) {
     const int64_t s2 = t % g->win[2], s1 = t / g->win[2] % g->win[1], s0 = t / g->win[2] / g->win[1];
     const float *from = f + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
     for (int64_t j = 0; p->dot && j < width; j++) {
@@ -79,8 +78,8 @@ static void pack_body(void *context, int64_t i) {
   const hk_panel p = hk_panels_get(s, i % s->count);
   float *to = j->to + hk_panels_at(s, i / s->count, &p);
   for (int64_t c0 = 0; c0 < s->c; c0 += s->bk) {
-    const int64_t cl = hk_min64(s->bk, s->c - c0);
-    hk_panel_pack(j->g, &p, i / s->count, j->f, 0, s->taps, c0, cl, to + c0 * s->taps * p.vectors * p.lanes);
+    const hk_panel_piece piece = {0, s->taps, c0, hk_min64(s->bk, s->c - c0)};
+    hk_panel_pack(j->g, &p, j->f + i / s->count * j->g->f.group, &piece, to + c0 * s->taps * p.vectors * p.lanes);
   }
 }
 

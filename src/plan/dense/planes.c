@@ -24,12 +24,11 @@ hk_strip hk_strip_get(int64_t pixels, int64_t lanes, int64_t most, int64_t index
   return s;
 }
 
-void hk_planes_pack(const hk_geom *g, const float *f, int64_t group, int64_t m0, int64_t count, int64_t mr, int64_t r0,
-                    int64_t r1, float *to) {
-  f += group * g->f.group;
-  for (int64_t m = m0; m < m0 + count;) {
-    const int64_t rows = hk_tile_rows(m0 + count - m, mr);
-    for (int64_t r = r0; r < r1; r++) {
+void hk_planes_pack(const hk_geom *g, const float *f, const hk_planes_piece *piece, float *to) {
+  const int64_t end = piece->m0 + piece->count;
+  for (int64_t m = piece->m0; m < end;) {
+    const int64_t rows = hk_tile_rows(end - m, piece->mr);
+    for (int64_t r = piece->r0; r < piece->r1; r++) {
       const int64_t tap = r / g->c, c = r % g->c;
       const int64_t s2 = tap % g->win[2], s1 = tap / g->win[2] % g->win[1], s0 = tap / g->win[2] / g->win[1];
       const float *from = f + c * g->f.channel + s0 * g->f.at[0] + s1 * g->f.at[1] + s2 * g->f.at[2];
@@ -50,8 +49,8 @@ static void pack_body(void *context, int64_t i) {
   const hk_geom *g = &j->plan->task.geom;
   const int64_t bm = j->plan->decision.knob[HK_PLANES_BM], sets = hk_ceil_div(g->k, bm);
   const int64_t group = i / sets, m0 = i % sets * bm;
-  hk_planes_pack(g, j->f, group, m0, hk_min64(bm, g->k - m0), j->plan->decision.kernel->mr, 0, g->gk,
-                 j->to + (group * g->k + m0) * g->gk);
+  const hk_planes_piece piece = {m0, hk_min64(bm, g->k - m0), j->plan->decision.kernel->mr, 0, g->gk};
+  hk_planes_pack(g, j->f + group * g->f.group, &piece, j->to + (group * g->k + m0) * g->gk);
 }
 
 void hk_planes_pack_all(const hk_plan *plan, const float *f, float *to) {

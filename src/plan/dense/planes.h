@@ -48,9 +48,12 @@ typedef struct hk_strip {
 int64_t hk_strip_count(int64_t pixels, int64_t lanes, int64_t most);
 hk_strip hk_strip_get(int64_t pixels, int64_t lanes, int64_t most, int64_t index);
 
-/* Weights of channels m0..m0+count-1 of a group, reduction rows r0..r1-1 (tap*C + c), packed by tiles. */
-void hk_planes_pack(const hk_geom *g, const float *f, int64_t group, int64_t m0, int64_t count, int64_t mr, int64_t r0,
-                    int64_t r1, float *to);
+/* Weights of channels m0..m0+count-1 of a group, reduction rows r0..r1-1 (tap*C + c), packed by tiles of mr channels.
+ * f: of the group. */
+typedef struct hk_planes_piece {
+  int64_t m0, count, mr, r0, r1;
+} hk_planes_piece;
+void hk_planes_pack(const hk_geom *g, const float *f, const hk_planes_piece *piece, float *to);
 void hk_planes_pack_all(const hk_plan *plan, const float *f, float *to);
 hk_status hk_planes_run(const hk_plan *plan, const hk_call *call);
 

@@ -102,7 +102,8 @@ static void run_packing(work *w, int64_t m0, uint32_t flags) {
         const int64_t n = hk_min64(room, w->seg[t].count - i);
         const int64_t row = w->seg[t].at + i;
         const hk_pgemm_segment piece = {w->seg[t].b + i * w->b_step, 0, n};
-        hk_planes_pack(g, (const float *)j->call->f, w->group, m0 + m, a.count, kernel->mr, row, row + n, w->tile);
+        const hk_planes_piece now = {m0 + m, a.count, kernel->mr, row, row + n};
+        hk_planes_pack(g, (const float *)j->call->f + w->group * g->f.group, &now, w->tile);
         a.seg = &piece;
         a.segments = 1;
         a.flags |= HK_IGEMM_SUSPEND;

@@ -33,13 +33,18 @@ static spot spot_at(const job *j, int64_t n, int64_t z, int64_t p) {
 
 /* ---- the epilogue that kernels do not fuse */
 
-static void store_pixels(const job *j, const spot *s, int64_t q, int64_t pixels, int64_t channel, int64_t count,
-                         int64_t step, float *v) {
-  hk_at at = {.n = s->n, .k = channel, .along_k = 1};
+/* Sums of `count` channels from `channel` on, `step` floats from pixel to pixel. */
+typedef struct sums {
+  int64_t channel, count, step;
+  float *v;
+} sums;
+
+static void store_pixels(const job *j, const spot *s, int64_t q, int64_t pixels, sums u) {
+  hk_at at = {.n = s->n, .k = u.channel, .along_k = 1};
   for (int64_t i = 0; i < pixels; i++) {
     const int64_t p[3] = {s->z, s->p, q + i};
     for (int d = 0; d < j->g->rank; d++) at.p[d] = p[d + 3 - j->g->rank];
-    hk_plan_store_row(j->plan, j->call, &at, count, v + i * step);
+    hk_plan_store_row(j->plan, j->call, &at, u.count, u.v + i * u.step);
   }
 }
 
@@ -63,11 +68,11 @@ static void emit_rows(const job *j, const hk_dwc_args *all, const spot *s, int64
     a.y_step = a.blocks * p->y_lanes;
     j->plan->decision.kernel->fn(&a);
     if (p->unit > 1) { /* one block; a unit's pixels follow each other */
-      store_pixels(j, s, q, pixels, 0, channels, channels, scratch);
+      store_pixels(j, s, q, pixels, (sums){0, channels, channels, scratch});
       return;
     }
     const int64_t first = (block + b) * channels, count = (a.blocks - 1) * channels + a.last_lanes;
-    store_pixels(j, s, q, pixels, first, count, a.y_step, scratch);
+    store_pixels(j, s, q, pixels, (sums){first, count, a.y_step, scratch});
   }
 }
 

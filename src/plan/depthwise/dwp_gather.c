@@ -6,19 +6,22 @@
 
 #define GATHER_TAPS 128
 
-/* What `taps` taps from `tap` on read for `count` outputs from column q on: one row of `width` floats a tap. */
-static void gather(const hk_dwp_job *j, const float *x, float *to, int64_t tap, int64_t taps, const int64_t p[3],
-                   int64_t count, int64_t width) {
+typedef struct outputs { /* count of them from position p on, in rows of `width` floats */
+  int64_t p[3], count, width;
+} outputs;
+
+/* What `taps` taps from `tap` on read for the outputs: one row per tap. */
+static void gather(const hk_dwp_job *j, const float *x, float *to, int64_t tap, int64_t taps, const outputs *o) {
   const hk_geom *g = j->g;
-  for (int64_t t = tap; t < tap + taps; t++, to += width) {
+  for (int64_t t = tap; t < tap + taps; t++, to += o->width) {
     const int64_t s = t % g->win[2], r = t / g->win[2] % g->win[1], a = t / g->win[2] / g->win[1];
-    const int64_t depth = hk_dw_inside(g, 0, hk_geom_source(g, 0, p[0], a));
-    const int64_t row = hk_dw_inside(g, 1, hk_geom_source(g, 1, p[1], r));
-    memset(to, 0, (size_t)width * sizeof *to);
+    const int64_t depth = hk_dw_inside(g, 0, hk_geom_source(g, 0, o->p[0], a));
+    const int64_t row = hk_dw_inside(g, 1, hk_geom_source(g, 1, o->p[1], r));
+    memset(to, 0, (size_t)o->width * sizeof *to);
     if (depth < 0 || row < 0) continue;
     const float *from = x + depth * g->x.at[0] + row * g->x.at[1];
-    for (int64_t i = 0; i < count; i++) {
-      const int64_t col = hk_dw_inside(g, 2, hk_geom_source(g, 2, p[2] + i, s));
+    for (int64_t i = 0; i < o->count; i++) {
+      const int64_t col = hk_dw_inside(g, 2, hk_geom_source(g, 2, o->p[2] + i, s));
       if (col >= 0) to[i] = from[col * g->x.at[2]];
     }
   }
@@ -40,10 +43,10 @@ void hk_dwp_gather(const hk_dwp_site *s, const float *x, const int64_t p[3], int
   part.f = weights;
   for (int64_t done = 0; done < count; done += most) {
     const int64_t n = hk_min64(most, count - done), vectors = hk_ceil_div(n, d->vw), width = vectors * d->vw;
-    const int64_t at[3] = {p[0], p[1], p[2] + done};
+    const outputs o = {{p[0], p[1], p[2] + done}, n, width};
     for (int64_t t = 0; t < taps; t += batch) {
       const int64_t now = hk_min64(batch, taps - t);
-      gather(j, x, buffer, t, now, at, n, width);
+      gather(j, x, buffer, t, now, &o);
       take_weights(s, t, now, weights);
       for (int64_t i = 0; i < now; i++) runs[i] = (hk_dw_run){.offset = (int32_t)(i * width), .taps = 1};
       hk_dwp_args a = j->along;
@@ -63,7 +66,7 @@ void hk_dwp_gather(const hk_dwp_site *s, const float *x, const int64_t p[3], int
         continue;
       }
       a.last_lanes = (int32_t)(n - (vectors - 1) * d->vw);
-      const hk_dwp_place w = {.z = at[0], .p = at[1], .q = at[2], .q_step = d->vw};
+      const hk_dwp_place w = {.z = o.p[0], .p = o.p[1], .q = o.p[2], .q_step = d->vw};
       hk_dwp_emit(&part, &a, &w);
     }
   }

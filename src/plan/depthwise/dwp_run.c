@@ -118,7 +118,7 @@ static void run_band(hk_dwp_job *j, int64_t index, int64_t from, int64_t to) {
     for (int64_t kk = 0; kk < g->k; kk++) {
       const hk_dwp_site s = make_site(j, &at, kk, ordered);
       if (d->down) {
-        hk_dwp_down(&s, buffer, z, p, b.rows, q, b.tiles, b.tail);
+        hk_dwp_down(&s, buffer, &(hk_dwp_place){.z = z, .p = p, .q = q}, b.rows, b.tiles, b.tail);
         continue;
       }
       for (int64_t r = 0; r < b.rows; r++) hk_dwp_along(&s, buffer + r * g->stride[1] * d->row, z, p + r, q, b.cols);

@@ -184,7 +184,7 @@ void hk_dwp_folded(const hk_dwp_site *s, const float *x, int64_t q, int64_t coun
   }
 }
 
-void hk_dwp_down(const hk_dwp_site *s, const float *x, int64_t z, int64_t p, int64_t rows, int64_t q, int64_t tiles,
+void hk_dwp_down(const hk_dwp_site *s, const float *x, const hk_dwp_place *band, int64_t rows, int64_t tiles,
                  int64_t tail) {
   const hk_dwp *d = s->j->p;
   hk_dwp_args *a = &s->j->down;
@@ -198,7 +198,7 @@ void hk_dwp_down(const hk_dwp_site *s, const float *x, int64_t z, int64_t p, int
       const int64_t at = first + v * spread;
       a->vectors = (int32_t)hk_min64(each, vectors - v);
       a->x = x + at * row;
-      const hk_dwp_place w = {.z = z, .p = p + at, .p_step = d->spread, .q = q, .q_next = d->vw};
+      const hk_dwp_place w = {.z = band->z, .p = band->p + at, .p_step = d->spread, .q = band->q, .q_next = d->vw};
       hk_dwp_emit(s, a, &w);
     }
   }

@@ -38,8 +38,8 @@ void hk_dwp_overlapped(const hk_dwp_site *s, const float *x, int64_t q, int64_t 
 void hk_dwp_line(const hk_dwp_site *s, const float *x, int64_t q, int64_t count);
 /* The same for a plan that folds; whole vectors of x are read, and of y where there is one. */
 void hk_dwp_folded(const hk_dwp_site *s, const float *x, int64_t q, int64_t count);
-/* Tiles of vectors down the rows of a band at (z, p, q), column after column. */
-void hk_dwp_down(const hk_dwp_site *s, const float *x, int64_t z, int64_t p, int64_t rows, int64_t q, int64_t tiles,
+/* Tiles of vectors down the rows of a band that begins at row p, column q, column after column. */
+void hk_dwp_down(const hk_dwp_site *s, const float *x, const hk_dwp_place *band, int64_t rows, int64_t tiles,
                  int64_t tail);
 /* count outputs of a row from column p[2] on, each tap's values gathered from plane x. */
 void hk_dwp_gather(const hk_dwp_site *s, const float *x, const int64_t p[3], int64_t count);

@@ -196,9 +196,10 @@ typedef struct job {
   const hk_call *call;
 } job;
 
-/* Segments of the taps that read inside x from position t of the last dimension on; *end: how far this set holds. */
-static int32_t aim(const hk_geom *g, const own *o, const float *x, const int64_t p[2], int64_t t, int64_t *end,
-                   hk_small_seg *seg, int64_t *tap) {
+/* Segments of the taps that read inside x from position p on; *end: how far along the last dimension this set holds. */
+static int32_t aim(const hk_geom *g, const own *o, const float *x, const int64_t p[3], int64_t *end, hk_small_seg *seg,
+                   int64_t *tap) {
+  const int64_t t = p[2];
   int32_t count = 0;
   for (int64_t s = 0; s < g->win[2]; s++) {
     if (o->first[s] > t) *end = hk_min64(*end, o->first[s]);
@@ -270,11 +271,11 @@ static void body(void *context, int64_t index) {
   for (int64_t t = piece * o->piece, end; t < stop; t = end) {
     end = stop;
     hk_small_args a = {.groups = g->groups, .y_group = g->k};
-    a.segs = aim(g, o, x, p, t, &end, seg, tap);
+    const int64_t all[3] = {p[0], p[1], t};
+    a.segs = aim(g, o, x, all, &end, seg, tap);
     a.n = end - t;
     if (!o->direct) {
       hk_at at = {.n = n};
-      const int64_t all[3] = {p[0], p[1], t};
       for (int d = 0; d < g->rank; d++) at.p[d] = all[d + 3 - g->rank];
       run_staged(j, &a, seg, tap, &at);
       continue;

@@ -40,9 +40,9 @@ static void fill_call(const hk_plan *plan, const hk_grouped *p, const rows *r, c
     seg[s] = (hk_small_seg){NULL, f + s * g->groups * weights, g->c, r->x_channel, r->x_group};
 }
 
-static void point_call(const hk_grouped *p, int64_t taps, const hk_grouped_tiles *t, hk_small_args *a,
-                       hk_small_seg *seg, const float *x, const float *bias, float *y) {
-  for (int64_t s = 0; s < taps; s++) seg[s].x = x + p->offset[s];
+static void point_call(const hk_grouped *p, const hk_grouped_tiles *t, hk_small_args *a, hk_small_seg *seg,
+                       const float *x, const float *bias, float *y) {
+  for (int32_t s = 0; s < a->segs; s++) seg[s].x = x + p->offset[s];
   a->bias = bias + t->first;
   a->y = y + t->first * a->y_stride;
   t->kernel->fn(a);
@@ -55,7 +55,7 @@ static void call_small(const job *j, const rows *r, const float *x, float *y) {
   hk_small_args a;
   for (int64_t i = 0; i < p->tile_sizes; i++) {
     fill_call(j->plan, p, r, &p->tile[i], &a, seg);
-    point_call(p, j->g->taps, &p->tile[i], &a, seg, x, (p->fused ? j->bias : p->zeros) + r->group * j->g->k, y);
+    point_call(p, &p->tile[i], &a, seg, x, (p->fused ? j->bias : p->zeros) + r->group * j->g->k, y);
   }
 }
 
@@ -236,7 +236,7 @@ static void run_at_once(const hk_plan *plan, const hk_call *call) {
     hk_small_args a = p->args[i];
     for (int64_t s = 0; s < taps; s++) seg[s] = p->seg[i][s];
     a.seg = seg;
-    point_call(p, taps, &p->tile[i], &a, seg, (const float *)(const void *)call->x,
+    point_call(p, &p->tile[i], &a, seg, (const float *)(const void *)call->x,
                plan->task.epi.e.bias ? call->bias : p->zeros, (float *)(void *)call->y);
   }
 }

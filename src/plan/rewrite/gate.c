@@ -34,9 +34,10 @@ typedef struct job {
   bool last;
 } job;
 
-static void activate(const hk_plan *plan, hk_act act, float a, float b, int64_t k, int64_t step, float *v, int64_t n) {
-  const float *slope = act == HK_ACT_PRELU ? (const float *)plan->packed->slopes + k : NULL;
-  if (act != HK_ACT_NONE) plan->act->fn(&(hk_act_args){v, n, act, a, b, slope, step});
+/* The slope of PRELU is that of channel k. */
+static void activate(const hk_plan *plan, int64_t k, hk_act_args a) {
+  if (a.act == HK_ACT_PRELU) a.slope = (const float *)plan->packed->slopes + k;
+  if (a.act != HK_ACT_NONE) plan->act->fn(&a);
 }
 
 /* n values from t and b, already adjacent, into y at `at` */
@@ -45,8 +46,9 @@ static void gate_run(const job *j, const hk_at *at, int64_t n, const float *t, c
   float top[RUN], low[RUN];
   memcpy(top, t, (size_t)n * sizeof *t);
   memcpy(low, b, (size_t)n * sizeof *b);
-  activate(j->plan, e->act, e->a, e->b, at->k, at->along_k, top, n);
-  activate(j->plan, e->act2, e->a2, e->b2, at->k + j->plan->task.geom.y_channels, at->along_k, low, n);
+  const int64_t half = j->plan->task.geom.y_channels;
+  activate(j->plan, at->k, (hk_act_args){top, n, e->act, e->a, e->b, NULL, at->along_k});
+  activate(j->plan, at->k + half, (hk_act_args){low, n, e->act2, e->a2, e->b2, NULL, at->along_k});
   if (e->gate == HK_GATE_GATED)
     for (int64_t i = 0; i < n; i++) top[i] *= low[i];
   else
