@@ -26,10 +26,10 @@ struct hk_causal {
   int32_t threads;
   hk_isa isa;
   hk_causal_way way;
-  const hk_kernel *kernel, *spread;
-  int64_t piece;     /* channels of a piece of work */
-  int64_t entries;   /* of history and new state that a piece has room for */
-  hk_cu_causal cuda; /* with o.device = HK_CUDA, in place of the above */
+  const hk_kernel *kernel, *spread, *back; /* back: of the gradient; NULL: the reference */
+  int64_t piece;                           /* channels of a piece of work */
+  int64_t entries;                         /* of history and new state that a piece has room for */
+  hk_cu_causal cuda;                       /* with o.device = HK_CUDA, in place of the above */
 };
 
 /* check.c: fills the defaults of d and refuses what breaks a rule. */
@@ -41,6 +41,11 @@ hk_status hk_causal_check_args(const hk_causal *k, const hk_causal_args *a);
 hk_status hk_causal_check_grads(const hk_causal *k, const hk_causal_args *a, const hk_causal_grads *g);
 /* piece.c: channels c..c+count-1 of one sequence by the kernels of k. */
 void hk_causal_piece(const hk_causal *k, const hk_causal_args *a, const hk_causal_seq *q, int64_t c, int64_t count);
+/* back.c: the gradient of channels c..c+count-1 of all sequences; and whether it takes k, in tiles of *size tokens and
+ * *count channels. */
+bool hk_causal_back_fits(const hk_causal *k, int64_t *size, int64_t *count);
+void hk_causal_back_piece(const hk_causal *k, const hk_causal_args *a, const hk_causal_grads *g, int64_t c,
+                          int64_t count);
 /* run.c: body(context, i) for i < count on the threads of k; alone if the call is too small to share. */
 void hk_causal_parallel(const hk_causal *k, int64_t count, hk_body body, void *context);
 #endif

@@ -50,9 +50,13 @@ static void choose(hk_causal *k) {
   const bool channels = adjacent(d, true), tokens = adjacent(d, false);
   k->way = channels && !(tokens && d->c < d->length) ? HK_CAUSAL_CHANNELS : tokens ? HK_CAUSAL_TOKENS : HK_CAUSAL_REF;
   k->kernel = hk_kernel_best(k->way == HK_CAUSAL_CHANNELS ? HK_FAMILY_CAUSALC : HK_FAMILY_CAUSALT, k->isa);
-  if (k->way != HK_CAUSAL_REF && fit(k)) return;
-  k->way = HK_CAUSAL_REF;
-  k->piece = hk_max64(hk_min64(d->c, 16), 1);
+  if (k->way == HK_CAUSAL_REF || !fit(k)) {
+    k->way = HK_CAUSAL_REF;
+    k->kernel = hk_kernel_best(HK_FAMILY_CAUSALC, k->isa); /* of the gradient, which stages any strides */
+    k->piece = hk_max64(hk_min64(d->c, 16), 1);
+  }
+  int64_t size, count;
+  if (d->gradient && hk_causal_back_fits(k, &size, &count)) k->back = hk_kernel_best(HK_FAMILY_CAUSALG, k->isa);
 }
 
 hk_status hk_causal_create(hk_causal **causal, const hk_causal_desc *desc, const hk_options *options) {

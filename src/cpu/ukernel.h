@@ -39,6 +39,7 @@ typedef enum hk_family {
   HK_FAMILY_CAUSALC = 26,   /* causal depthwise Conv1D; lanes are channels */
   HK_FAMILY_CAUSALT = 27,   /* causal depthwise Conv1D; lanes are tokens */
   HK_FAMILY_SPREAD = 28,    /* a strided matrix of any float type to rows of f32, or back */
+  HK_FAMILY_CAUSALG = 29,   /* backward pass of causal depthwise Conv1D: one tile */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -496,6 +497,20 @@ typedef struct hk_causal_tile {
   hk_act act;
   float a, b;
 } hk_causal_tile;
+
+/* causalg: a tile of the backward pass. For channels c < channels and tokens t < tokens
+ *   dz[c, t] = dy[c, t] * act'(z[c, t]), written over z
+ *   df[c, j] = sum over t of dz[c, t] * u[c, t + j*dilation] for j < window,   dbias[c] = sum over t of dz[c, t]
+ * act is NONE, RELU or SILU. Element (c, t) of z is at c + t*z_step, (c, j) of df at c + j*df_step; with along_tokens at
+ * c*z_step + t and c*df_step + j; dy and u likewise. */
+typedef struct hk_causal_back {
+  float *z, *df, *dbias;
+  const float *dy, *u;
+  int64_t channels, tokens, window, dilation;
+  int64_t z_step, dy_step, u_step, df_step;
+  hk_act act;
+  int32_t along_tokens;
+} hk_causal_back;
 
 /* spread: rows[r*step + i] = matrix[r*row + i*column] for r < height, i < width, where matrix is f32, f16 or bf16; with
  * `back` matrix[r*row + i*column] = rows[r*step + i], rounded half to even, NaN kept. */

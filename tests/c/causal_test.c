@@ -57,6 +57,33 @@ static void run_reference(causal_trial *t, uint64_t seed) {
   if (wrong) report(t, seed, "reference");
 }
 
+/* The same bits with one thread and with five, forward and backward, in both layouts. */
+static void same_bits(hk_layout layout) {
+  enum { N = 3, C = 200, L = 700, W = 4, E = N * C * L };
+  float *memory = calloc(6 * E + 4 * C * W, sizeof *memory);
+  if (!memory) abort();
+  float *x = memory, *f = x + 6 * E;
+  uint64_t seed = 9;
+  for (int i = 0; i < E; i++) x[i] = hk_test_float(&seed);
+  for (int i = 0; i < C * W; i++) f[i] = hk_test_float(&seed);
+  hk_causal_desc d = {.size = sizeof d, .n = N, .c = C, .length = L, .window = W, .act = HK_ACT_SILU, .gradient = 1};
+  if (layout == HK_CHANNELS_LAST) d.x = (hk_causal_strides){C * L, 1, C};
+  for (int run = 0; run < 2; run++) {
+    const hk_options o = {.size = sizeof o, .threads = run ? 5 : 1};
+    hk_causal *k;
+    CHECK_STATUS(HK_OK, "", hk_causal_create(&k, &d, &o));
+    const hk_causal_args a = {.size = sizeof a, .x = x, .f = f, .y = x + (1 + run) * E};
+    const hk_causal_grads g = {.size = sizeof g, .dy = x, .dx = x + (3 + run) * E, .df = f + (1 + run) * C * W};
+    CHECK_STATUS(HK_OK, "", hk_causal_execute(k, &a));
+    CHECK_STATUS(HK_OK, "", hk_causal_gradient(k, &a, &g));
+    hk_causal_destroy(k);
+  }
+  CHECK(!memcmp(x + E, x + 2 * E, E * sizeof *x), "y depends on the threads");
+  CHECK(!memcmp(x + 3 * E, x + 4 * E, E * sizeof *x), "dx depends on the threads");
+  CHECK(!memcmp(f + C * W, f + 2 * C * W, C * W * sizeof *f), "df depends on the threads");
+  free(memory);
+}
+
 int main(int argc, char **argv) {
   const long count = argc > 1 ? atol(argv[1]) : 1500;
   uint64_t next = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
@@ -71,5 +98,7 @@ int main(int argc, char **argv) {
       if (hk_cpu_has(isas[j])) run(&t, seed, isas[j], i % 16 == 0 ? 3 : 1);
     causal_trial_free(&t);
   }
+  same_bits(HK_CHANNELS_FIRST);
+  same_bits(HK_CHANNELS_LAST);
   return hk_test_end();
 }

@@ -35,6 +35,7 @@ static void (*const checkers[HK_FAMILY_COUNT])(kernel_trial *) = {[HK_FAMILY_IGE
                                                                   [HK_FAMILY_POINT] = check_point,
                                                                   [HK_FAMILY_CAUSALC] = check_causalc,
                                                                   [HK_FAMILY_CAUSALT] = check_causalt,
+                                                                  [HK_FAMILY_CAUSALG] = check_causalg,
                                                                   [HK_FAMILY_SPREAD] = check_spread};
 
 /* One call; true when the kernel agrees. */

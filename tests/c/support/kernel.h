@@ -56,6 +56,7 @@ void check_strip(kernel_trial *t);
 void check_point(kernel_trial *t);
 void check_causalc(kernel_trial *t);
 void check_causalt(kernel_trial *t);
+void check_causalg(kernel_trial *t);
 void check_spread(kernel_trial *t);
 
 /* The epilogues as ukernel.h defines them. */

@@ -1,4 +1,4 @@
-/* Checkers of causalc, causalt and spread. */
+/* Checkers of causalc, causalt, causalg and spread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,4 +133,48 @@ void check_spread(kernel_trial *t) {
   t->failed |= memcmp(rows, a.rows, (size_t)floats * sizeof *rows) != 0;
   free(matrix);
   free(rows);
+}
+
+static double slope(hk_act act, double z) {
+  const double s = trial_act(HK_ACT_SIGMOID, 0, 0, 0, z);
+  return act == HK_ACT_RELU ? z > 0 : act == HK_ACT_SILU ? s * (1 + z * (1 - s)) : 1;
+}
+
+/* z, dy and u as one call has them; z and the sums are compared. */
+void check_causalg(kernel_trial *t) {
+  hk_causal_back a = {.channels = trial_between(t, 1, 40), .tokens = trial_between(t, 1, 40)};
+  a.window = trial_between(t, 1, 9), a.dilation = trial_between(t, 1, 3), a.along_tokens = trial_chance(t, 50);
+  a.act = trial_chance(t, 50) ? HK_ACT_NONE : HK_ACT_RELU;
+  if (!t->integers && trial_chance(t, 70)) a.act = HK_ACT_SILU;
+  const int64_t reach = a.dilation * (a.window - 1);
+  causal_call k = {.a = {.channels = a.channels, .tokens = a.tokens}, .channels = !a.along_tokens};
+  a.z = tensor(t, &k, HK_F32, &a.z_step, 0);
+  a.dy = tensor(t, &k, HK_F32, &a.dy_step, 0);
+  a.u = parameters(t, &k, &a.u_step, a.tokens + reach);
+  a.df = parameters(t, &k, &a.df_step, a.window);
+  a.dbias = typed(t, HK_F32, a.channels);
+  double *dz = malloc((size_t)(a.channels * a.tokens) * sizeof *dz);
+  if (!dz) abort();
+  for (int64_t i = 0; i < a.channels * a.tokens; i++) {
+    const int64_t c = i / a.tokens, n = i % a.tokens;
+    dz[i] = (double)a.dy[at(&k, a.dy_step, c, n)] * slope(a.act, (double)a.z[at(&k, a.z_step, c, n)]);
+  }
+  t->fn(&a);
+  const double room = t->integers ? 0 : 1e-4;
+  for (int64_t c = 0; c < a.channels; c++) {
+    double bias = 0;
+    for (int64_t n = 0; n < a.tokens; n++) {
+      bias += dz[c * a.tokens + n];
+      const double wrong = (double)a.z[at(&k, a.z_step, c, n)] - dz[c * a.tokens + n];
+      t->failed |= !(wrong <= room && -wrong <= room);
+    }
+    t->failed |= !((double)a.dbias[c] - bias <= room && bias - (double)a.dbias[c] <= room);
+    for (int64_t j = 0; j < a.window; j++) {
+      double df = -(double)a.df[at(&k, a.df_step, c, j)];
+      for (int64_t n = 0; n < a.tokens; n++)
+        df += dz[c * a.tokens + n] * (double)a.u[at(&k, a.u_step, c, n + j * a.dilation)];
+      t->failed |= !(df <= room && -df <= room);
+    }
+  }
+  free(dz);
 }

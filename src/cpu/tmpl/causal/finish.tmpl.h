@@ -23,11 +23,9 @@ INLINE v_f32 scaled(v_f32 p, v_f32 n) {
 #endif
 }
 
-/* v / (1 + e^-v) in 17 instructions where actmath's takes 30. e^-v = 2^n e^-r with r = v + n ln 2 and a minimax
- * polynomial of degree 5 on |r| <= ln(2)/2. Relative error 1e-6 down to v = -87; below, where silu is under 1e-35 in
- * magnitude, absolute error 2e-35. NaN stays NaN; -inf gives -0. */
-INLINE v_f32 silu(v_f32 v) {
-  const v_f32 c = v_max(v_set1(-87.0f), v_min(v_set1(87.0f), v));
+/* e^-c for c from -87 to 87: 2^n e^-r with r = c + n ln 2 and a minimax polynomial of degree 5 on |r| <= ln(2)/2.
+ * Relative error 6e-7. */
+INLINE v_f32 exp_minus(v_f32 c) {
   const v_f32 n = v_round(v_mul(c, v_set1(-1.44269504088896341f)));
   const v_f32 r = v_fma(n, v_set1(0.69314718055994531f), c);
   v_f32 p = v_fma(v_set1(-8.297647966e-3f), r, v_set1(4.191543143e-2f));
@@ -35,7 +33,14 @@ INLINE v_f32 silu(v_f32 v) {
   p = v_fma(p, r, v_set1(4.999889441e-1f));
   p = v_fma(p, r, v_set1(-9.999996918e-1f));
   p = v_fma(p, r, v_set1(1.0f));
-  return quotient(v_max(v_set1(FAR_LEFT), v), v_add(v_set1(1.0f), scaled(p, n)));
+  return scaled(p, n);
+}
+
+/* v / (1 + e^-v) in 17 instructions where actmath's takes 30. Relative error 1e-6 down to v = -87; below, where silu is
+ * under 1e-35 in magnitude, absolute error 2e-35. NaN stays NaN; -inf gives -0. */
+INLINE v_f32 silu(v_f32 v) {
+  const v_f32 e = exp_minus(v_max(v_set1(-87.0f), v_min(v_set1(87.0f), v)));
+  return quotient(v_max(v_set1(FAR_LEFT), v), v_add(v_set1(1.0f), e));
 }
 
 /* The activations but the two that every loop inlines; out of line, so that loops keep their registers. */
