@@ -50,6 +50,18 @@ An algorithm whose tables would exceed 16 MiB, or 262144 taps, refuses, and one 
 tensor has at most 2^48 elements. More than 2^56 products, 2^50 output positions over all groups, 2^40 positions along a dimension, or 2^24 weights that strides repeat 16 times run on the reference only.
 tests/c/budget_test.c checks these numbers on extreme problems.
 
+## Causal Conv1D (`hk_causal`)
+
+| what | at most, or how |
+|---|---|
+| types | f32, f16, bf16, each of x, f, y and state by itself; gates and residual have x's, bias has f's |
+| window, dilation | 256 taps; dilation·(window−1) up to 2^56 elements of reach, 4096 with `in_place` |
+| activations | every one but `prelu` and `user`; gradient: none, relu, silu |
+| fast on the CPU | adjacent channels or adjacent tokens in every tensor, dilation·(window−1) + window up to 1,022; the gradient any strides, windows up to 128 taps, not by ids |
+| scalar reference | everything else; ring states, states that do not fit the stack (entries and tokens of a call above about 1,000) move by it |
+| stack of a call | 70 KiB per thread, 140 KiB in the gradient |
+| refused | states with ids, gates, ring, slots and rollback in the gradient, y over x without `in_place`, slots and offsets out of range (CPU) |
+
 """
 
 

@@ -153,7 +153,7 @@ void hk_causal_back_piece(const hk_causal *k, const hk_causal_args *a, const hk_
                           int64_t count) {
   const hk_causal_desc *d = &k->d;
   _Alignas(HK_ALIGN) float floats[HK_CAUSAL_ROOM];
-  double sums[257 * 32] = {0};
+  double sums[257 * 32];
   float *room = floats;
   int64_t most;
   hk_causal_seq q;
@@ -164,6 +164,7 @@ void hk_causal_back_piece(const hk_causal *k, const hk_causal_args *a, const hk_
   b.other = take(&b.p, &room, b.size);
   b.dbias = room, b.bias = hk_causal_load_bias(&b.p, room + hk_round_up(count, 16));
   hk_causal_load_weights(&b.p, b.f);
+  memset(sums, 0, (size_t)((d->window + 1) * count) * sizeof *sums);
   for (int64_t j = 0; j < d->window; j++)
     for (int64_t i = 0; i < count; i++) *at(&b, b.reversed, i, d->window - 1 - j) = *at(&b, b.f, i, j);
   for (int64_t s = 0; s < d->n; s++) {
