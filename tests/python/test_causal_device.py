@@ -64,3 +64,20 @@ def test_large(device, n, c, t, width, layout):
     for g, w in zip(torch.autograd.grad(got, (x, weight, bias), up),
                     torch.autograd.grad(want, (x2, w2, b2), up.double())):
         near(g, w, BF16, "gradient")
+
+
+def test_compiled_by_inductor(device):
+    """A training step in one graph, with operators of torch's own around the convolution."""
+    pytest.importorskip("triton")
+    if not hasattr(torch.library, "register_autograd"):
+        pytest.skip("torch is older than 2.4: no fake kernels, no torch.compile")
+    torch.manual_seed(4)
+    x, (weight, bias) = spread(2, 64, 100, "slice of last", BF16, device).requires_grad_(), \
+        filters(64, 4, True, torch.float32, device)
+
+    def loss(x, weight, bias):
+        y, state = causal_conv1d_fn(x * 2, weight, bias, return_final_states=True, activation="silu")
+        return (y.float() ** 2).sum() + state.float().sum()
+    got = torch.autograd.grad(torch.compile(loss, fullgraph=True)(x, weight, bias), (x, weight, bias))
+    for g, w in zip(got, torch.autograd.grad(loss(x, weight, bias), (x, weight, bias))):
+        near(g, w, BF16)

@@ -55,7 +55,7 @@ def causal_conv1d(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Ten
     y, final = causal(x, weight, bias, residual, initial_state, int32(seq_idx),
                       None if seq_idx is not None else int32(cu_seqlens), _act(activation),
                       width if output_final_state else 0, longest)
-    return y.transpose(1, 2).view(shape), final if output_final_state else None
+    return y.transpose(1, 2).reshape(shape), final if output_final_state else None
 
 
 def fast_causal_conv1d_fn(x: Tensor, weight: Optional[Tensor] = None, bias: Optional[Tensor] = None,
