@@ -24,6 +24,7 @@ KEPT = 512
 ACT = {None: _abi.ACT["none"], "silu": _abi.ACT["silu"], "swish": _abi.ACT["silu"]}
 _handles: OrderedDict = OrderedDict()
 _lock = threading.Lock()
+_execute, _pack, _SIZE = lib.hk_causal_execute, ARGS.pack, ARGS.size
 
 
 class Handle:
@@ -69,7 +70,7 @@ def _facts(t):
 
 def _found(key):
     handle = _handles.get(key)
-    if handle is not None:
+    if handle is not None and len(_handles) > KEPT // 2:  # nothing is dropped soon below that
         try:
             _handles.move_to_end(key)
         except KeyError:  # another thread has just dropped it
@@ -122,6 +123,26 @@ def execute(x, f, bias, y, act=0, packing=BATCH, state_in=None, state_out=None, 
         0 if positions is None else positions.data_ptr(), 0 if accepted is None else accepted.data_ptr(),
         at if packing == OFFSETS else 0, at if packing == IDS else 0, 0, 0, stream)
     status = lib.hk_causal_execute(handle.pointer, args)
+    if status:
+        check(status)
+
+
+def step(x, f, bias, y, act, state, slots, positions, skip, stream):
+    """execute() of a decode step, written out for speed: y is torch.empty_like(x) or lies as it would, bias is dense,
+    state is read and written."""
+    key = (act, skip, x.shape, x.stride(), x.dtype, x.get_device(), f.shape, f.stride(), f.dtype, f.get_device(),
+           state.shape, state.stride(), state.dtype, state.get_device(),
+           None if bias is None else (bias.shape, bias.dtype, bias.get_device()),
+           None if slots is None else _facts(slots), None if positions is None else _facts(positions))
+    handle = _found(key)
+    if handle is None:
+        handle = _make(key, dict(x=x, f=f, y=y, act=act, packing=BATCH, skip=skip, longest=0, dilation=1),
+                       dict(bias=bias, state_in=state, slots=slots, positions=positions))
+    at = state.data_ptr()
+    status = _execute(handle.pointer, _pack(
+        _SIZE, x.data_ptr(), f.data_ptr(), 0 if bias is None else bias.data_ptr(), 0, 0, 0, y.data_ptr(), at, at,
+        0 if slots is None else slots.data_ptr(), 0, 0, 0 if positions is None else positions.data_ptr(), 0, 0, 0, 0, 0,
+        stream))
     if status:
         check(status)
 

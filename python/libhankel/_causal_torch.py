@@ -13,11 +13,15 @@ import torch
 from torch import Tensor
 
 from ._abi_causal import BATCH, IDS, OFFSETS
-from ._causal import execute, gradient
+from ._causal import execute, gradient, step as decode
+from ._causal_formula import gradient_by_formula
+from ._native import HankelError, _abi
 
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _current_device = getattr(torch._C, "_cuda_getDevice", None)
 _nowhere = contextlib.nullcontext()
+#: not empty once the library has refused to write over x on CUDA
+_beside: list = []
 is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
 
 
@@ -28,15 +32,29 @@ def _stream(device):
     return _raw_stream(device) if _raw_stream else torch.cuda.current_stream(device).cuda_stream
 
 
+def _is_current(device):
+    """Whether work on a device needs no switch: the host, and CUDA's current device."""
+    return device < 0 or _current_device is not None and _current_device() == device
+
+
 def run(x: Tensor, f: Tensor, bias: Optional[Tensor], y: Tensor, *args: Any, **words: Any) -> Tensor:
-    """execute() on torch's current stream of x's device. Returns y."""
+    """execute() on torch's current stream of x's device. Returns y. Where the library has no kernel that writes over x
+    (CUDA today), the result is computed beside x and copied into it."""
     device = x.get_device()
-    if device < 0 or _current_device is not None and _current_device() == device:
-        execute(x, f, bias, y, *args, stream=_stream(device), **words)
-    else:
-        with torch.cuda.device(device):
-            execute(x, f, bias, y, *args, stream=_stream(device), **words)
-    return y
+    over = words.get("in_place") and not (device >= 0 and _beside)
+    with _nowhere if _is_current(device) else torch.cuda.device(device):
+        try:
+            if over or not words.get("in_place"):
+                execute(x, f, bias, y, *args, stream=_stream(device), **words)
+                return y
+        except HankelError as error:
+            if not over or error.status != _abi.UNSUPPORTED:
+                raise
+            if device >= 0:
+                _beside.append(device)
+        aside = x.clone() if words.get("skip") is not None else torch.empty_like(x)
+        execute(x, f, bias, aside, *args, stream=_stream(device), **{**words, "in_place": False})
+        return y.copy_(aside)
 
 
 def int32(t: Optional[Tensor]) -> Optional[Tensor]:
@@ -118,24 +136,35 @@ def backward(x: Tensor, weight: Tensor, bias: Optional[Tensor], dy: Tensor, init
             dinitial.zero_() if dfinal is None else dinitial.copy_(dfinal)
         return dx, dweight.zero_(), dbias.zero_(), dinitial
     device = x.get_device()
-    with _nowhere if device < 0 else torch.cuda.device(device):
-        gradient(x, weight, dense(bias), dy, act, packing_of(ids, offsets), state, dfinal,
-                 offsets if ids is None else ids, dx=dx, df=dweight, dbias=None if bias is None else dbias,
-                 dstate_in=dinitial if want_initial else None, longest=longest, stream=_stream(device),
-                 scratch=lambda count: torch.empty(count, dtype=torch.uint8, device=x.device))
+    with _nowhere if _is_current(device) else torch.cuda.device(device):
+        try:
+            gradient(x, weight, dense(bias), dy, act, packing_of(ids, offsets), state, dfinal,
+                     offsets if ids is None else ids, dx=dx, df=dweight, dbias=None if bias is None else dbias,
+                     dstate_in=dinitial if want_initial else None, longest=longest, stream=_stream(device),
+                     scratch=lambda count: torch.empty(count, dtype=torch.uint8, device=x.device))
+        except HankelError as error:
+            if error.status != _abi.UNSUPPORTED:
+                raise
+            gradient_by_formula(x, weight, bias, dy, state, dfinal, ids, offsets, act, dx, dweight, dbias,
+                                dinitial if want_initial else None)
     return dx, dweight, dbias, dinitial
 
 
 def update(x: Tensor, state: Tensor, weight: Tensor, bias: Optional[Tensor], act: int, positions: Optional[Tensor],
-           slots: Optional[Tensor], skip: Optional[int], y: Optional[Tensor] = None) -> Tensor:
-    """One decode step; the state moves on in place. y is zero for sequences whose slot is `skip`, unless y is given."""
-    if y is None:
-        y = torch.empty_like(x) if skip is None else torch.zeros_like(x)
+           slots: Optional[Tensor], skip: Optional[int]) -> Tensor:
+    """One decode step; the state moves on in place. The result is zero for sequences whose slot is `skip`."""
+    y = torch.empty_like(x) if skip is None else torch.zeros_like(x)
+    if not state.shape[-1]:
+        return run(x, weight, bias, y, act)
     if positions is not None:
         positions = positions + state.shape[-1]  # a round more: what lay in a ring before its first token counts
-    held = state if state.shape[-1] else None
-    return run(x, weight, bias, y, act, BATCH, held, held, slots, skip=skip, in_place=y is x,
-               positions=None if held is None else positions)
+    device = x.get_device()
+    if _is_current(device):
+        decode(x, weight, bias, y, act, state, slots, positions, skip, _stream(device))
+    else:
+        with torch.cuda.device(device):
+            decode(x, weight, bias, y, act, state, slots, positions, skip, _stream(device))
+    return y
 
 
 class Causal(torch.autograd.Function):

@@ -8,7 +8,8 @@
 
 Same names, arguments and results, on CPU and CUDA, without a compiler: torch tensors with gradients and torch.compile,
 and numpy arrays (forward only). Wider than the original: widths 1 to 256, seq_idx and states in either memory layout,
-any strides, x, weight and state each f32, f16 or bf16. Gradients are the same bits every time. install() makes
+any strides, x, weight and state each f32, f16 or bf16. Gradients are the same bits every time; on CUDA torch's own
+operators compute them, as the library has no kernel for it there yet, and a warning says so once. install() makes
 `import causal_conv1d` find this module, for model code that is not to be changed.
 """
 from __future__ import annotations

@@ -4,18 +4,21 @@ import importlib.util
 import inspect
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
+import causal_compat_suite  # noqa: E402
+import causal_suite  # noqa: E402
 from causal_compat_suite import *  # noqa: E402,F401,F403
 from causal_suite import *  # noqa: E402,F401,F403
 from causal_suite import BF16, F32, filters, near, spread, wide  # noqa: E402
 
 import libhankel as hk  # noqa: E402
-from libhankel import causal_conv1d as own  # noqa: E402
+from libhankel import _causal, _causal_formula, _causal_torch, causal_conv1d as own  # noqa: E402
 from libhankel.causal_conv1d import causal_conv1d_fn, causal_conv1d_ref, causal_conv1d_update  # noqa: E402
 
 
@@ -79,14 +82,14 @@ def test_many_threads():
             if not torch.allclose(causal_conv1d_fn(x, weight, bias), causal_conv1d_ref(x, weight, bias), atol=1e-4):
                 wrong.append(x.shape)
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    kept, hk._causal.KEPT = hk._causal.KEPT, 7
+    kept, _causal.KEPT = _causal.KEPT, 7
     try:
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     finally:
-        hk._causal.KEPT = kept
+        _causal.KEPT = kept
     assert not wrong
 
 
@@ -141,6 +144,50 @@ def test_cpp_functions(installed):
     state, copy = final.clone(), final.clone()
     step = causal_conv1d_update_function(x.detach()[..., :1], state, weight.detach(), bias.detach(), True, None, None)
     assert torch.equal(step, causal_conv1d_update(x.detach()[..., :1], copy, weight.detach(), bias.detach(), "silu"))
+
+
+@pytest.fixture
+def refusing(monkeypatch):
+    """A library that has neither hk_causal_gradient nor kernels that write over x, as on CUDA today."""
+    def no_gradient(*args, **words):
+        raise hk.HankelError(2, "the gradient of hk_causal is not supported here")
+
+    def not_in_place(*args, **words):
+        if words.get("in_place"):
+            raise hk.HankelError(2, "desc.in_place is not supported here")
+        return execute(*args, **words)
+    execute = _causal_torch.execute
+    monkeypatch.setattr(_causal_torch, "gradient", no_gradient)
+    monkeypatch.setattr(_causal_torch, "execute", not_in_place)
+    monkeypatch.setattr(_causal_formula, "_warned", False)
+
+
+@pytest.mark.filterwarnings("ignore:libhankel. the library has no gradient")
+def test_where_the_library_refuses(refusing, device):
+    """Gradients by formula and results copied into x are the same as the library's: the suite's own cases again."""
+    for dtype, weights in ((F32, F32), (BF16, F32)):
+        causal_suite.test_forward_and_gradients(device, "last", dtype, weights)
+    for width in (1, 5, 31):
+        causal_suite.test_any_width(device, width, "first")
+    for case in (causal_suite.test_gradients_of_sums_and_of_views, causal_suite.test_state_gradients_alone,
+                 causal_suite.test_gradients_are_the_same_bits):
+        case(device)
+    causal_suite.test_seq_idx(device, "first", F32, 4)
+    for sequences in ("batch", "packed"):
+        for states in (False, True):
+            causal_compat_suite.test_fla(device, sequences, states, True)
+    for tokens in (1, 3):
+        causal_compat_suite.test_in_place_decode(device, tokens, "last")
+    causal_compat_suite.test_sglang_operators(device)
+
+
+def test_the_slow_gradient_is_announced_once(refusing):
+    x, (weight, bias) = spread(1, 3, 5, "first", F32, "cpu"), filters(3, 2, True, F32, "cpu")
+    with pytest.warns(RuntimeWarning, match="no gradient of the causal Conv1D for this device"):
+        causal_conv1d_fn(x, weight, bias).sum().backward()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        causal_conv1d_fn(x, weight, bias).sum().backward()
 
 
 needs_compile = pytest.mark.skipif(not hasattr(torch.library, "register_autograd"),

@@ -102,7 +102,8 @@ class ShortConvolution(nn.Conv1d):
 
     def forward(self, x: Tensor, residual: Optional[Tensor] = None,  # type: ignore[override]
                 mask: Optional[Tensor] = None, cache: Optional[Tensor] = None, output_final_state: bool = False,
-                cu_seqlens: Optional[Tensor] = None, chunk_indices: Optional[Tensor] = None, **words: Any) -> Tuple[Tensor, Optional[Tensor]]:
+                cu_seqlens: Optional[Tensor] = None, chunk_indices: Optional[Tensor] = None,
+                **words: Any) -> Tuple[Tensor, Optional[Tensor]]:
         """(y, cache or None). x (batch, time, dim); one token per sequence is a decode step, which changes cache in
         place. mask (batch, time) zeroes padded tokens."""
         if mask is not None:
