@@ -1,10 +1,24 @@
-/* The machine as the cost model sees it: cpu.c holds the parameters. */
+/* The machine as the cost model sees it: cpu.c finds the parameters, machines/ holds them. */
 #ifndef HK_COST_H
 #define HK_COST_H
-#include "base/base.h"
+#include "cost/machine.h"
 
-/* f32 flop/s of one thread with an ISA. */
+/* What an algorithm counts of one call by one thread. */
+typedef struct hk_work {
+  double products; /* seconds of the products at the peak: see hk_cost_products */
+  double cycles;   /* of all that surrounds them */
+  double moved;    /* seconds to move the operands: see hk_cost_move */
+  double rows;     /* handed to the plan's epilogue, of all threads */
+  double values;   /* in those rows */
+  double seconds;  /* of passes that are predicted on their own */
+} hk_work;
+/* Seconds of a call whose work is cut into jobs for threads. */
+double hk_cost_seconds(const hk_cost_family *family, const hk_work *work, int64_t jobs, int32_t threads);
+
+/* f32 flop/s of one thread with an ISA, and flop per cycle. */
 double hk_cost_peak(hk_isa isa);
+double hk_cost_flops(hk_isa isa);
+double hk_cost_clock(void); /* cycles per second */
 /* Seconds for one thread to move bytes that fit in a working set of that size. */
 double hk_cost_move(double bytes, double working_set);
 /* Cache of a core, in bytes. */

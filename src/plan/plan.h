@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "core/core.h"
+#include "cost/cost.h"
 #include "cpu/ukernel.h"
 
 #define HK_KNOBS 16
@@ -258,4 +259,6 @@ hk_status hk_plan_build_at(hk_plan **plan, const hk_task *task, const hk_decisio
 /* The same for values that are finished but for the residual after the activation, user2 and the store. */
 void hk_plan_store_finished(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v);
 void hk_plan_store_row(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v);
+/* What that counts for all outputs, handed over in so many rows. */
+void hk_work_store(hk_work *work, const hk_task *task, bool along_k, double rows);
 #endif

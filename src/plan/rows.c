@@ -118,6 +118,15 @@ void hk_plan_store_finished(const hk_plan *plan, const hk_call *call, const hk_a
   finish(&r, v);
 }
 
+/* Vectors; elements of f32; elements that are converted one by one. */
+void hk_work_store(hk_work *work, const hk_task *t, bool along_k, double rows) {
+  const hk_geom *g = &t->geom;
+  const bool adjacent = (along_k ? g->y.channel : g->y.at[2]) == 1;
+  const double each = adjacent ? 1.0 : g->y_type == HK_F32 ? 4.0 : 80.0;
+  work->rows += rows;
+  work->values += each * (double)g->gm * (double)(g->groups * g->k);
+}
+
 static void store_run(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v) {
   const row r = row_make(plan, call, at, count);
   linear(&r, v);

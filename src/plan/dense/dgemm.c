@@ -27,8 +27,12 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const double work = 2.0 * (double)g->groups * (double)hk_round_up(g->gm, d->kernel->mr) *
                       (double)(panels_of(g, d->kernel) * d->kernel->nr) * (double)g->gk;
   d->workspace_bytes = t->f_now ? 0 : f_bytes(g, d->kernel);
-  d->predicted_s = 1e-6 + work / (0.35 * hk_cost_peak(d->kernel->isa)) / t->threads +
-                   5e-9 * (double)g->gm * (double)g->y_channels / t->threads;
+  const double pixels = (double)g->groups * (double)g->gm;
+  const hk_work w = {.products = work / hk_cost_peak(d->kernel->isa),
+                     .cycles = 8 * hk_cost_here()->tap * pixels * (double)g->taps, /* where each tap lies */
+                     .rows = 4 * pixels * (double)panels_of(g, d->kernel),
+                     .values = 40 * (double)g->gm * (double)g->y_channels};
+  d->predicted_s = hk_cost_seconds(&hk_cost_here()->dgemm, &w, g->gm, t->threads);
   return true;
 }
 

@@ -7,6 +7,7 @@
  * Loops: (group, block of bm pixels, bn panels) are the jobs; in a job panels, then bk channels, then tiles. A panel's
  * piece of packed f stays in L2 for the whole block. Sums resume in order of channel blocks, so bits depend on bk only.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,6 +81,32 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   return !no || hk_refuse(why, no);
 }
 
+/* Pixels of a block that share a tile: those that find the same taps inside x. */
+static double alike_pixels(const hk_geom *g, const hk_kernel *k, double bm) {
+  if (g->taps == 1 || merge_pays(g, k)) return bm;
+  const hk_cuts c = hk_cuts_make(g, false);
+  if (!c.columns) return bm;
+  const double classes = (double)c.columns * c.lines * c.planes, images = bm / (double)g->pixels;
+  return fmax(1, fmin(bm, images < 1 ? (double)g->pixels / classes : bm / classes));
+}
+
+/* Seconds of the products when tiles are so small that they wait for their own sums. */
+static double latency_seconds(const hk_geom *g, const hk_decision *d, const hk_panels *s, double share) {
+  const double vectors = (double)s->vectors / (double)s->count,
+               held = (double)(d->kernel->mr * d->kernel->nr / s->lanes);
+  const double rows = fmin(held / vectors, alike_pixels(g, d->kernel, (double)d->knob[HK_IGEMM_BM]));
+  const double tiles = (double)(g->groups * g->gm) / rows * (double)s->count;
+  return tiles * share * (double)g->gk * hk_cost_here()->latency / hk_cost_clock();
+}
+
+/* Outputs of a row whose window leaves x along it: where windows are merged, their rows are copied. */
+static int64_t edge_pixels(const hk_geom *g) {
+  int64_t lo[2], hi[2];
+  hk_geom_valid(g, 2, 0, &lo[0], &hi[0]);
+  hk_geom_valid(g, 2, g->win[2] - 1, &lo[1], &hi[1]);
+  return g->out[2] - hk_max64(0, hk_min64(hi[0], hi[1]) - hk_max64(lo[0], lo[1]));
+}
+
 static double predict(const hk_task *t, const hk_decision *d) {
   const hk_geom *g = &t->geom;
   const hk_panels s = panels_of(g, d->kernel, d->knob[HK_IGEMM_BK], d->knob[HK_IGEMM_TAIL]);
@@ -92,33 +119,44 @@ static double predict(const hk_task *t, const hk_decision *d) {
   /* one vector of channels a tile: every product waits for its own broadcast (Zen 4: 76 % of the peak with AVX2, 96 %
    * with AVX-512, 64 channels of 56 x 56) */
   if (s.vectors == 1 && !s.dot) flops *= d->kernel->isa == HK_ISA_AVX2 ? 1.3 : 1.02;
-  const double tiles =
-      (double)(g->groups * g->gm) * (double)s.vectors / (double)(d->kernel->mr * (d->kernel->nr / s.lanes));
+  const double across =
+      s.dot ? (double)hk_ceil_div(s.vectors, d->kernel->nr) : (double)s.vectors / (double)(d->kernel->nr / s.lanes);
+  const double tiles = (double)(g->groups * g->gm) / (double)d->kernel->mr * across;
   /* a tile sets up each segment, a block its table of rows (Zen 4: 16 groups of 4 channels, 28 x 28, which are all
    * set-up) */
   const double segments = (double)(merge_pays(g, d->kernel) ? g->taps / g->win[2] : g->taps),
                bm = (double)d->knob[HK_IGEMM_BM];
   const double blocks = g->taps == 1 ? 0 : (double)(g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]));
-  double cycles = tiles * (20 + 12 * segments) / 3e9 + blocks * (300 + 1.2 * segments * bm) / 3e9;
-  const double bytes = g->bytes;
+  double cycles = tiles * (20 + 12 * segments) + blocks * (300 + 1.2 * segments * bm);
+  if (merge_pays(g, d->kernel)) {
+    const double share = (double)edge_pixels(g) / (double)g->out[2];
+    cycles += 30 * (double)(g->groups * g->gm) * share * segments;
+  }
   if (s.dot) { /* whole vectors of input channels, then each sum across its lanes */
-    flops *= (double)hk_round_up(g->c, hk_isa_lanes(d->kernel->isa)) / (double)g->c / 0.85;
-    cycles += (double)(g->groups * g->gm * s.vectors) * 12 / 3e9;
+    flops *= (double)hk_round_up(g->c, hk_isa_lanes(d->kernel->isa)) / (double)g->c;
+    cycles += (double)(g->groups * g->gm * s.vectors) * 12;
     /* groups of few inputs: what a tap of a pixel takes beside its products (Zen 4: 16 groups of 12 channels to one, 32
      * of 32 to two) */
-    if (g->groups > 1 && g->c < 48 && g->taps > 1) cycles += (double)(g->groups * g->gm) * (double)g->taps * 6 / 3e9;
+    if (g->groups > 1 && g->c < 48 && g->taps > 1) cycles += (double)(g->groups * g->gm) * (double)g->taps * 6;
   }
   if (s.tail) { /* the same for the channels left over */
     const double vectors = 1.3 * (double)(g->taps * hk_ceil_div(g->c, s.lanes)) * (double)s.lanes * 2.0;
-    cycles += (double)(g->groups * g->gm * s.tail) * (vectors / peak + (g->taps == 1 ? 6 : 10) / 3e9);
+    flops += (double)(g->groups * g->gm * s.tail) * vectors;
+    cycles += (double)(g->groups * g->gm * s.tail) * (g->taps == 1 ? 6 : 10);
   }
-  double seconds = flops / (0.96 * peak) + cycles + 0.3 * hk_cost_move(bytes, bytes);
+  if (!s.dot) {
+    const double share = flops / (2.0 * (double)(g->groups * g->gm) * (double)(s.vectors * s.lanes) * (double)g->gk);
+    flops = fmax(flops, latency_seconds(g, d, &s, share) * peak);
+  }
+  hk_work w = {.products = flops / peak, .cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
   if (!t->f_now && d->knob[HK_IGEMM_PACK] == HK_PACK_WHOLE)
-    seconds += hk_cost_move(2.0 * (double)packed_bytes(g, &s), 1e8) * 4;
-  if (d->knob[HK_IGEMM_PACK] == HK_PACK_BLOCK) seconds *= 1.0 + 4.0 / (double)d->knob[HK_IGEMM_BM];
+    w.seconds = hk_cost_move(2.0 * (double)packed_bytes(g, &s), 1e8) * 4;
+  if (d->knob[HK_IGEMM_PACK] == HK_PACK_BLOCK) w.products *= 1.0 + 4.0 / (double)d->knob[HK_IGEMM_BM];
+  if (!hk_fuse_make(t, true).all && !transposes(t))
+    hk_work_store(&w, t, true, (double)(g->groups * g->gm) * (double)s.count);
   const int64_t jobs =
       g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]) * hk_ceil_div(s.count, d->knob[HK_IGEMM_BN]);
-  return 5e-7 + hk_cost_spread(seconds, jobs, t->threads);
+  return hk_cost_seconds(s.dot ? &hk_cost_here()->dot : &hk_cost_here()->igemm, &w, jobs, t->threads);
 }
 
 /* ---- derived knobs: see igemm.h */

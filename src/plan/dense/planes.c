@@ -6,6 +6,7 @@
  *
  * Loops: (group, strip, bs sets of bm channels) are the jobs; in a job sets of channels, then pieces of the reduction,
  * whose sums are carried exactly: bits depend on no knob. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,6 +113,21 @@ static bool derived_fit(const hk_task *t, const hk_decision *d, char *why) {
          hk_refuse(why, "chunks, ahead, keep and rest need flat = 1");
 }
 
+/* Rows of outputs that the kernel does not store: where y's pixels are apart each run of a strip that lies in one row
+ * of y, or each pixel; else those of strips that cross from one image to the next. */
+static void count_stores(const hk_task *t, const hk_decision *d, hk_work *w) {
+  const hk_geom *g = &t->geom;
+  const bool apart = hk_grid_count(g) > 1, stored = hk_fuse_make(t, false).all && g->y.at[2] == 1 && !apart;
+  const double outputs = (double)g->gm * (double)(g->groups * g->k), strips = (double)g->gm / d->kernel->nr;
+  const double borders = g->pixels % d->kernel->nr && !d->knob[HK_PLANES_FLAT] ? (double)(g->n - 1) : 0;
+  const double crossing = fmin(1, borders / fmax(1, strips)), rows = (double)(g->gm / hk_max64(1, g->out[2]));
+  if (stored && crossing == 0) return;
+  hk_work all = {0};
+  hk_work_store(&all, t, false, apart && g->in_dil[2] > 1 ? outputs : (rows + strips) * (double)(g->groups * g->k));
+  w->rows = all.rows * (stored ? crossing : 1);
+  w->values = all.values * (stored ? crossing : 1);
+}
+
 static double predict(const hk_task *t, const hk_decision *d) {
   const hk_geom *g = &t->geom;
   const int64_t lanes = hk_isa_lanes(d->kernel->isa), sets = hk_ceil_div(g->k, d->knob[HK_PLANES_BM]);
@@ -124,39 +140,35 @@ static double predict(const hk_task *t, const hk_decision *d) {
   if (flat && d->knob[HK_PLANES_REST]) vectors = (double)(g->groups * g->n) * ((double)(g->pixels / lanes) + 0.67);
   const double rows = (double)g->gk * live;
   const double peak = hk_cost_peak(d->kernel->isa);
-  /* share of the peak; Zen 4, 192 to 576 channels of 14 x 14, flat: 97 % with AVX-512; with AVX2 96 where a strip's
-   * pixels fit L1 and AVX-512 is not there to do better */
   const bool kept = flat && t->isa == HK_ISA_AVX2 && g->c * d->kernel->nr * (int64_t)sizeof(float) <= hk_cost_l1();
-  const double share = flat && lanes == 16 ? 0.97 : kept ? 0.96 : 0.94;
-  double cycles = vectors * rows * (double)(g->k * lanes) * 2.0 / (share * peak);
+  hk_work w = {.products = vectors * rows * (double)(g->k * lanes) * 2.0 / peak};
   if (flat && g->k <= 2)
-    cycles *= 1.6; /* few sums wait for each other (4 groups of 32 and 64 channels to one and two, 14 x 14, 7 x 7) */
+    w.products *=
+        1.6; /* few sums wait for each other (4 groups of 32 and 64 channels to one and two, 14 x 14, 7 x 7) */
   /* gathering a vector: a copy, two loads and a shuffle, or an element at a time */
   const int64_t step = g->stride[2] * g->x.at[2];
   double each = step == 1 ? 2.5 : step == 2 ? 5 : 2.0 * (double)lanes;
   /* and each piece of a row, of which a strip of a narrow image has several (129 channels of 28 x 28) */
   if (g->out[2] < d->kernel->nr) each += 3.0 * (double)lanes / (double)hk_max64(g->out[2], 1);
   const bool one = g->gk <= HK_PLANES_PANEL / d->kernel->nr;
-  if (!flat) cycles += vectors * rows * each * (double)(one ? 1 : sets) / 3e9;
-  if (step > 2)
-    cycles *=
-        2.5; /* pixels apart: measured 2.2 to 3 times the count above (bench/results/2026-11-15-cost-audit-zen4.txt) */
+  if (!flat) w.cycles = vectors * rows * each * (double)(one ? 1 : sets);
+  count_stores(t, d, &w);
   /* the weights are read again for every strip */
   const int64_t of_group = hk_ceil_div(hk_ceil_div(g->gm, hk_grid_count(g)), d->kernel->nr);
   const double strips = (double)(g->groups * hk_grid_count(g) * of_group);
   /* setting a strip up; each tap of it is a list of pieces to gather (3 channels of 224 x 224: 70 ns a tap) */
-  cycles += flat ? 1e-8 * strips
-                 : (1e-7 + 5e-8 * (double)g->taps) * strips / (double)hk_min64(of_group, d->knob[HK_PLANES_WIDE]);
-  cycles += 0.2 * hk_cost_move((double)packed_bytes(g) / (double)g->groups * strips, (double)packed_bytes(g));
+  w.cycles +=
+      flat ? 30 * strips : (300 + 150 * (double)g->taps) * strips / (double)hk_min64(of_group, d->knob[HK_PLANES_WIDE]);
+  w.moved = hk_cost_move((double)packed_bytes(g) / (double)g->groups * strips, (double)packed_bytes(g));
   const int64_t jobs = (int64_t)hk_max64(1, (int64_t)(vectors / (double)(d->kernel->nr / lanes))) *
                        hk_ceil_div(sets, d->knob[HK_PLANES_BS]);
   if (!t->f_now && d->knob[HK_PLANES_PACK] == HK_PACK_WHOLE)
-    cycles += hk_cost_move(2.0 * (double)packed_bytes(g), 1e8) * 4;
-  if (d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK) cycles *= 1.6;
+    w.seconds += hk_cost_move(2.0 * (double)packed_bytes(g), 1e8) * 4;
+  if (d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK) w.products *= 1.6, w.cycles *= 1.6;
   /* pixels that are asked for ahead and kept: half of the waiting (Zen 4, 32 channels of 112 x 112 to 16: 126 us,
    * grouped 141) */
-  const double wait = kept && hk_planes_ahead(g) ? 0.15 : 0.3;
-  return (flat ? 1e-7 : 5e-7) + hk_cost_spread(cycles + wait * hk_cost_move(g->bytes, g->bytes), jobs, t->threads);
+  w.moved += (kept && hk_planes_ahead(g) ? 0.5 : 1) * hk_cost_move(g->bytes, g->bytes);
+  return hk_cost_seconds(flat ? &hk_cost_here()->flat : &hk_cost_here()->planes, &w, jobs, t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {

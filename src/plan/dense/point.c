@@ -7,7 +7,6 @@
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"
 
-#define CYCLES 3e9                           /* of the cost model; measured at 3.7e9 */
 enum { WAY, BLOCK, PARTS, ROUNDS, SQUARES }; /* the last two derived: forms of WOVEN and PLANES, see hk_point_args */
 
 typedef struct own {
@@ -183,7 +182,7 @@ static bool layout(const hk_task *t, const hk_decision *d, own *o, char *why) {
 /* cycles, measured on Zen 4: a permutation and its product share a unit, a broadcast rides along */
 static double predict(const hk_task *t, const hk_decision *d, const own *o) {
   const hk_geom *g = &t->geom;
-  const double vw = (double)d->kernel->nr, peak = hk_cost_peak(d->kernel->isa) / CYCLES,
+  const double vw = (double)d->kernel->nr, peak = hk_cost_flops(d->kernel->isa),
                width = vw <= 8 && peak > 32 ? 32 : peak;
   const double alone = d->kernel->isa == HK_ISA_AVX2 ? 1.1 : 1.0; /* its broadcasts are instructions of their own */
   const double product = alone * 2.0 * vw / width, inputs = (double)g->c, outputs = (double)g->k,
@@ -209,7 +208,8 @@ static double predict(const hk_task *t, const hk_decision *d, const own *o) {
    * channels of 1024: 6 us for 3.6) */
   const int64_t off = o->shape.x_step * 4 & 4095;
   if (d->knob[WAY] == HK_POINT_PLANES && vw <= 8 && g->c + g->k > 8 && (off < 64 || off > 4032)) cycles *= 1.7;
-  return 1.5e-8 + hk_cost_spread(cycles / 3.7e9 + 0.3 * hk_cost_move(g->bytes, g->bytes), o->parts, t->threads);
+  const hk_work w = {.cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
+  return hk_cost_seconds(&hk_cost_here()->point, &w, o->parts, t->threads);
 }
 
 static bool check(const hk_task *t, hk_decision *d, char *why) {

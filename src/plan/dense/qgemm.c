@@ -36,8 +36,13 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const double work = 4.0 * (double)g->groups * (double)hk_round_up(g->gm, d->kernel->mr) *
                       (double)(panels_of(g, d->kernel) * d->kernel->nr) * (double)(pairs_of(g) * g->taps);
   d->workspace_bytes = zero_bytes(g) + x_bytes(g) + (t->f_now ? 0 : f_bytes(g, d->kernel));
-  d->predicted_s = 1e-6 + work / (0.7 * hk_cost_peak(d->kernel->isa)) / t->threads + (double)x_bytes(g) / 4e9 +
-                   4e-9 * (double)g->gm * (double)g->y_channels / t->threads;
+  const double pixels = (double)g->groups * (double)g->gm;
+  const hk_work w = {.products = work / hk_cost_peak(d->kernel->isa),
+                     .cycles = 8 * hk_cost_here()->tap * pixels * (double)g->taps, /* where each tap lies */
+                     .rows = 4 * pixels * (double)panels_of(g, d->kernel),         /* in double precision */
+                     .values = 40 * (double)g->gm * (double)g->y_channels,
+                     .moved = (double)x_bytes(g) / 4e9};
+  d->predicted_s = hk_cost_seconds(&hk_cost_here()->qgemm, &w, g->gm, t->threads);
   return true;
 }
 

@@ -25,7 +25,7 @@ static double visited(const hk_task *t) {
     const double lo = (double)g->lo[d], all = (double)g->out[d] * (double)g->win[d];
     share *= (pairs_before(g, d, lo + (double)g->in_span[d]) - pairs_before(g, d, lo)) / all;
   }
-  return share > 1.0 / 64 ? 1 : clamp(share, 1); /* kernels are that much faster anyway */
+  return clamp(share, 1);
 }
 
 static bool offer(const hk_task *task, hk_decision *d, char *why) {

@@ -7,7 +7,6 @@
 #include "cost/cost.h"
 #include "plan/dense/strip.h"
 
-#define CYCLES 3e9      /* of the cost model */
 #define MOST_INPUTS 256 /* of a group: more are for igemm, which cuts them into blocks */
 #define MOST_PARTS 64   /* of a group */
 
@@ -96,7 +95,7 @@ static bool layout(const hk_task *t, const hk_decision *d, hk_strip *p, char *wh
 /* Seconds; less than 0: the pixels cannot be cut this way. */
 static double predict(const hk_task *t, const hk_decision *d, const hk_strip *p) {
   const hk_geom *g = &t->geom;
-  const double product = 2.0 * (double)p->vw / (hk_cost_peak(d->kernel->isa) / CYCLES);
+  const double product = 2.0 * (double)p->vw / hk_cost_flops(d->kernel->isa);
   const double planes = (double)g->n * (double)g->out[0] * (double)g->groups;
   const int64_t larger = p->cuts == 2 ? p->vectors % p->part_count : p->part_count;
   const double each = hk_strip_cycles(g, p->way, &p->cut[0], product);
@@ -117,8 +116,8 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_strip *p)
   if (p->way == HK_STRIP_BY_PLANE && g->x.at[2] * g->stride[2] * 4 % 4096 == 0)
     cycles *= p->vectors == 1 && p->cut[0].most > 8 ? 1.25 : g->stride[2] > 1 ? 1.06 : 1.0;
   if (p->together > 1) cycles *= 0.9;
-  const double seconds = planes * cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
-  return 3e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
+  const hk_work w = {.cycles = planes * cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
+  return hk_cost_seconds(&hk_cost_here()->strip, &w, p->shards * p->parts, t->threads);
 }
 
 static bool check(const hk_task *t, hk_decision *d, char *why) {

@@ -107,11 +107,11 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const double out = (double)line_of(g, d->knob[FLAT]);
   const double lines = (double)g->gm / out, vectors = (double)hk_ceil_div((int64_t)out, pixels);
   /* a product and its permutation: 1.6 cycles of 3.7e9 a second on Zen 4 (3, 5 and 8 channels of 28 x 28) */
-  const double each = hk_cost_peak(d->kernel->isa) > 96e9 ? 0.7 : 1.15;
+  const double each = hk_cost_flops(d->kernel->isa) > 32 ? 0.7 : 1.15;
   const double cycles = lines * (vectors * (3 + (double)g->taps * (1.2 + each * (double)g->c)) + 20 +
                                  6.0 * (double)(g->win[0] * g->win[1]));
-  d->predicted_s =
-      1e-7 + hk_cost_spread(cycles / 3e9 + 0.3 * hk_cost_move(g->bytes, g->bytes), (int64_t)lines, t->threads);
+  const hk_work w = {.cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
+  d->predicted_s = hk_cost_seconds(&hk_cost_here()->weave, &w, (int64_t)lines, t->threads);
   d->workspace_bytes = 0;
   return true;
 }

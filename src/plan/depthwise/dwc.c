@@ -6,7 +6,6 @@
 #include "cost/cost.h"
 #include "plan/depthwise/dwc.h"
 
-#define CYCLES 3e9     /* of the cost model */
 #define STAGED_TAPS 12 /* shortest window worth a copy */
 #define PASS 6         /* chains of a pass when x streams through the caches: its rows stay in L2 */
 #define STRETCH 6144   /* floats of a staged stretch that stay in L1 */
@@ -236,7 +235,7 @@ static bool crowded(const hk_geom *g, const hk_dwc *p) {
 /* cycles: products, or the loads and permutes that feed them */
 static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   const hk_geom *g = &t->geom;
-  const double peak = hk_cost_peak(d->kernel->isa) / CYCLES, width = p->vw == 8 && peak > 32 ? 32 : peak;
+  const double peak = hk_cost_flops(d->kernel->isa), width = p->vw == 8 && peak > 32 ? 32 : peak;
   const double product = 2.0 * (double)p->vw / width;
   const double rows = (double)g->n * (double)g->out[0] * (double)g->out[1];
   const double vectors = rows * (double)p->units * (double)p->blocks, inputs = (double)hk_max64(1, p->inputs);
@@ -267,7 +266,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   /* few accumulators do not hide the latency of four cycles */
   const double latency = 4.0 / per_tile;
   if (tap < latency) tap = latency;
-  const double store = p->fused ? 1.2 * product + 0.5 : 5.0 * (double)p->vw;
+  const double store = 1.2 * product + 0.5;
   /* taps outside x are skipped, which depthwise windows are too short to gain from */
   double cycles = vectors * ((p->inputs ? hk_geom_inside(g) : 1.0) * (double)g->taps * inputs * tap + store) +
                   rows * ((double)p->tiles * (10.0 + 4.0 * (double)p->run_count) + 20.0);
@@ -289,8 +288,9 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   /* more blocks go together with more registers, and of twice as many lanes half as many are left over */
   if (p->chain && d->kernel->isa == HK_ISA_AVX2) cycles *= 1.05;
   if (p->chain && p->vw == 16 && p->blocks > 4) cycles *= 0.97;
-  const double seconds = cycles / CYCLES + 0.3 * hk_cost_move(g->bytes, g->bytes);
-  return 5e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
+  hk_work w = {.cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
+  if (!p->fused) hk_work_store(&w, t, true, rows * (double)g->out[2] * (double)p->blocks);
+  return hk_cost_seconds(&hk_cost_here()->dwc, &w, p->shards * p->parts, t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {

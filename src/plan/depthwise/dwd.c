@@ -6,8 +6,7 @@
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"
 
-#define CYCLES 3e9 /* of the cost model */
-#define OUTPUTS 8  /* of a call */
+#define OUTPUTS 8 /* of a call */
 
 enum { SHARDS, PARTS };
 
@@ -28,14 +27,14 @@ static bool supported(const hk_task *t, char *why) {
 static double predict(const hk_task *t, const hk_decision *d) {
   const hk_geom *g = &t->geom;
   const double vw = (double)d->kernel->nr, vectors = (double)hk_ceil_div(g->win[2], d->kernel->nr);
-  const double product = 2.0 * vw / (hk_cost_peak(d->kernel->isa) / CYCLES);
+  const double product = 2.0 * vw / hk_cost_flops(d->kernel->isa);
   const double rows = (double)g->gm * (double)(g->groups * g->k) * (double)(g->win[0] * g->win[1]);
   /* every call's sums go through the plan's epilogue */
   const double calls =
       (double)(g->n * g->out[0] * g->out[1] * hk_ceil_div(g->out[2], OUTPUTS)) * (double)(g->groups * g->k);
   const double cycles = rows * (vectors * 2.0 * product + 12.0) + calls * 80.0;
-  return 5e-8 + hk_cost_spread(cycles / CYCLES + 0.5 * hk_cost_move(g->bytes, g->bytes),
-                               d->knob[SHARDS] * d->knob[PARTS], t->threads);
+  const hk_work w = {.cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
+  return hk_cost_seconds(&hk_cost_here()->dwd, &w, d->knob[SHARDS] * d->knob[PARTS], t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {

@@ -8,8 +8,7 @@
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"
 
-#define CYCLES 3e9 /* of the cost model */
-#define SIDE 3     /* of the window; 5 and 7 too where kernels go by pairs of rows */
+#define SIDE 3 /* of the window; 5 and 7 too where kernels go by pairs of rows */
 
 enum { COLUMNS, ROWS, SHARDS, PARTS };
 
@@ -83,7 +82,7 @@ static double inside(const hk_geom *g, int axis) {
 /* Products and what a strip costs to begin; the constants as measured on Zen 4. */
 static double predict(const hk_task *t, const hk_decision *d, const dwm *m) {
   const hk_geom *g = &t->geom;
-  const double product = 2.0 * (double)m->vw / (hk_cost_peak(d->kernel->isa) / CYCLES), stride = (double)g->stride[1];
+  const double product = 2.0 * (double)m->vw / hk_cost_flops(d->kernel->isa), stride = (double)g->stride[1];
   const int64_t in = hk_ceil_div(g->in[1], g->dil[1]);
   const double marched =
       (double)hk_min64(m->rows * g->stride[1] + g->win[1] - g->stride[1], in) / (double)m->rows / stride;
@@ -102,8 +101,8 @@ static double predict(const hk_task *t, const hk_decision *d, const dwm *m) {
   const double blocks = (double)m->blocks + (half && g->groups % m->vw ? 1.0 : 0.0); /* masks take longer */
   const double cycles =
       (double)marches(g, m) * blocks * ((double)(m->rows * m->columns) * one + begins + 1.5 * (double)m->rows);
-  return 4e-8 + hk_cost_spread(0.85 * cycles / CYCLES + 0.25 * hk_cost_move(g->bytes, g->bytes), m->shards * m->parts,
-                               t->threads);
+  const hk_work w = {.cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
+  return hk_cost_seconds(&hk_cost_here()->dwm, &w, m->shards * m->parts, t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {

@@ -5,8 +5,6 @@
 #include "cost/cost.h"
 #include "plan/depthwise/dwp.h"
 
-#define CYCLES 3e9 /* of the cost model */
-
 /* floats of a band that stay in a 32 KiB L1 beside the rows that stream through it */
 #define BAND 5120
 
@@ -89,7 +87,7 @@ static double shared_loads(double vectors, int64_t taps, int64_t apart) {
 
 /* cycles a vector and tap cost: products, or the loads that chains share; measured on Zen 4 */
 static double load_throughput(const hk_kernel *kernel, double shared) {
-  const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
+  const double peak = hk_cost_flops(kernel->isa), width = kernel->nr == 8 && peak > 32 ? 32 : peak;
   const double product = 2.0 * kernel->nr / width;
   const double load = (kernel->nr > 8 ? 3.2 : kernel->nr == 8 ? 1.5 : 0.6) * shared; /* most cross cache lines */
   return load > product ? load : product * (1.0 + 0.1 * shared);
@@ -108,12 +106,12 @@ static double along_throughput(const hk_geom *g, const hk_dwp *p, const hk_kerne
 
 /* A line of taps further apart than one: loads, most of which cross cache lines. */
 static double apart_throughput(const hk_kernel *kernel) {
-  const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
+  const double peak = hk_cost_flops(kernel->isa), width = kernel->nr == 8 && peak > 32 ? 32 : peak;
   return (kernel->nr > 8 ? 1.75 : 1.6) * 2.0 * kernel->nr / width;
 }
 
 static double tap_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel) {
-  const double peak = hk_cost_peak(kernel->isa) / CYCLES, width = kernel->nr == 8 && peak > 32 ? 32 : peak;
+  const double peak = hk_cost_flops(kernel->isa), width = kernel->nr == 8 && peak > 32 ? 32 : peak;
   if (p->line && g->dil[2] > 1) return apart_throughput(kernel);
   if (p->line && p->vw == 16) return 1.15 * 2.0 * kernel->nr / width;
   if (fans(g, p)) return 1.45 * 2.0 * kernel->nr / width;
@@ -126,7 +124,7 @@ static double tap_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel 
 
 /* The same where outputs fold: what the last vector of a row does twice counts too, and its stores cross lines. */
 static double fold_throughput(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel, int64_t fold) {
-  const int64_t rows = hk_ceil_div(p->inner_hi - p->inner_lo, fold);
+  const int64_t rows = hk_max64(1, hk_ceil_div(p->inner_hi - p->inner_lo, fold));
   const double twice = (double)hk_round_up(fold, p->vw) / (double)fold;
   const double vectors = (double)hk_min64(kernel->mr, rows), latency = 4.0 / vectors;
   const double cycles = load_throughput(kernel, shared_loads(vectors, g->win[2], fold / g->dil[2]));
@@ -224,26 +222,38 @@ static double tap_cycles(const hk_geom *g, const hk_dwp *p, const hk_kernel *ker
   return cycles > latency ? cycles : latency;
 }
 
+/* Outputs at one end of a plane of one row: a padded copy, then tiles of their own. */
+static double edge_cycles(const hk_geom *g, const hk_dwp *p, const hk_kernel *kernel, int64_t outputs) {
+  if (outputs <= 0) return 0;
+  const int64_t vectors = hk_ceil_div(outputs, p->vw), span = (g->win[2] - 1) * g->dil[2];
+  const double throughput = tap_throughput(g, p, kernel), latency = 4.0 / (double)hk_min64(vectors, kernel->mr);
+  return 250.0 + 0.1 * (double)(span + outputs) +
+         (double)(vectors * g->taps) * (throughput > latency ? throughput : latency);
+}
+
 static double predict(const hk_task *t, const hk_decision *d, const hk_dwp *p) {
   const hk_geom *g = &t->geom;
   const double planes = (double)g->n * (double)g->groups * (double)g->k;
   const double rows = planes * (double)g->out[0] * (double)g->out[1];
-  const double vectors = rows * (double)hk_ceil_div(g->out[2], p->vw);
+  const bool direct = p->source == HK_DWP_DIRECT;
+  const int64_t lo = direct ? hk_min64(g->out[2], p->inner_lo) : 0, hi = direct ? hk_max64(lo, p->inner_hi) : g->out[2];
+  const bool edges = lo > 0 || hi < g->out[2];
+  const double vectors = rows * (double)hk_ceil_div(hi - lo, p->vw);
   const double gather = p->source == HK_DWP_GATHER ? p->vw * 2.0 : 0.0;
-  /* rows that kernels do not finish: 4 cycles per vector into bf16, more with a residual and a clamp (Zen 4, AVX2, 256
-   * channels of 4096, 7 taps); element by element where y's columns are not adjacent */
-  const double unfused = (g->y.at[2] != 1 ? 6.0 : t->epi.e.residual ? 1.0 : 0.6) * (double)p->vw;
-  const double store = p->line ? 0.7 : p->fused && g->y.at[2] == 1 ? 1.5 : unfused;
+  const double store = p->line ? 0.7 : 1.5;
   double cycles = vectors * ((double)g->taps * (tap_cycles(g, p, d->kernel) + gather) + store);
-  cycles += planes * (p->line ? 15.0 : 80.0) * (double)p->bands;
+  cycles += planes * (p->line && !edges ? 15.0 : 80.0) * (double)p->bands;
+  if (direct) cycles += planes * (edge_cycles(g, p, d->kernel, lo) + edge_cycles(g, p, d->kernel, g->out[2] - hi));
   if (p->source == HK_DWP_BAND) {
     const double staged = planes / (double)g->k * (double)p->bands * (double)p->used / (double)p->phases;
     /* the kernel deals up to eight phases in vectors; others go one by one */
     const bool single = g->x.at[2] != 1 || p->phases > 8 || g->in_dil[2] != 1;
     cycles += staged * (single ? 1.5 : 1.5 / (double)p->vw);
   }
-  const double seconds = cycles / CYCLES + 0.5 * hk_cost_move(g->bytes, g->bytes);
-  return 5e-8 + hk_cost_spread(seconds, d->knob[HK_DWP_SHARDS] * d->knob[HK_DWP_PARTS], t->threads);
+  hk_work w = {.cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
+  const bool fused = p->line || (p->fused && g->y.at[2] == 1 && (!t->epi.e.residual || t->epi.c.at[2] == 1));
+  if (!fused) hk_work_store(&w, t, false, p->down ? vectors : rows * (double)p->bands_q);
+  return hk_cost_seconds(&hk_cost_here()->dwp, &w, d->knob[HK_DWP_SHARDS] * d->knob[HK_DWP_PARTS], t->threads);
 }
 
 static void choose_split(const hk_task *t, hk_decision *d, hk_dwp *p) {
@@ -326,9 +336,12 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   if (!hk_dwp_layout(t, d, &p))
     return hk_refuse(why, "the band does not fit the buffer, or spread or line this window");
   const int64_t fold = d->knob[HK_DWP_FOLD];
-  return !fold || (foldable(t, &p) && fold >= p.vw && fold % g->dil[2] == 0) ||
-         hk_refuse(why, "fold is 0 or a multiple of the dilation of a vector or more, source=0, an epilogue that "
-                        "fuses, no residual");
+  if (fold && !(foldable(t, &p) && fold >= p.vw && fold % g->dil[2] == 0))
+    return hk_refuse(why, "fold is 0 or a multiple of the dilation of a vector or more, source=0, an epilogue that "
+                          "fuses, no residual");
+  p.fused = hk_dw_fuse_make(t, &p.fuse);
+  d->predicted_s = g->gm ? predict(t, d, &p) : 0;
+  return true;
 }
 
 /* Other ways worth timing: the other direction of the tile, a band of half the rows. */

@@ -8,7 +8,6 @@
 #include "cost/cost.h"
 #include "plan/grouped/grouped.h"
 
-#define CYCLES 3e9  /* of the cost model; tiles were measured at 3.7e9 */
 #define INPUTS 6144 /* floats of staged inputs that stay in L1 beside the sums */
 
 static int64_t reach(const hk_geom *g, int d) { return (g->win[d] - 1) * g->dil[d] / g->stride[d]; }
@@ -32,7 +31,7 @@ static kernels kernels_of(hk_isa isa) {
 
 /* cycles a tap, input and vector of 8 lanes: products, or the loads that a tile shares */
 static double tile_cycles(const hk_kernel *k) {
-  const double product = 16.0 / (hk_cost_peak(k->isa) / CYCLES), vectors = (double)k->nr / 8.0;
+  const double product = 16.0 / hk_cost_flops(k->isa), vectors = (double)k->nr / 8.0;
   const double work = (double)k->mr * product, feed = 1.4 + (double)k->mr * 0.5 / vectors;
   return work > feed ? work : feed;
 }
@@ -234,9 +233,9 @@ static double predict(const hk_task *t, const hk_grouped *p) {
   /* planes are brought one by one, a call for each of the rows' phases */
   const double calls = hk_woven(&g->x, g->c) ? 0 : 25.0 * (double)(g->c * g->win[0] * g->stride[1]);
   if (staged) cycles += groups * bands * ((double)p->used * bring(&g->x, g->c, g->stride[2]) + calls + out);
-  if (staged && !p->fused) cycles += groups * (double)g->k * (double)g->pixels * 5.0;
-  const double seconds = cycles / 3.7e9 + 0.3 * hk_cost_move(g->bytes, g->bytes);
-  return 5e-8 + hk_cost_spread(seconds, p->shards * p->parts, t->threads);
+  hk_work w = {.cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
+  if (staged && !p->fused) hk_work_store(&w, t, false, groups * bands * (double)(g->k * p->band_p));
+  return hk_cost_seconds(&hk_cost_here()->grouped, &w, p->shards * p->parts, t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {

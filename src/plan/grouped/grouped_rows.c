@@ -13,7 +13,7 @@
 #include "cost/cost.h"
 #include "plan/grouped/grouped.h"
 
-enum { PIECE = 256, MAX_TAPS = 256, STAGE = 8192 /* floats */, MAX_CHANNELS = 64 };
+enum { PIECE = 256, MAX_TAPS = 256, STAGE = 8192 /* floats */, MAX_CHANNELS = 64, PAGE = 4096 };
 
 typedef struct own {
   int parts;
@@ -85,40 +85,70 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   return !no || hk_refuse(why, no);
 }
 
+/* Cycles of a register tile of so many vectors: for each input of a tap its products, or the loads that feed them, or
+ * the latency of few sums; then what a tap and a tile take besides. */
+static double tile_cycles(const hk_geom *g, const hk_small_part *p, double vectors, double taps) {
+  const hk_cost_machine *m = hk_cost_here();
+  const double lanes = (double)hk_isa_lanes(p->kernel->isa), product = 2 * lanes / hk_cost_flops(p->kernel->isa);
+  const double sums = (double)(p->mg * p->mr) * vectors;
+  const double feed = product * (m->load * (double)p->mg * vectors + (double)(p->mg * p->mr) / 2);
+  const double step = fmax(fmax(sums * product, feed), m->latency);
+  return taps * ((double)g->c * step + m->tap) + 2 * sums * product + m->tile;
+}
+
+/* Cycles of a range of positions: as many tiles of the kernel's width as fit, then of two vectors, one, and part of
+ * one. */
+static double range_cycles(const hk_geom *g, const hk_small_part *p, int64_t positions, double taps) {
+  const int64_t lanes = hk_isa_lanes(p->kernel->isa), widths[4] = {p->kernel->nr / lanes, 2, 1, 0};
+  double cycles = 0;
+  for (int i = 0; i < 4 && positions > 0; i++) {
+    const int64_t count = widths[i] ? positions / (widths[i] * lanes) : 1;
+    if (count) cycles += (double)count * tile_cycles(g, p, (double)hk_max64(1, widths[i]), taps);
+    positions -= count * widths[i] * lanes;
+  }
+  return cycles;
+}
+
 static double predict(const hk_task *t, const hk_kernel *k) {
   const hk_geom *g = &t->geom;
-  const double lanes = k->isa == HK_ISA_AVX512 ? 16 : k->isa == HK_ISA_AVX2 ? 8 : k->isa == HK_ISA_NEON ? 4 : 1;
+  hk_small_part part[HK_SMALL_PARTS];
+  const int parts = hk_small_split(k->isa, g->k, g->groups, part);
   const double rows = (double)g->n * (double)g->out[0] * (double)g->out[1];
-  /* each tap that padding cuts off makes one more range, a vector at least */
-  double ranges = 1;
+  int64_t ranges = 0, first = 0, last = g->out[2], inside = 0; /* each tap that padding cuts off: one more range */
   for (int64_t s = 0; s < g->win[2]; s++) {
     int64_t lo, hi;
     hk_geom_valid(g, 2, s, &lo, &hi);
     ranges += (lo > 0) + (hi < g->out[2]);
+    inside += hk_max64(0, hi - lo);
+    first = hk_max64(first, lo);
+    last = hk_min64(last, hi);
   }
-  const double vectors = ceil((double)g->out[2] / lanes) + ranges - 1;
-  const double each = 2.0 * (double)(g->k * g->gk * g->groups) * lanes; /* flops of a vector of outputs */
-  /* share of the peak that tiles of 1, 2, 3 and more channels reach: few channels load as much as they multiply (Zen 4,
-   * hankel bench 1d_c8_i4096_k8_w3_p2:0_g8_first and its like) */
-  static const double share[4] = {0.25, 0.45, 0.65, 0.85};
-  /* tiles of 512 bits hold twice the sums (3 channels of 224 x 224 to 64: 0.83 of the time) */
-  const double reached =
-      g->k == 1 && g->taps >= 5 ? 0.36 : share[hk_min64(g->k, 4) - 1]; /* 64 channels of 94 to 243, 7 taps */
-  const double peak = hk_cost_peak(k->isa) * reached * (k->isa == HK_ISA_AVX512 ? 1.1 : 1.0);
-  double seconds = rows * (vectors * each / peak + ranges * 8e-8);
-  /* what a line's windows hold is read again for every tile of channels: far beyond L1 the products wait for it (Zen 4:
-   * 32 channels of 512 cost nothing more, 320 of 64 x 64 twice as much) */
-  const double held = 4.0 * (double)(g->groups * g->gk) / (double)g->win[2] * (double)g->in[2];
+  const int64_t whole = hk_max64(0, last - first), edges = g->out[2] - whole;
+  /* window rows inside x, on average; then the taps of a position with whole windows, and of one at an edge */
+  const double lines = (double)g->taps * hk_geom_inside(g) * (double)g->out[2] / (double)hk_max64(1, inside);
+  const double all = lines * (double)g->win[2];
+  const double some = edges ? lines * (double)(inside - whole * g->win[2]) / (double)edges : 0;
+  const int64_t edge = ranges ? hk_ceil_div(edges, ranges) : 0;
+  double cycles =
+      (double)(hk_ceil_div(g->out[2], PIECE) + ranges) * (hk_cost_here()->kernel + 2 * hk_cost_here()->tap * all);
+  for (int i = 0; i < parts; i++)
+    cycles += (double)(g->groups / part[i].mg * part[i].tiles) *
+              (range_cycles(g, &part[i], whole, all) + (double)ranges * range_cycles(g, &part[i], edge, some));
+  hk_work w = {.cycles = rows * cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
+  /* what the windows of a group hold is read again for every tap and tile of channels: beyond L1, from planes that have
+   * a page of their own, the products wait for it (Zen 4: 460 channels of 233 cost nothing more, 320 of 64 x 64 four
+   * times the bytes) */
+  const double held = 4.0 * (double)(g->gk / g->win[2]) * (double)hk_min64(g->in[2], PIECE);
   const double tiles = (double)hk_ceil_div(g->k, k->mr);
-  if (held > 4.0 * (double)hk_cost_l1())
-    seconds += hk_cost_move(4.0 * rows * vectors * lanes * (double)(g->groups * g->gk) * tiles, held);
-  /* outputs that kernels do not finish are staged and stored again, which costs 7 cycles each where L2 does not hold
-   * the line's channels (Zen 4: bf16, 256 channels of 1024 and of 4096; little with 64 of 1024) */
+  if (held > 4.0 * (double)hk_cost_l1() && g->x.channel >= PAGE / 4)
+    w.seconds = 4 * hk_cost_move(4.0 * rows * (double)g->out[2] * (double)(g->groups * g->gk) * tiles, held);
   own unused = {0};
-  if (2 * held > (double)hk_cost_l2() && !fuses(t, &unused))
-    seconds += rows * (double)(g->out[2] * g->k * g->groups) * 7 / 3e9;
+  if (!fuses(t, &unused)) {
+    const int64_t channels = g->k * g->groups, step = hk_max64(16, STAGE / channels / 16 * 16);
+    hk_work_store(&w, t, false, rows * (double)channels * (double)(hk_ceil_div(g->out[2], step)));
+  }
   const int64_t jobs = g->n * g->out[0] * g->out[1] * hk_ceil_div(g->out[2], PIECE);
-  return 3e-7 + hk_cost_spread(seconds + 0.3 * hk_cost_move(g->bytes, g->bytes), jobs, t->threads);
+  return hk_cost_seconds(&hk_cost_here()->small, &w, jobs, t->threads);
 }
 
 static int64_t tiles_of(const hk_geom *g, const hk_kernel *k) {

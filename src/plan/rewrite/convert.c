@@ -57,8 +57,9 @@ static size_t own_bytes(const hk_task *t) {
 }
 
 static double seconds(const hk_task *t, double inner_s) {
-  const double moved = 6.0 * (double)staged_elements(&t->geom);
-  return inner_s + 2e-7 + hk_cost_move(moved, moved);
+  const double values = (double)staged_elements(&t->geom), moved = 6.0 * values;
+  const hk_work w = {.cycles = values, .moved = hk_cost_move(moved, moved)};
+  return inner_s + hk_cost_seconds(&hk_cost_here()->convert, &w, 1, 1);
 }
 
 static bool takes(const hk_task *t, char *why) {

@@ -90,16 +90,17 @@ static size_t both_bytes(const hk_task *t) {
   return x_bytes(t) + rounded(step_of(t->geom.groups * t->geom.k) * t->geom.gm);
 }
 
-/* Some cycles per element, and the bytes. */
-static double pass(const hk_task *t, double bytes, double cycles) {
-  return 2e-7 + (bytes / 4 * cycles / 3e9 + 0.2 * hk_cost_move(2 * bytes, 2 * bytes)) / (double)t->threads;
+/* Some cycles per element, `times` what the machine takes, and the bytes. */
+static double pass(const hk_task *t, const hk_cost_family *f, double bytes, double times) {
+  const hk_work w = {.cycles = bytes / 4 * times, .moved = hk_cost_move(2 * bytes, 2 * bytes)};
+  return hk_cost_seconds(f, &w, t->geom.gm, t->threads);
 }
 
 static double y_size(const hk_geom *g) { return (double)rounded(g->groups * g->k * g->gm); }
 
 /* Half a cycle per element of x, and of y while its blocks are hot (igemm on Zen 4, 128 channels of 28 x 28). */
 static double seconds_x(const hk_task *t, double inner_s) {
-  return inner_s + pass(t, (double)x_bytes(t) + y_size(&t->geom), 0.5);
+  return inner_s + pass(t, &hk_cost_here()->transpose_x, (double)x_bytes(t) + y_size(&t->geom), 1);
 }
 
 /* Around strip both ways of 256 channels of 28 x 28 took 40 us, of 56 x 56, which no L2 holds, 150 to 200 (Zen 4).
@@ -107,8 +108,9 @@ static double seconds_x(const hk_task *t, double inner_s) {
  * counted, because planes and small do not predict theirs either. */
 static double seconds_both(const hk_task *t, double inner_s) {
   const double bytes = (double)x_bytes(t) + y_size(&t->geom) * (t->epi.e.residual ? 2 : 1);
-  if (t->epi.simple) return inner_s + pass(t, bytes, bytes > 3.0 * (double)hk_cost_l2() ? 0.6 : 0.3);
-  return inner_s + pass(t, bytes, 0.5) + (double)t->geom.gm * 15 / 3e9 / (double)t->threads;
+  const hk_cost_family *f = &hk_cost_here()->transpose;
+  if (t->epi.simple) return inner_s + pass(t, f, bytes, bytes > 3.0 * (double)hk_cost_l2() ? 2 : 1);
+  return inner_s + pass(t, f, bytes, 1.7) + (double)t->geom.gm * 15 / hk_cost_clock() / (double)t->threads;
 }
 
 enum { CHUNK = 64, ROWS = 16 }; /* pixels of a piece of work; channels converted at a time */

@@ -11,7 +11,6 @@
 #include "cost/cost.h"
 #include "plan/transform/fft.h"
 
-#define CYCLES 3e9 /* of the cost model */
 #define MOST_POINTS 32768
 #define LEAST_TAPS 8
 
@@ -61,7 +60,7 @@ bool hk_fft_layout(const hk_task *t, const hk_decision *d, hk_fft *p, char *why)
 
 /* Steps of radix 4, there and back, and the copies beside them; measured on Zen 4. */
 static double predict(const hk_task *t, const hk_decision *d, const hk_fft *p) {
-  const double product = 2.0 * (double)p->vw / (hk_cost_peak(d->kernel->isa) / CYCLES), n = (double)p->points;
+  const double product = 2.0 * (double)p->vw / hk_cost_flops(d->kernel->isa), n = (double)p->points;
   const double spills = d->kernel->isa == HK_ISA_AVX2 ? 1.3 : 1.0; /* a step of radix 4 wants more than 16 registers */
   const double near = n * 2 * (double)p->vw * 8 > (double)hk_cost_l2() ? 1.4 : 1.0;
   const double copies = (p->planes ? 8.0 : 4.0) * n + (p->store == HK_FFT_TO_CHANNELS ? 4.0
@@ -71,9 +70,10 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_fft *p) {
   const double cycles = (double)p->items * product * spills * (near * n * (0.25 * log2(n) * 23.0 + 8.0) + copies);
   /* and the weights of all blocks come by once a pair of stretches */
   const double weights = (double)p->items * n * 2 * (double)p->vw * 4;
-  const double moved =
-      hk_cost_move(weights, (double)p->blocks * n * 2 * (double)p->vw * 4) + hk_cost_move(t->geom.bytes, t->geom.bytes);
-  return 2e-7 + hk_cost_spread(cycles / CYCLES + 0.5 * moved, hk_min64(p->slots, p->items), t->threads);
+  const hk_work w = {.cycles = cycles,
+                     .moved = hk_cost_move(weights, (double)p->blocks * n * 2 * (double)p->vw * 4) +
+                              hk_cost_move(t->geom.bytes, t->geom.bytes)};
+  return hk_cost_seconds(&hk_cost_here()->fft, &w, hk_min64(p->slots, p->items), t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {

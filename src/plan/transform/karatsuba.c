@@ -10,7 +10,6 @@
 #include "cost/cost.h"
 #include "plan/depthwise/depthwise.h"
 
-#define CYCLES 3e9 /* of the cost model */
 #define LEAST_TAPS 8
 #define MOST_TAPS 128
 #define PLANES 9
@@ -63,16 +62,17 @@ static bool layout(const hk_task *t, const hk_decision *d, own *p, char *why) {
 static double predict(const hk_task *t, const hk_decision *d, const own *p) {
   const hk_geom *g = &t->geom;
   const bool few = d->kernel->isa == HK_ISA_AVX2; /* registers */
-  const double product = 2.0 * (double)p->vw / (hk_cost_peak(d->kernel->isa) / CYCLES);
+  const double product = 2.0 * (double)p->vw / hk_cost_flops(d->kernel->isa);
   const double quads = (double)hk_ceil_div(g->out[2], 4 * d->kernel->mr) * (double)d->kernel->mr;
   const double masked = g->groups % p->vw ? 1.0 + 3.0 / (double)p->blocks : 1.0;
   const double before = (few ? 26.0 : 18.0) * masked * (quads + (double)(p->stretches * (p->fours - 1))),
                after = (few ? 22.0 : 15.0) * quads;
-  const double wait = g->bytes > 0.45 * (double)hk_cost_l3() ? (few ? 0.5 : 0.7) : 0.4;
+  const double wait = g->bytes > 0.45 * (double)hk_cost_l3() ? (few ? 1.25 : 1.75) : 1.0;
   const double apart = few && g->x.at[2] * 4 % 4096 == 0 ? 1.35 : 1.0;
   const double cycles =
       (double)(g->n * p->blocks) * product * apart * (1.04 * PLANES * (double)p->fours * quads + before + after);
-  return 1e-7 + hk_cost_spread(cycles / CYCLES + wait * hk_cost_move(g->bytes, g->bytes), p->parts, t->threads);
+  const hk_work w = {.cycles = cycles, .moved = wait * hk_cost_move(g->bytes, g->bytes)};
+  return hk_cost_seconds(&hk_cost_here()->karatsuba, &w, p->parts, t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {

@@ -75,14 +75,14 @@ static double predict(const hk_task *t, const hk_decision *d, int64_t m) {
   const double cp = (double)hk_round_up(g->c, p.lanes);
   /* blocks that leave a tile of rows partly empty cost as much as full ones */
   const double rows = (double)hk_round_up(hk_min64(bt, tile_count(g, m)), 2) / (double)hk_min64(bt, tile_count(g, m));
-  double s = 2.0 * tiles * rows * points * (double)g->c * kp / (0.9 * hk_cost_peak(d->kernel->isa));
+  hk_work w = {.products = 2.0 * tiles * rows * points * (double)g->c * kp / hk_cost_peak(d->kernel->isa)};
   /* per vector of a tile: loads, stores and about as many additions; measured 5 and 4 cycles a point */
-  s += tiles * points * (5.0 * cp + 4.0 * kp) / (double)p.lanes / 3e9;
+  w.cycles = tiles * points * (5.0 * cp + 4.0 * kp) / (double)p.lanes;
   /* register tiles of the products, each begun and stored */
-  s += tiles / 6 * points * (double)p.count * 60 / 3e9;
+  w.cycles += tiles / 6 * points * (double)p.count * 60;
   const double u = (double)(p.group_size * g->groups) * sizeof(float);
-  s += hk_cost_move(u * (double)hk_ceil_div(tile_count(g, m), bt), u) * 0.7;
-  return 1e-6 + hk_cost_spread(s, slot_count(t, m, bt), t->threads);
+  w.moved = hk_cost_move(u * (double)hk_ceil_div(tile_count(g, m), bt), u);
+  return hk_cost_seconds(&hk_cost_here()->winograd, &w, slot_count(t, m, bt), t->threads);
 }
 
 static bool finish(const hk_task *t, hk_decision *d, int64_t m, char *why) {
