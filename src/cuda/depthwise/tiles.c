@@ -1,16 +1,27 @@
 /* Which depthwise kernel supports a problem, and its tiling: checks common to all, and the two general FMA kernels. */
 #include "cuda/depthwise/depthwise.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define PROCESSORS 132
+#define LAUNCH 3e-6        /* seconds */
+#define SHARED (227 << 10) /* bytes of shared memory of an SM */
 #define REFUSE(...) return snprintf(why, HK_DW_REASON, __VA_ARGS__), false
 
 double hk_cu_dw_seconds(const hk_geom *g, double clocks, double bytes_factor) {
   const double moved = g->bytes * bytes_factor / 4.0e12, worked = clocks / (PROCESSORS * 1.7e9);
   const double longer = moved > worked ? moved : worked, shorter = moved > worked ? worked : moved;
-  return 3e-6 + longer + 0.3 * shorter;
+  return LAUNCH + longer + 0.3 * shorter;
+}
+
+/* The share of the device that a grid of few blocks keeps busy: SMs without a block idle, and those with fewer warps
+ * than hide latency (16, or what fits) wait. H200: bench/timings/h200-cuda.csv. */
+static double filled(const hk_cu_dw_tiling *t) {
+  const double per_block = (double)t->threads / 32, each = (double)t->blocks / PROCESSORS;
+  const double fit = fmax(1, fmin(64 / per_block, (double)(SHARED / (t->shared_bytes + 1024))));
+  return fmin(1, each) * fmin(1, fmin(fmax(each, 1), fit) * per_block / fmin(16, fit * per_block));
 }
 
 static int64_t gcd(int64_t a, int64_t b) {
@@ -253,7 +264,8 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
   t->shared_bytes = (int)first_shared(g, p, tq) * 4;
   const double per_row = (double)p->taps_u * (tq + 2) / 4 + 2 * tq;
   const double warps = (double)t->blocks * hk_ceil_div((int64_t)p->first.planes * p->first.rows * p->first.lanes, 32);
-  const double stage = (double)t->blocks * p->first.planes * p->first.slots * p->first.slot_length / 32 * 3;
+  /* a staged row takes 110 clocks beside its loads */
+  const double stage = (double)t->blocks * p->first.planes * p->first.slots * (110 + p->first.slot_length / 32 * 3.0);
   const bool contiguous = g->x.at[2] == 1 && g->y.at[2] == 1;
   /* 400 clocks of set-up per warp: bench/results/2026-11-15-depthwise-h200.md */
   t->seconds =
@@ -304,9 +316,31 @@ static int most_ways(hk_cu_dw_kind kind) {
                                   : 0;
 }
 
+/* The tiling of one kind, from the parameters that all have. */
+static bool tile_kind(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_tiling *t,
+                      char *why) {
+  const bool unaligned = rules.unaligned;
+  const hk_cu_dw_knobs knobs = t->knobs;
+  switch (kind) {
+    case HK_DW_LAST:
+      if ((!knobs.way || knobs.way == HK_LAST_RUN) && hk_cu_dw_tile_run(g, e, unaligned, knobs, t, why)) return true;
+      return knobs.way != HK_LAST_RUN && tile_last(g, e, unaligned, knobs, t, why);
+    case HK_DW_FIRST: return tile_first(g, knobs, t, why);
+    case HK_DW_TOEPLITZ:
+      return (!rules.batch_invariant || images_alike(g, why)) && tile_toeplitz(g, e, rules, knobs, t, why);
+    case HK_DW_SLIDE: return hk_cu_dw_tile_slide(g, e, unaligned, knobs, t, why);
+    case HK_DW_PLANE: return hk_cu_dw_tile_plane(g, e, unaligned, knobs, t, why);
+    case HK_DW_ROW: return hk_cu_dw_tile_row(g, e, t, why);
+    case HK_DW_BUNDLE: return hk_cu_dw_tile_bundle(g, unaligned, knobs, t, why);
+    case HK_DW_OCTET: return hk_cu_dw_tile_octet(g, e, unaligned, knobs, t, why);
+    case HK_DW_BAND: return hk_cu_dw_tile_band(g, e, unaligned, knobs, t, why);
+    case HK_DW_STEM: return hk_cu_dw_tile_stem(g, e, unaligned, knobs, t, why);
+    default: return tile_grouped(g, e, unaligned, knobs, t, why);
+  }
+}
+
 bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_dw_rules rules, hk_cu_dw_knobs knobs,
                    hk_cu_dw_tiling *t, char *why) {
-  const bool unaligned = rules.unaligned;
   memset(t, 0, sizeof *t);
   if (!common(g, e, why)) return false;
   hk_cu_dw *p = &t->params;
@@ -334,20 +368,12 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
   p->div_classes = hk_cu_dw_divisor(p->classes);
   if (knobs.way > most_ways(kind)) REFUSE("way = %d must be 0..%d", knobs.way, most_ways(kind));
   if (kind < HK_DW_GROUPED && g->c != 1) REFUSE("groups must have 1 input channel, they have %lld", (long long)g->c);
-  switch (kind) {
-    case HK_DW_LAST:
-      if ((!knobs.way || knobs.way == HK_LAST_RUN) && hk_cu_dw_tile_run(g, e, unaligned, knobs, t, why)) return true;
-      return knobs.way != HK_LAST_RUN && tile_last(g, e, unaligned, knobs, t, why);
-    case HK_DW_FIRST: return tile_first(g, knobs, t, why);
-    case HK_DW_TOEPLITZ:
-      return (!rules.batch_invariant || images_alike(g, why)) && tile_toeplitz(g, e, rules, knobs, t, why);
-    case HK_DW_SLIDE: return hk_cu_dw_tile_slide(g, e, unaligned, knobs, t, why);
-    case HK_DW_PLANE: return hk_cu_dw_tile_plane(g, e, unaligned, knobs, t, why);
-    case HK_DW_ROW: return hk_cu_dw_tile_row(g, e, t, why);
-    case HK_DW_BUNDLE: return hk_cu_dw_tile_bundle(g, unaligned, knobs, t, why);
-    case HK_DW_OCTET: return hk_cu_dw_tile_octet(g, e, unaligned, knobs, t, why);
-    case HK_DW_BAND: return hk_cu_dw_tile_band(g, e, unaligned, knobs, t, why);
-    case HK_DW_STEM: return hk_cu_dw_tile_stem(g, e, unaligned, knobs, t, why);
-    default: return tile_grouped(g, e, unaligned, knobs, t, why);
-  }
+  if (!tile_kind(kind, g, e, rules, t, why)) return false;
+  const bool counted = kind == HK_DW_TOEPLITZ || kind == HK_DW_BAND || kind == HK_DW_BUNDLE ||
+                       kind == HK_DW_OCTET; /* their seconds tell small grids apart already */
+  const double share = counted ? 1 : filled(t);
+  const bool walks = kind == HK_DW_GROUPED && t->knobs.way != HK_GROUPED_ROLL;
+  const bool waits = walks && (share < 1 || p->grouped.in_slabs > p->grouped.slabs);
+  t->seconds = LAUNCH + (t->seconds - LAUNCH) / share * (waits ? 1.3 : 1);
+  return true;
 }

@@ -101,6 +101,6 @@ bool hk_cu_dw_tile_stem(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu
   if (t->blocks > INT32_MAX) REFUSE("the problem needs %lld blocks, more than 2^31", (long long)t->blocks);
   /* 16 products and 24 clocks of shared memory per step for 32 outputs by 64 channels */
   const double steps = (double)t->blocks * rows * (double)(columns / 16) / 2 * p->k_steps;
-  t->seconds = hk_cu_dw_seconds(g, steps * 50, p->stem.y_vector ? (p->stem.x_vector ? 1.2 : 1.6) : 8);
+  t->seconds = hk_cu_dw_seconds(g, steps * 50, p->stem.y_vector ? (p->stem.x_vector ? 1.2 : 1.6) : 50);
   return true;
 }

@@ -5,11 +5,21 @@
 
 #define REFUSE(...) return snprintf(why, HK_REASON, __VA_ARGS__), false
 
-bool hk_plan_cuda_takes(const hk_task *t, hk_cu_device *here, char *why) {
-  const hk_epilogue *e = &t->epi.e;
+static int pretended;
+
+void hk_plan_cuda_pretend(int processors) { pretended = processors; }
+
+static bool find_device(hk_cu_device *here, char *why) {
+  if (pretended) *here = (hk_cu_device){.processors = pretended};
+  if (pretended) return true;
   if (!hk_cu_built()) REFUSE("this build has no CUDA kernels: HK_CUDA was OFF or nvcc was not found");
   if (hk_cu_here(here)) REFUSE("%s", hk_last_error());
-  if (!hk_cu_has_code(here, why)) return false;
+  return hk_cu_has_code(here, why);
+}
+
+bool hk_plan_cuda_takes(const hk_task *t, hk_cu_device *here, char *why) {
+  const hk_epilogue *e = &t->epi.e;
+  if (!find_device(here, why)) return false;
   if (t->options.stateful) REFUSE("options.stateful is 1: only a path that begins with state takes it");
   if (e->user || e->user2 || e->store) REFUSE("a C callback cannot run on the device: give its CUDA source instead");
   return true;

@@ -6,6 +6,8 @@
 
 /* Refuses what no CUDA algorithm takes; fills *here. */
 bool hk_plan_cuda_takes(const hk_task *task, hk_cu_device *here, char *why);
+/* For tests of predictions: plans as for a device of so many SMs, present or not; 0: asks the device again. */
+void hk_plan_cuda_pretend(int processors);
 /* Copies scale, bias, slopes and zero points of plan->packed to the device and hangs them, freed with the weights, on
  * plan->packed->f. A plan that shares weights gets those. */
 hk_status hk_plan_cuda_weights(hk_plan *plan, hk_cu_weights **weights);
