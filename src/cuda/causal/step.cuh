@@ -26,8 +26,9 @@ HK_DEV void step_token(const hk_cu_causal_call *P, const causal_unit *q, const i
 }
 
 /* y at token t from w values of u per channel. */
-HK_DEV void step_output(const hk_cu_causal_call *P, const causal_unit *q, const int w, const int v, int c0, int t,
-                        const float *f, const float *bias, const float *u, int type) {
+HK_DEV void step_output(const hk_cu_causal_call *P, const causal_unit *q, const int w, const int v, const int alike,
+                        int c0, int t, const float *f, const float *bias, const float *u) {
+  const int type = alike ? TYPE : P->y_type;
   float y[V_MOST];
 #pragma unroll
   for (int i = 0; i < v; ++i) y[i] = bias[i];
@@ -69,7 +70,7 @@ HK_DEV void step_one(const hk_cu_causal_call *P, const causal_unit *q, const int
     for (int i = 0; i < size * v; ++i) u[i] = 0.0f;
   }
   causal_weights(P, alike ? TYPE : P->f_type, w, v, c0, f, bias);
-  step_output(P, q, w, v, c0, 0, f, bias, u + (size + 1 - w) * v, alike ? TYPE : P->y_type);
+  step_output(P, q, w, v, alike, c0, 0, f, bias, u + (size + 1 - w) * v);
   if (causal_writes_state(P, q))
     causal_store_tile((char *)causal_at(P->state_out, state_type, q->slot_out * s.outer + c0 * s.channel), state_type,
                       P->state_access, size, v, s.channel, s.time, u + v);
@@ -86,7 +87,7 @@ HK_DEV void step_few(const hk_cu_causal_call *P, const causal_unit *q, const int
 #pragma unroll 1
   for (int t = 0; t < q->length; ++t) {
     step_token(P, q, v, c0, t, u + (w - 1) * v);
-    step_output(P, q, w, v, c0, t, f, bias, u, alike ? TYPE : P->y_type);
+    step_output(P, q, w, v, alike, c0, t, f, bias, u);
 #pragma unroll
     for (int i = 0; i < (w - 1) * v; ++i) u[i] = u[i + v];
   }
