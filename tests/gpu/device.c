@@ -10,6 +10,28 @@
 #include "cuda/cuda.h"
 #include "support/check.h"
 
+const char *const gpu_epilogues[] = {
+    "scale",
+    "scale1+bias",
+    "bias+relu",
+    "bias+clip:-1:6",
+    "leaky:0.25",
+    "prelu",
+    "sigmoid",
+    "bias+silu",
+    "tanh",
+    "gelu",
+    "gelu_tanh",
+    "hardswish",
+    "hardtanh",
+    "sum:0.5",
+    "scale+bias+relu+sum:2",
+    "bias+presum:1+relu",
+    "presum:1+silu",
+    "bias+silu+sum:0.5",
+};
+const int gpu_epilogue_count = sizeof gpu_epilogues / sizeof *gpu_epilogues;
+
 enum { GUARD = 4096 };
 
 typedef struct tensor {

@@ -18,6 +18,10 @@ typedef struct gpu_case {
   int late_weights; /* filters, scale and bias given at execute */
 } gpu_case;
 
+/* Epilogues that every kernel of the tensor cores has. */
+extern const char *const gpu_epilogues[];
+extern const int gpu_epilogue_count;
+
 /* Set by tests of other kernels: wgmma by one tile only. */
 extern bool gpu_few_tiles;
 /* Not NULL: only decisions that begin with it. */

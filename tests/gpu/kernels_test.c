@@ -111,29 +111,8 @@ static const gpu_case general[] = {
     {"2d_n2_c64_i9x8_k64_w3x3_p1_bf16_xs=0.4608.4608.72.8.1_fs=0.0.576.9.3.1_ys=0.64.4608.1.512.64", "bias", 0, 0, 0},
     {"2d_n2_c64_i9x8_k64_w3x3_p1_bf16_xs=0.64.4608.1.512.64_fs=0.0.576.9.3.1_ys=0.4608.4608.72.8.1", "bias", 0, 0, 0},
 };
-static const char *const epilogues[] = {
-    "scale",
-    "scale1+bias",
-    "bias+relu",
-    "bias+clip:-1:6",
-    "leaky:0.25",
-    "prelu",
-    "sigmoid",
-    "bias+silu",
-    "tanh",
-    "gelu",
-    "gelu_tanh",
-    "hardswish",
-    "hardtanh",
-    "softsign",
-    "sum:0.5",
-    "scale+bias+relu+sum:2",
-    "bias+presum:1+relu",
-    "presum:1+silu",
-    "bias+silu+sum:0.5",
-    "gated:tanh:sigmoid",
-    "blended:none:sigmoid",
-};
+/* beside gpu_epilogues */
+static const char *const more_epilogues[] = {"softsign", "gated:tanh:sigmoid", "blended:none:sigmoid"};
 static const char *const epilogue_problems[] = {
     "2d_n2_c64_i11x10_k160_w3_p1_bf16_last",
     "2d_n2_c64_i11x10_k160_w3_p1_f16:f16:f32_last",
@@ -145,9 +124,10 @@ static int run(const gpu_case *c, uint64_t seed) { return gpu_case_run(c, NULL, 
 static int run_epilogues(void) {
   int ran = 0;
   for (size_t p = 0; p < sizeof epilogue_problems / sizeof *epilogue_problems; ++p)
-    for (size_t e = 0; e < sizeof epilogues / sizeof *epilogues; ++e) {
-      const gpu_case c = {epilogue_problems[p], epilogues[e], 0, 0, 0};
-      ran += run(&c, 7 + e);
+    for (int e = 0; e < gpu_epilogue_count + (int)(sizeof more_epilogues / sizeof *more_epilogues); ++e) {
+      const bool shared = e < gpu_epilogue_count;
+      const char *text = shared ? gpu_epilogues[e] : more_epilogues[e - gpu_epilogue_count];
+      ran += run(&(gpu_case){epilogue_problems[p], text, 0, 0, 0}, 7 + (uint64_t)e);
     }
   static const gpu_case coded[] = {
       {"2d_n3_c64_i9x14_k168_w1_bf16_last", "sum:1", FILL_POSITIONS, 0, 0},

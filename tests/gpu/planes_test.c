@@ -58,26 +58,6 @@ static const gpu_case geometries[] = {
     {"2d_n3_c64_i14x14_k72_w3_p1_bf16_first", "none", FILL_ENDS, 0, 0},
     {"2d_n3_c64_i7x7_k72_w3_p1_f16_first", "none", FILL_ENDS, 0, 0},
 };
-static const char *const epilogues[] = {
-    "scale",
-    "scale1+bias",
-    "bias+relu",
-    "bias+clip:-1:6",
-    "leaky:0.25",
-    "prelu",
-    "sigmoid",
-    "bias+silu",
-    "tanh",
-    "gelu",
-    "gelu_tanh",
-    "hardswish",
-    "hardtanh",
-    "sum:0.5",
-    "scale+bias+relu+sum:2",
-    "bias+presum:1+relu",
-    "presum:1+silu",
-    "bias+silu+sum:0.5",
-};
 static const char *const epilogue_problems[] = {
     "2d_n2_c64_i12x10_k160_w3_p1_bf16_first",
     "2d_n2_c64_i12x16_k160_w3_p1_f16_first",
@@ -120,8 +100,8 @@ static int run_all(const char *only) {
   gpu_only = only;
   for (size_t i = 0; i < sizeof geometries / sizeof *geometries; ++i) ran += gpu_case_run(&geometries[i], NULL, i);
   for (size_t p = 0; p < sizeof epilogue_problems / sizeof *epilogue_problems; ++p)
-    for (size_t e = 0; e < sizeof epilogues / sizeof *epilogues; ++e) {
-      const gpu_case c = {epilogue_problems[p], epilogues[e], 0, 0, 0};
+    for (size_t e = 0; e < (size_t)gpu_epilogue_count; ++e) {
+      const gpu_case c = {epilogue_problems[p], gpu_epilogues[e], 0, 0, 0};
       ran += gpu_case_run(&c, NULL, 7 + e);
     }
   for (size_t i = 0; i < sizeof coded / sizeof *coded; ++i) ran += gpu_case_run(&coded[i], NULL, 60 + i);
