@@ -1,7 +1,7 @@
-/* causalc: causal depthwise Conv1D, lanes are channels. Windows of 2, 3 and 4 taps without dilation keep the last values
- * of u in registers and walk forward in time, one load and one store per token: registers 4 taps, 3 values, bias, sum,
- * and those of the activation. Other windows load every tap and walk backwards, so that y may overwrite x: the taps of
- * TOKENS tokens at once. Define HK_NAME, include a vocabulary, then this. */
+/* causalc: causal depthwise Conv1D, lanes are channels. Windows of 2, 3 and 4 taps without dilation keep the last
+ * values of u in registers and walk forward in time, one load and one store per token: registers 4 taps, 3 values,
+ * bias, sum, and those of the activation. Other windows load every tap and walk backwards, so that y may overwrite x:
+ * the taps of TOKENS tokens at once. Define HK_NAME, include a vocabulary, then this. */
 #include "cpu/tmpl/causal/finish.tmpl.h"
 #include "cpu/tmpl/common/unroll.tmpl.h"
 

@@ -1,7 +1,7 @@
-/* causalt: causal depthwise Conv1D, lanes are tokens; a tap is the same row shifted, an unaligned load. Tokens whose taps
- * reach before the row, and those beyond whole vectors, come first in a row and are computed in a buffer of f32, with
- * the history before them; the others directly. Where y overwrites x all this goes backwards. VECTORS vectors share the
- * broadcast of a tap. Define HK_NAME, include a vocabulary, then this. */
+/* causalt: causal depthwise Conv1D, lanes are tokens; a tap is the same row shifted, an unaligned load. Tokens whose
+ * taps reach before the row, and those beyond whole vectors, come first in a row and are computed in a buffer of f32,
+ * with the history before them; the others directly. Where y overwrites x all this goes backwards. VECTORS vectors
+ * share the broadcast of a tap. Define HK_NAME, include a vocabulary, then this. */
 #include "cpu/tmpl/causal/finish.tmpl.h"
 #include "cpu/tmpl/common/unroll.tmpl.h"
 
