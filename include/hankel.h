@@ -563,8 +563,8 @@ typedef struct hk_causal_desc {
   int32_t gradient;        /* nonzero: hk_causal_gradient will be called */
 } hk_causal_desc;
 
-/* What changes from call to call. y overlaps no input, x alone excepted (in_place) and a residual that equals y and lies
- * alike. On CUDA every pointer is a device pointer and nothing is read by the host; on the CPU slots, positions,
+/* What changes from call to call. y overlaps no input, x alone excepted (in_place) and a residual that equals y and
+ * lies alike. On CUDA every pointer is a device pointer and nothing is read by the host; on the CPU slots, positions,
  * accepted and offsets out of range are refused. */
 typedef struct hk_causal_args {
   size_t size;
@@ -590,8 +590,8 @@ typedef struct hk_causal_args {
 } hk_causal_args;
 
 /* Gradients of y with respect to what args held; each output may be NULL. df and dbias are f32, [c][window] and [c],
- * and written, not added to; the same bits every time, whatever the threads. act is none, relu or silu; gates, residual,
- * slots, ring and accepted are refused. args.y and args.state_out are not used. */
+ * and written, not added to; the same bits every time, whatever the threads. act is none, relu or silu; gates,
+ * residual, slots, ring and accepted are refused. args.y and args.state_out are not used. */
 typedef struct hk_causal_grads {
   size_t size;
   const void *dy;             /* as y lies, of y's type */
