@@ -501,8 +501,8 @@ typedef struct hk_causal_tile {
 /* causalg: a tile of the backward pass. For channels c < channels and tokens t < tokens
  *   dz[c, t] = dy[c, t] * act'(z[c, t]), written over z
  *   df[c, j] = sum over t of dz[c, t] * u[c, t + j*dilation] for j < window,   dbias[c] = sum over t of dz[c, t]
- * act is NONE, RELU or SILU. Element (c, t) of z is at c + t*z_step, (c, j) of df at c + j*df_step; with along_tokens at
- * c*z_step + t and c*df_step + j; dy and u likewise. */
+ * act is NONE, RELU or SILU. Element (c, t) of z is at c + t*z_step, (c, j) of df at c + j*df_step; with along_tokens
+ * at c*z_step + t and c*df_step + j; dy and u likewise. */
 typedef struct hk_causal_back {
   float *z, *df, *dbias;
   const float *dy, *u;
