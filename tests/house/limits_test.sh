@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# No function outside templates has more than 60 lines, and functions of more than 7 parameters and repeated blocks become no
-# more (LIMITS in scripts/house.py). A tree that breaks each limit must be refused, else the test itself is wrong.
+# Functions of more than 60 lines outside templates, functions of more than 7 parameters and repeated blocks become no more
+# (LIMITS in scripts/house.py). A tree that breaks each limit must be refused, else the test itself is wrong.
 set -eu
 root=${HANKEL_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 command -v python3 > /dev/null && command -v git > /dev/null || { echo "no python3 or git"; exit 77; }
@@ -9,9 +9,11 @@ trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/src"
 git -C "$dir" init -q
 {
-  echo 'void long_one(void) {'
-  for i in $(seq 60); do echo "  call($i);"; done
-  echo '}'
+  for n in one two; do
+    echo "void long_$n(void) {"
+    for i in $(seq 60); do echo "  call_$n($i);"; done
+    echo '}'
+  done
   for i in $(seq 100); do echo "int wide_$i(int a, int b, int c, int d, int e, int f, int g, int h) { return $i; }"; done
 } > "$dir/src/one.c"
 for i in $(seq 100); do sed -n 2,10p "$dir/src/one.c" > "$dir/src/copy_$i.c"; done
