@@ -11,6 +11,7 @@ from typing import Any, Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from ._abi_causal import BATCH, IDS, OFFSETS
 from ._causal import execute, gradient, step as decode
@@ -183,6 +184,7 @@ class Causal(torch.autograd.Function):
         return y, last
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, dy, dfinal):
         x, weight, bias, initial, ids, offsets = ctx.saved_tensors
         need = ctx.needs_input_grad

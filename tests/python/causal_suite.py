@@ -158,6 +158,13 @@ def test_gradients_of_sums_and_of_views(device):
                 near(g, w, F32, "gradient", 4)
 
 
+def test_second_derivatives_are_refused(device):
+    x, (weight, _) = spread(1, 4, 6, "first", F32, device).requires_grad_(), filters(4, 3, False, F32, device)
+    dx, = torch.autograd.grad(causal_conv1d_fn(x, weight).pow(2).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        dx.sum().backward()
+
+
 def test_state_gradients_alone(device):
     """Only the final states reach the loss; and a sequence that is shorter than its state hands some of it on."""
     torch.manual_seed(5)
