@@ -249,6 +249,8 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwp *p) {
     /* the kernel deals up to eight phases in vectors; others go one by one */
     const bool single = g->x.at[2] != 1 || p->phases > 8 || g->in_dil[2] != 1;
     cycles += staged * (single ? 1.5 : 1.5 / (double)p->vw);
+    /* clearing the buffer once per band; a call per row where tiles go along it */
+    cycles += (double)p->bands * (double)p->used / 8 + (p->down ? 0 : rows * hk_cost_here()->kernel / 2);
   }
   hk_work w = {.cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
   const bool fused = p->line || (p->fused && g->y.at[2] == 1 && (!t->epi.e.residual || t->epi.c.at[2] == 1));
