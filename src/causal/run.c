@@ -2,7 +2,7 @@
  * is computed by one thread alone, so the bits do not depend on their number. Nothing here allocates. */
 #include "causal/causal.h"
 
-/* Below this many multiply-adds a call stays on the caller's thread: waking helpers takes about 10 us. */
+/* A call with fewer multiply-adds stays on its own thread: waking helpers takes about 10 us. */
 #define ALONE 65536.0
 
 typedef struct wrapped {

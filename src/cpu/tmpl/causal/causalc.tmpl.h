@@ -1,54 +1,69 @@
 /* causalc: causal depthwise Conv1D, lanes are channels. Windows of 2, 3 and 4 taps without dilation keep the last
- * values of u in registers and walk forward in time, one load and one store per token: registers 4 taps, 3 values,
- * bias, sum, and those of the activation. Other windows load every tap and walk backwards, so that y may overwrite x:
- * the taps of TOKENS tokens at once. Define HK_NAME, include a vocabulary, then this. */
+ * values of u in registers and walk forward in time, one load and one store per token: registers 4 taps, 3 + TOGETHER
+ * values, bias, and TOGETHER sums with what their activation needs. Other windows load every tap and walk backwards, so
+ * that y may overwrite x. Define HK_NAME, include a vocabulary, then this. */
 #include "cpu/tmpl/causal/finish.tmpl.h"
-#include "cpu/tmpl/common/unroll.tmpl.h"
 
-enum { TOKENS = HK_VW > 1 ? 4 : 1 };
-
-/* u of token t < tokens for n channels from c on; t < 0 reads history. */
-INLINE v_f32 value(const hk_causal_tile *r, hk_type type, int64_t c, int64_t t, int64_t n) {
-  if (t >= 0 || !r->history) return get_u(r, type, c + t * r->x_step, c + t * r->pre_step, n);
+/* u of token t < tokens for n channels from c on; t < 0 reads history, if any does. */
+INLINE v_f32 value(const hk_causal_tile *r, hk_type type, int64_t c, int64_t t, int64_t n, const bool inside) {
+  if (inside || t >= 0) return get_u(r, type, c + t * r->x_step, c + t * r->pre_step, n);
   return get_n(HK_F32, r->history, c + (r->dilation * (r->window - 1) + t) * r->history_step, n);
 }
 
-INLINE places place(const hk_causal_tile *r, int64_t c, int64_t t) {
-  return (places){c + t * r->y_step, c + t * r->post_step, c + t * r->residual_step};
+INLINE void finish_tokens(const hk_causal_tile *r, hk_type x_type, hk_type y_type, v_f32 *v, const int count,
+                          int64_t c, int64_t t, int64_t n) {
+  const places at = {c + t * r->y_step, c + t * r->post_step, c + t * r->residual_step};
+  finish(r, x_type, y_type, v, count, at, (places){r->y_step, r->post_step, r->residual_step}, n);
+}
+
+/* `count` tokens from t on, for march. */
+INLINE void stride(const hk_causal_tile *r, hk_type x_type, hk_type y_type, const int window, const v_f32 *f, v_f32 *u,
+                   int64_t c, int64_t t, const int count) {
+  v_f32 v[TOGETHER];
+  EACH u[window - 1 + i] = get_u(r, x_type, c + (t + i) * r->x_step, c + (t + i) * r->pre_step, HK_VW);
+  EACH v[i] = f[window];
+  HK_UNROLL for (int j = 0; j < window; j++) EACH v[i] = v_fma(f[j], u[i + j], v[i]);
+  HK_UNROLL for (int j = 0; j < window - 1; j++) u[j] = u[j + count];
+  finish_tokens(r, x_type, y_type, v, count, c, t, HK_VW);
 }
 
 /* One vector of channels, window taps, all tokens forward. */
 INLINE void march(const hk_causal_tile *r, hk_type x_type, hk_type y_type, const int window, int64_t c) {
-  v_f32 f[4], u[4];
+  v_f32 f[5], u[3 + TOGETHER]; /* taps, then the bias; the values before token t, then its own and those after it */
   HK_UNROLL for (int j = 0; j < window; j++) f[j] = v_load(r->f + j * r->f_step + c);
-  HK_UNROLL for (int j = 0; j < window - 1; j++) u[j] = value(r, x_type, c, j - (window - 1), HK_VW);
-  const v_f32 bias = r->bias ? v_load(r->bias + c) : v_zero();
-  for (int64_t t = 0; t < r->tokens; t++) {
-    u[window - 1] = get_u(r, x_type, c + t * r->x_step, c + t * r->pre_step, HK_VW);
-    v_f32 v = bias;
-    HK_UNROLL for (int j = 0; j < window; j++) v = v_fma(f[j], u[j], v);
-    HK_UNROLL for (int j = 0; j < window - 1; j++) u[j] = u[j + 1];
-    finish(r, x_type, y_type, v, place(r, c, t), HK_VW);
-  }
+  f[window] = r->bias ? v_load(r->bias + c) : v_zero();
+  HK_UNROLL for (int j = 0; j < window - 1; j++)
+    u[j] = r->history ? value(r, x_type, c, j - (window - 1), HK_VW, false)
+                      : value(r, x_type, c, j - (window - 1), HK_VW, true);
+  int64_t t = 0;
+  for (; t + TOGETHER <= r->tokens; t += TOGETHER) stride(r, x_type, y_type, window, f, u, c, t, TOGETHER);
+  for (; t < r->tokens; t++) stride(r, x_type, y_type, window, f, u, c, t, 1);
 }
 
 /* Any window: `count` tokens from t on, n channels. */
 INLINE void tile(const hk_causal_tile *r, hk_type x_type, hk_type y_type, int64_t c, int64_t n, int64_t t,
                  const int count) {
-  v_f32 v[TOKENS];
+  v_f32 v[TOGETHER];
   const v_f32 bias = r->bias ? get_n(HK_F32, r->bias, c, n) : v_zero();
-  HK_UNROLL for (int i = 0; i < count; i++) v[i] = bias;
-  for (int64_t j = 0; j < r->window; j++) {
-    const v_f32 f = get_n(HK_F32, r->f, j * r->f_step + c, n);
+  EACH v[i] = bias;
+  int64_t j = 0;
+  for (; j < r->window && r->history; j++) { /* taps that may reach into history */
     const int64_t from = t - r->dilation * (r->window - 1 - j);
-    HK_UNROLL for (int i = 0; i < count; i++) v[i] = v_fma(f, value(r, x_type, c, from + i, n), v[i]);
+    if (from >= 0) break;
+    const v_f32 f = get_n(HK_F32, r->f, j * r->f_step + c, n);
+    EACH v[i] = v_fma(f, value(r, x_type, c, from + i, n, false), v[i]);
   }
-  HK_UNROLL for (int i = 0; i < count; i++) finish(r, x_type, y_type, v[i], place(r, c, t + i), n);
+  for (; j < r->window; j++) {
+    const int64_t from = t - r->dilation * (r->window - 1 - j);
+    const v_f32 f = get_n(HK_F32, r->f, j * r->f_step + c, n);
+    EACH v[i] = v_fma(f, value(r, x_type, c, from + i, n, true), v[i]);
+  }
+  finish_tokens(r, x_type, y_type, v, count, c, t, n);
 }
 
 INLINE void walk(const hk_causal_tile *r, hk_type x_type, hk_type y_type, int64_t c, int64_t n) {
   int64_t t = r->tokens;
-  for (; TOKENS > 1 && t >= TOKENS; t -= TOKENS) tile(r, x_type, y_type, c, n, t - TOKENS, TOKENS);
+  for (; TOGETHER > 1 && t >= TOGETHER; t -= TOGETHER) tile(r, x_type, y_type, c, n, t - TOGETHER, TOGETHER);
   for (; t > 0; t--) tile(r, x_type, y_type, c, n, t - 1, 1);
 }
 

@@ -1,7 +1,6 @@
 /* causalg: the backward pass of one tile in rows of f32: dz = dy * act'(z) in place of z, and the sums over the tile's
  * tokens that make df and dbias. TAPS taps share the loads of dz. Define HK_NAME, include a vocabulary, then this. */
 #include "cpu/tmpl/causal/finish.tmpl.h"
-#include "cpu/tmpl/common/unroll.tmpl.h"
 
 enum { TAPS = 4 };
 
@@ -9,8 +8,10 @@ enum { TAPS = 4 };
 INLINE v_f32 slope(hk_act act, v_f32 z, v_f32 dy) {
   if (act == HK_ACT_RELU) return v_select(v_lt(v_zero(), z), dy, v_zero());
   if (act == HK_ACT_NONE) return dy;
-  const v_f32 one = v_set1(1.0f), e = exp_minus(v_max(v_set1(-87.0f), v_min(v_set1(87.0f), z)));
-  const v_f32 s = quotient(one, v_add(one, e)), near = v_max(v_set1(FAR_LEFT), v_min(v_set1(-FAR_LEFT), z));
+  const v_f32 one = v_set1(1.0f), c = v_max(v_set1(-87.0f), v_min(v_set1(87.0f), z));
+  v_f32 e;
+  exp_minus(&c, &e, 1, 5);
+  const v_f32 s = quotient(one, v_add(one, e), false), near = v_max(v_set1(FAR_LEFT), v_min(v_set1(-FAR_LEFT), z));
   return v_mul(v_mul(dy, s), v_fma(near, v_mul(e, s), one));
 }
 

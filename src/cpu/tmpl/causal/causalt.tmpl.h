@@ -1,34 +1,32 @@
 /* causalt: causal depthwise Conv1D, lanes are tokens; a tap is the same row shifted, an unaligned load. Tokens whose
  * taps reach before the row, and those beyond whole vectors, come first in a row and are computed in a buffer of f32,
- * with the history before them; the others directly. Where y overwrites x all this goes backwards. VECTORS vectors
+ * with the history before them; the others directly. Where y overwrites x all this goes backwards. TOGETHER vectors
  * share the broadcast of a tap. Define HK_NAME, include a vocabulary, then this. */
 #include "cpu/tmpl/causal/finish.tmpl.h"
-#include "cpu/tmpl/common/unroll.tmpl.h"
 
-enum { VECTORS = HK_VW > 1 ? 4 : 1 };
-
-INLINE places place(const hk_causal_tile *r, int64_t c, int64_t t) {
-  return (places){c * r->y_step + t, c * r->post_step + t, c * r->residual_step + t};
+INLINE void finish_tokens(const hk_causal_tile *r, hk_type x_type, hk_type y_type, v_f32 *v, const int count,
+                          int64_t c, int64_t t, int64_t n) {
+  const places at = {c * r->y_step + t, c * r->post_step + t, c * r->residual_step + t};
+  finish(r, x_type, y_type, v, count, at, (places){HK_VW, HK_VW, HK_VW}, n);
 }
 
-/* Adds tap j of `taps` to `count` vectors of channel c from token t on. */
+/* Adds tap j of `taps` to `count` vectors of n tokens of channel c from token t on. */
 INLINE void add_tap(const hk_causal_tile *r, hk_type x_type, int64_t taps, int64_t j, int64_t c, int64_t t,
-                    const int count, v_f32 *v) {
+                    const int count, int64_t n, v_f32 *v) {
   const int64_t back = r->dilation * (taps - 1 - j), x = c * r->x_step + t - back, pre = c * r->pre_step + t - back;
   const v_f32 w = v_bcast(r->f + c * r->f_step + j);
-  HK_UNROLL for (int i = 0; i < count; i++)
-    v[i] = v_fma(w, get_u(r, x_type, x + i * HK_VW, pre + i * HK_VW, HK_VW), v[i]);
+  EACH v[i] = v_fma(w, get_u(r, x_type, x + i * HK_VW, pre + i * HK_VW, n), v[i]);
 }
 
-/* `count` vectors of channel c from token t on, all taps inside the row; window 0: any. */
+/* `count` vectors of n tokens of channel c from token t on, all taps inside the row; window 0: any. */
 INLINE void tile(const hk_causal_tile *r, hk_type x_type, hk_type y_type, const int window, int64_t c, int64_t t,
-                 const int count) {
-  v_f32 v[VECTORS];
+                 const int count, int64_t n) {
+  v_f32 v[TOGETHER];
   const v_f32 bias = v_set1(r->bias ? r->bias[c] : 0.0f);
-  HK_UNROLL for (int i = 0; i < count; i++) v[i] = bias;
-  if (window) HK_UNROLL for (int j = 0; j < window; j++) add_tap(r, x_type, window, j, c, t, count, v);
-  else HK_ROLLED for (int64_t j = 0; j < r->window; j++) add_tap(r, x_type, r->window, j, c, t, count, v);
-  HK_UNROLL for (int i = 0; i < count; i++) finish(r, x_type, y_type, v[i], place(r, c, t + i * HK_VW), HK_VW);
+  EACH v[i] = bias;
+  if (window) HK_UNROLL for (int j = 0; j < window; j++) add_tap(r, x_type, window, j, c, t, count, n, v);
+  else HK_ROLLED for (int64_t j = 0; j < r->window; j++) add_tap(r, x_type, r->window, j, c, t, count, n, v);
+  finish_tokens(r, x_type, y_type, v, count, c, t, n);
 }
 
 /* The first `count` tokens of channel c. */
@@ -47,24 +45,65 @@ static __attribute__((noinline)) void head(const hk_causal_tile *r, int64_t c, i
   for (i = 0; i < count; i += HK_VW) {
     v_f32 v = v_set1(r->bias ? r->bias[c] : 0.0f);
     for (int64_t j = 0; j < r->window; j++) v = v_fma(v_bcast(f + j), v_load(u + i + j * r->dilation), v);
-    finish(r, r->x_type, r->y_type, v, place(r, c, i), count - i);
+    finish_tokens(r, r->x_type, r->y_type, &v, 1, c, i, count - i);
   }
 }
 
-INLINE void row(const hk_causal_tile *args, const hk_causal_tile *r, hk_type x_type, hk_type y_type, const int window,
-                int64_t c) {
-  enum { WIDE = VECTORS * HK_VW };
-  const int64_t reach = r->dilation * (r->window - 1), direct = hk_max64(r->tokens - reach, 0) / HK_VW * HK_VW;
-  const int64_t first = r->tokens - direct, wide = first + (VECTORS > 1 ? direct / WIDE * WIDE : 0);
+/* Whole tiles of tokens first..end-1, end - first a multiple of VW. */
+INLINE void direct(const hk_causal_tile *r, hk_type x_type, hk_type y_type, const int window, int64_t c, int64_t first,
+                   int64_t end) {
+  enum { WIDE = TOGETHER * HK_VW };
+  const int64_t wide = first + (TOGETHER > 1 ? (end - first) / WIDE * WIDE : 0);
   if (r->y != r->x) { /* forward, as memory is prefetched from row to row */
-    if (first) head(args, c, first);
-    for (int64_t t = first; t < wide; t += WIDE) tile(r, x_type, y_type, window, c, t, VECTORS);
-    for (int64_t t = wide; t < r->tokens; t += HK_VW) tile(r, x_type, y_type, window, c, t, 1);
+    for (int64_t t = first; t < wide; t += WIDE) tile(r, x_type, y_type, window, c, t, TOGETHER, HK_VW);
+    for (int64_t t = wide; t < end; t += HK_VW) tile(r, x_type, y_type, window, c, t, 1, HK_VW);
     return;
   }
-  for (int64_t t = r->tokens; t > wide; t -= HK_VW) tile(r, x_type, y_type, window, c, t - HK_VW, 1);
-  for (int64_t t = wide; t > first; t -= WIDE) tile(r, x_type, y_type, window, c, t - WIDE, VECTORS);
-  if (first) head(args, c, first);
+  for (int64_t t = end; t > wide; t -= HK_VW) tile(r, x_type, y_type, window, c, t - HK_VW, 1, HK_VW);
+  for (int64_t t = wide; t > first; t -= WIDE) tile(r, x_type, y_type, window, c, t - WIDE, TOGETHER, HK_VW);
+}
+
+#if HK_VW == 16
+/* Where masks are free and the window reaches less than a vector back: the first n tokens take the lanes that lie
+ * before the row from history. A buffer would make every tap wait for two stores. */
+INLINE void head_lanes(const hk_causal_tile *r, hk_type x_type, hk_type y_type, const int window, int64_t c,
+                       int64_t n) {
+  const int64_t taps = window ? window : r->window, x = c * r->x_step, pre = c * r->pre_step;
+  v_f32 v = v_set1(r->bias ? r->bias[c] : 0.0f);
+  for (int64_t j = 0; j < taps; j++) {
+    const int64_t back = r->dilation * (taps - 1 - j), all = r->dilation * (taps - 1);
+    v_f32 u = get_range(x_type, r->x, x - back, back, n);
+    if (r->pre) u = v_mul(u, get_range(x_type, r->pre, pre - back, back, n));
+    const v_f32 old = get_range(HK_F32, r->history, c * r->history_step + all - back, 0, back);
+    v = v_fma(v_bcast(r->f + c * r->f_step + j), v_select(v_tail(back), old, u), v);
+  }
+  finish_tokens(r, x_type, y_type, &v, 1, c, 0, n);
+}
+
+INLINE void row_lanes(const hk_causal_tile *r, hk_type x_type, hk_type y_type, const int window, int64_t c) {
+  const int64_t whole = r->tokens / HK_VW * HK_VW, rest = r->tokens - whole;
+  const bool back = r->y == r->x;
+  if (!back) head_lanes(r, x_type, y_type, window, c, hk_min64(r->tokens, HK_VW));
+  if (back && whole && rest) tile(r, x_type, y_type, window, c, whole, 1, rest);
+  if (whole) direct(r, x_type, y_type, window, c, HK_VW, whole);
+  if (!back && whole && rest) tile(r, x_type, y_type, window, c, whole, 1, rest);
+  if (back) head_lanes(r, x_type, y_type, window, c, hk_min64(r->tokens, HK_VW));
+}
+#endif
+
+INLINE void row(const hk_causal_tile *args, const hk_causal_tile *r, hk_type x_type, hk_type y_type, const int window,
+                int64_t c) {
+  const int64_t reach = r->dilation * (r->window - 1), whole = hk_max64(r->tokens - reach, 0) / HK_VW * HK_VW;
+  const int64_t first = r->tokens - whole;
+#if HK_VW == 16
+  if (r->history && reach < HK_VW) {
+    row_lanes(r, x_type, y_type, window, c);
+    return;
+  }
+#endif
+  if (first && r->y != r->x) head(args, c, first);
+  direct(r, x_type, y_type, window, c, first, r->tokens);
+  if (first && r->y == r->x) head(args, c, first);
 }
 
 /* args is copied, so that stores to y cannot change it and its fields stay in registers. */

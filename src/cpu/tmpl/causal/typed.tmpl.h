@@ -52,6 +52,11 @@ INLINE void put_part(hk_type type, void *p, int64_t i, v_f32 v, int64_t n) {
   if (type == HK_F32) v_store_m((float *)p + i, v, v_tail(n));
   else _mm256_mask_storeu_epi16((uint16_t *)p + i, v_tail(n), narrow(type, v));
 }
+/* Lanes lo..hi-1; the others are zeros and not read. */
+INLINE v_f32 get_range(hk_type type, const void *p, int64_t i, int64_t lo, int64_t hi) {
+  if (type == HK_F32) return v_load_m((const float *)p + i, v_range(lo, hi));
+  return widen(type, _mm256_maskz_loadu_epi16(v_range(lo, hi), (const uint16_t *)p + i));
+}
 #elif HK_VW > 1
 #if HK_VW == 8
 typedef __m128i v_half;
