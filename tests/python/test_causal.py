@@ -52,7 +52,7 @@ def test_numpy(dtype, last):
     x = x.transpose(0, 2, 1) if last else np.ascontiguousarray(x.transpose(0, 2, 1))
     weight, bias = rng.standard_normal((6, 4)).astype("f4"), rng.standard_normal(6).astype("f4")
     initial = rng.standard_normal((2, 6, 3)).astype(dtype)
-    tensors = [torch.from_numpy(np.ascontiguousarray(a)) for a in (x, weight, bias, initial)]
+    tensors = [torch.from_numpy(a) for a in (x, weight, bias, initial)]  # lying alike: the same kernels run
     y, state = causal_conv1d_fn(x, weight, bias, None, initial, True, activation="silu")
     want, right = causal_conv1d_fn(*tensors[:3], None, tensors[3], True, activation="silu")
     assert type(y) is np.ndarray and y.dtype == x.dtype and y.strides == x.strides
