@@ -10,10 +10,10 @@ INLINE void finish_tokens(const hk_causal_tile *r, hk_type x_type, hk_type y_typ
   finish(r, x_type, y_type, v, count, at, (places){HK_VW, HK_VW, HK_VW}, n);
 }
 
-/* Adds tap j of `taps` to `count` vectors of n tokens of channel c from token t on. */
-INLINE void add_tap(const hk_causal_tile *r, hk_type x_type, int64_t taps, int64_t j, int64_t c, int64_t t,
-                    const int count, int64_t n, v_f32 *v) {
-  const int64_t back = r->dilation * (taps - 1 - j), x = c * r->x_step + t - back, pre = c * r->pre_step + t - back;
+/* Adds tap j to `count` vectors of n tokens of channel c from token t on. */
+INLINE void add_tap(const hk_causal_tile *r, hk_type x_type, int64_t j, int64_t c, int64_t t, const int count, int64_t n,
+                    v_f32 *v) {
+  const int64_t back = r->dilation * (r->window - 1 - j), x = c * r->x_step + t - back, pre = c * r->pre_step + t - back;
   const v_f32 w = v_bcast(r->f + c * r->f_step + j);
   EACH v[i] = v_fma(w, get_u(r, x_type, x + i * HK_VW, pre + i * HK_VW, n), v[i]);
 }
@@ -24,8 +24,8 @@ INLINE void tile(const hk_causal_tile *r, hk_type x_type, hk_type y_type, const 
   v_f32 v[TOGETHER];
   const v_f32 bias = v_set1(r->bias ? r->bias[c] : 0.0f);
   EACH v[i] = bias;
-  if (window) HK_UNROLL for (int j = 0; j < window; j++) add_tap(r, x_type, window, j, c, t, count, n, v);
-  else HK_ROLLED for (int64_t j = 0; j < r->window; j++) add_tap(r, x_type, r->window, j, c, t, count, n, v);
+  if (window) HK_UNROLL for (int j = 0; j < window; j++) add_tap(r, x_type, j, c, t, count, n, v);
+  else HK_ROLLED for (int64_t j = 0; j < r->window; j++) add_tap(r, x_type, j, c, t, count, n, v);
   finish_tokens(r, x_type, y_type, v, count, c, t, n);
 }
 
