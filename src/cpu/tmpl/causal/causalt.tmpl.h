@@ -11,9 +11,10 @@ INLINE void finish_tokens(const hk_causal_tile *r, hk_type x_type, hk_type y_typ
 }
 
 /* Adds tap j to `count` vectors of n tokens of channel c from token t on. */
-INLINE void add_tap(const hk_causal_tile *r, hk_type x_type, int64_t j, int64_t c, int64_t t, const int count, int64_t n,
-                    v_f32 *v) {
-  const int64_t back = r->dilation * (r->window - 1 - j), x = c * r->x_step + t - back, pre = c * r->pre_step + t - back;
+INLINE void add_tap(const hk_causal_tile *r, hk_type x_type, int64_t j, int64_t c, int64_t t, const int count,
+                    int64_t n, v_f32 *v) {
+  const int64_t back = r->dilation * (r->window - 1 - j);
+  const int64_t x = c * r->x_step + t - back, pre = c * r->pre_step + t - back;
   const v_f32 w = v_bcast(r->f + c * r->f_step + j);
   EACH v[i] = v_fma(w, get_u(r, x_type, x + i * HK_VW, pre + i * HK_VW, n), v[i]);
 }
