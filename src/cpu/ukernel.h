@@ -480,8 +480,8 @@ typedef struct hk_stage_args {
  *   y[c, t] = post[c, t] * act(bias[c] + sum over j < window of f[c, j] * u[c, t - dilation*(window-1-j)])
  *             + residual[c, t],   u = pre * x
  * x, pre, post and residual are of x_type, y of y_type; bias, pre, post and residual may be NULL. u before token 0
- * comes from history, [c, i] for i < dilation*(window-1), oldest first; history NULL: it lies before x and pre as
- * their tokens do. y may equal x where it has its type and step.
+ * comes from history, [c, i] for i < dilation*(window-1), oldest first; history NULL: it lies before x and pre as their
+ * tokens do. y may equal x where it has its type and step.
  *   causalc  x[c, t] is at c + t*x_step, y and the others likewise; f[c, j] at j*f_step + c, history[c, i] at
  *            i*history_step + c
  *   causalt  x[c, t] is at c*x_step + t, y and the others likewise; f[c, j] at c*f_step + j, history[c, i] at

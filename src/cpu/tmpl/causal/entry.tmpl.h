@@ -1,9 +1,9 @@
 /* The kernel HK_NAME of causalc and causalt: their run(tile, type of x, type of y) once per pair of equal types, where
  * both are constants, and once for types that differ. */
-static void run_f32(const hk_causal_tile *r) { run(r, HK_F32, HK_F32); }
-static void run_f16(const hk_causal_tile *r) { run(r, HK_F16, HK_F16); }
-static void run_bf16(const hk_causal_tile *r) { run(r, HK_BF16, HK_BF16); }
-static void run_mixed(const hk_causal_tile *r) { run(r, r->x_type, r->y_type); }
+static void run_f32(const hk_causal_tile *r) { run(r, (kinds){HK_F32, HK_F32}); }
+static void run_f16(const hk_causal_tile *r) { run(r, (kinds){HK_F16, HK_F16}); }
+static void run_bf16(const hk_causal_tile *r) { run(r, (kinds){HK_BF16, HK_BF16}); }
+static void run_mixed(const hk_causal_tile *r) { run(r, (kinds){r->x_type, r->y_type}); }
 
 void HK_NAME(const void *args) {
   const hk_causal_tile *r = args;

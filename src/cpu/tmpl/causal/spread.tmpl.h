@@ -1,7 +1,7 @@
-/* spread: a strided matrix of f32, f16 or bf16 to rows of f32, or back. Rows that lie densely are converted a vector
- * at a time. So are 2 to 4 rows whose elements alternate in memory (states as [c][3], weights as [c][4]): VW*m
- * elements are loaded and their lanes sorted, or sorted and stored. Everything else goes element by element. Define
- * HK_NAME, include a vocabulary, then this. */
+/* spread: a strided matrix of f32, f16 or bf16 to rows of f32, or back. Rows that lie densely are converted a vector at
+ * a time. So are 2 to 4 rows whose elements alternate in memory (states as [c][3], weights as [c][4]): VW*m elements
+ * are loaded and their lanes sorted, or sorted and stored. Everything else goes element by element. Define HK_NAME,
+ * include a vocabulary, then this. */
 #include "cpu/tmpl/causal/typed.tmpl.h"
 #include "cpu/tmpl/common/unroll.tmpl.h"
 
@@ -41,8 +41,7 @@ INLINE v_f32 pick(const v_f32 *v, const int m, __m512i s) {
 /* Memory holds lane l of row e at l*m + e. Back, element g of it comes from row g%m, lane g/m. */
 INLINE int64_t sort_lanes(const hk_spread_args *r, hk_type type, const int m, const bool back) {
   const __m512i iota = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  /* g*part >> 16 is g/m */
-  const __m512i many = _mm512_set1_epi32(m), part = _mm512_set1_epi32(m == 3 ? 21846 : 65536 / m);
+  const __m512i many = _mm512_set1_epi32(m), part = _mm512_set1_epi32(m == 3 ? 21846 : 65536 / m); /* g/m: g*part>>16 */
   __m512i s[4];
   HK_UNROLL for (int e = 0; e < m; e++) {
     const __m512i g = _mm512_add_epi32(iota, _mm512_set1_epi32(16 * e));
