@@ -86,8 +86,11 @@ static double alike_pixels(const hk_geom *g, const hk_kernel *k, double bm) {
   if (g->taps == 1 || merge_pays(g, k)) return bm;
   const hk_cuts c = hk_cuts_make(g, false);
   if (!c.columns) return bm;
-  const double classes = (double)c.columns * c.lines * c.planes, images = bm / (double)g->pixels;
-  return fmax(1, fmin(bm, images < 1 ? (double)g->pixels / classes : bm / classes));
+  const double classes = (double)c.columns * c.lines * c.planes;
+  if (bm > (double)g->pixels) return fmax(1, bm / classes);
+  /* a block of part of an image: all columns of a few lines, of two kinds at most */
+  const double here = (double)c.columns * (double)hk_min64(c.lines, 2);
+  return fmax(1, fmin((double)g->pixels / classes, bm / here));
 }
 
 /* Seconds of the products when tiles are so small that they wait for their own sums. */

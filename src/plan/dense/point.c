@@ -184,9 +184,7 @@ static double predict(const hk_task *t, const hk_decision *d, const own *o) {
   const hk_geom *g = &t->geom;
   const double vw = (double)d->kernel->nr, peak = hk_cost_flops(d->kernel->isa),
                width = vw <= 8 && peak > 32 ? 32 : peak;
-  const double alone = d->kernel->isa == HK_ISA_AVX2 ? 1.1 : 1.0; /* its broadcasts are instructions of their own */
-  const double product = alone * 2.0 * vw / width, inputs = (double)g->c, outputs = (double)g->k,
-               groups = (double)g->groups;
+  const double product = 2.0 * vw / width, inputs = (double)g->c, outputs = (double)g->k, groups = (double)g->groups;
   const double calls = (double)o->images, count = (double)o->count;
   double cycles;
   switch (d->knob[WAY]) {

@@ -102,13 +102,6 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_strip *p)
   if (each < 0) return each;
   double cycles = (double)larger * each;
   if (p->cuts == 2) cycles += (double)(p->part_count - larger) * hk_strip_cycles(g, p->way, &p->cut[1], product);
-  /* Zen 4: with AVX-512 broadcasts ride along, which serves dwc as well; AVX2's tiles take 1 to 8 % longer (32 channels
-   * per group) */
-  if (t->isa >= HK_ISA_AVX512 && !p->cut[0].paired)
-    cycles *= d->kernel->isa == HK_ISA_AVX512 || p->together > 1 ? 1.04 : 1.08;
-  /* what a tap takes hides behind products of 512 bits (16 channels of 512 and 4096 frames, dilated: 4 % ahead of dwc)
-   */
-  if (p->vw == 16 && g->k % 16 == 0 && g->out[1] == 1) cycles *= 0.93;
   /* dense: igemm's blocks keep more in L1 (Zen 4, AVX2: 32-16 and 16-96 of 112 x 112, 1 x 1, 7 %; 64-64 of 224 x 224, 6
    * %) */
   if (g->groups == 1) cycles *= g->taps == 1 ? 1.1 : g->c > 32 ? 1.05 : 1.0;

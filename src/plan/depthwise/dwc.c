@@ -246,23 +246,21 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   const bool crowd = p->vw < 16 && p->inputs && crowded(g, p);
   const double feed = !p->inputs                             ? product * (0.2 + loads)
                       : p->unit == 1 && p->block_groups == 1 ? (crowd ? 0.9 : 0.12 + (g->c < 8 ? 0.65 : 0.5) * loads)
-                                                             : product * (0.3 + (crowd ? 2.25 : 1.5) * loads);
+                                                             : product * (0.3 + 1.5 * loads);
   double tap = feed > 1.02 * product ? feed : 1.02 * product;
   /* grouped, tiles whose taps leave the row: each pixel of a tap asks whether it counts (16 groups of 6 and 8 channels
-   * of 14 x 14, where all tiles do: 2.2 times the products of 8 lanes; 1.3 times those of 16, which take twice as long)
-   */
+   * of 14 x 14, where all tiles do: 2.2 times the products of 8 lanes) */
   const int64_t ends = (g->lo[2] > 0) + (hk_geom_source(g, 2, g->out[2] - 1, g->win[2] - 1) >= g->in[2]);
   const double edges = p->inputs && p->vw == 8 ? (double)hk_min64(ends, p->tiles) / (double)p->tiles : 0;
   if (tap < product * (1.0 + 1.2 * edges)) tap = product * (1.0 + 1.2 * edges);
-  if (p->inputs && p->vw == 16 && ends >= p->tiles) tap *= p->block_groups > 1 ? 1.3 : 1.12;
   if (p->source == HK_DWC_DIRECT && p->rows == 1 && p->tile > 4 && !(p->chain && p->tile == 6) && aliases(g) &&
       loads < 0.7)
-    tap *= p->inputs ? 1.25 : 1.6; /* a chain's pixels crowd out each other */
+    tap *= 1.5; /* a chain's pixels crowd out each other */
   /* and so do taps that lie a multiple of 4 KiB apart: 7 of them 64 pixels of 64 channels apart take 105 us with AVX2,
    * by phases 80 */
   if (p->source == HK_DWC_DIRECT && !p->inputs && g->win[2] > 3 && !chain_step(g, p) &&
       g->dil[2] * g->x.at[2] * 4 % 4096 == 0)
-    tap *= p->vw == 8 ? 1.6 : 1.4;
+    tap *= 1.5;
   /* few accumulators do not hide the latency of four cycles */
   const double latency = 4.0 / per_tile;
   if (tap < latency) tap = latency;
@@ -277,17 +275,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   if (d->kernel->isa == HK_ISA_AVX2 && g->groups * g->k % p->vw && !p->back) cycles += 4.0 * rows * (double)p->units;
   /* dense, several vectors of outputs: measured 8 % (64 channels of 224 x 224) to 46 % (16 of 8 x 14 x 14, AVX2) above
    * the count */
-  /* and level with igemm or 1 to 5 % below it where windows of few channels step by two: first layers of 32 and 64
-   * filters, AVX-512 */
-  const bool first = p->vw == 16 && g->stride[2] == 2 && g->c < 4 && g->win[1] > 1;
-  if (g->groups == 1 && g->k > p->vw) cycles *= p->vw == 8 && g->win[0] * g->win[1] > 1 ? 1.4 : first ? 1.02 : 1.2;
-  if (g->groups == 1 && g->k == p->vw && p->vw == 8 && g->win[1] > 1)
-    cycles *= 1.35; /* 6 to 16 channels to 8 of 28 x 28, 3 x 3 */
-  if (g->groups == 1 && p->y_lanes < p->vw)
-    cycles *= 1.6; /* lanes under a mask: 3 channels measured 1.5 to 1.9 above the count */
-  /* more blocks go together with more registers, and of twice as many lanes half as many are left over */
-  if (p->chain && d->kernel->isa == HK_ISA_AVX2) cycles *= 1.05;
-  if (p->chain && p->vw == 16 && p->blocks > 4) cycles *= 0.97;
+  if (g->groups == 1 && g->k > p->vw) cycles *= 1.2;
   hk_work w = {.cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
   if (!p->fused) hk_work_store(&w, t, true, rows * (double)g->out[2] * (double)p->blocks);
   return hk_cost_seconds(&hk_cost_here()->dwc, &w, p->shards * p->parts, t->threads);

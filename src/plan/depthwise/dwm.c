@@ -92,12 +92,10 @@ static double predict(const hk_task *t, const hk_decision *d, const dwm *m) {
                      : g->stride[1] == 2 && (half || m->columns < 3) ? 1.3
                      : half                                          ? 1.15
                                                                      : 1.0;
-  /* Wider windows ask for each column whether it lies inside; with twice the registers dwc is better than its estimate,
-   * but for dilation. */
+  /* wider windows ask for each column whether it lies inside */
   const bool wide = g->win[2] != SIDE;
-  const double other = wide && t->isa > d->kernel->isa && g->dil[1] * g->dil[2] == 1 ? 1.7 : 1.0;
   const double taps = (double)(g->win[1] * g->win[2]) * (half ? inside(g, 1) : marched) * (wide ? 1.0 : inside(g, 2));
-  const double one = product * (few * other * taps + 0.5 * stride) + 0.2;
+  const double one = product * (few * taps + 0.5 * stride) + 0.2;
   const double blocks = (double)m->blocks + (half && g->groups % m->vw ? 1.0 : 0.0); /* masks take longer */
   const double cycles =
       (double)marches(g, m) * blocks * ((double)(m->rows * m->columns) * one + begins + 1.5 * (double)m->rows);
