@@ -18,7 +18,7 @@ import numpy as np
 FIELDS = ("product", "cycle", "wait", "call")
 SPREAD = 0.06    # of the logarithm of predictions: candidates this close are chosen nearly alike
 CLOSE = 0.05     # weight of the squared error of predictions
-STAY = 0.0003    # weight of the squared distance from the start, per parameter
+STAY = 0.001    # weight of the squared distance from the start, per parameter
 FAR = 2.5        # times the best
 STEPS, RATE = 1500, 0.02
 

@@ -15,20 +15,22 @@ static const hk_cost_machine machines[] = {
     /* AMD before Zen 5 runs a 512-bit instruction as two 256-bit halves */
     {.name = "halves", HK_COST_GENERIC, .avx512 = 32},
 #include "cost/machines/zen4.inc"
+#include "cost/machines/emr.inc"
 };
-enum { GENERIC, HALVES, ZEN4 };
+enum { GENERIC, HALVES, ZEN4, EMR };
 
 typedef struct cpu_id {
-  bool amd;
+  bool amd, intel;
   uint32_t family, model;
 } cpu_id;
 
 static cpu_id ask(void) {
-  cpu_id id = {false, 0, 0};
+  cpu_id id = {false, false, 0, 0};
 #if defined(__x86_64__)
   unsigned a, b, c, d;
   if (!__get_cpuid(0, &a, &b, &c, &d)) return id;
   id.amd = b == signature_AMD_ebx;
+  id.intel = b == signature_INTEL_ebx;
   __get_cpuid(1, &a, &b, &c, &d);
   id.family = ((a >> 8) & 15) + ((a >> 20) & 255);
   id.model = ((a >> 4) & 15) + ((a >> 12) & 240);
@@ -36,12 +38,14 @@ static cpu_id ask(void) {
   return id;
 }
 
-/* Zen 4 is family 19h from model 10h on, but for the models of Zen 3 between. */
+/* Zen 4 is family 19h from model 10h on, but for the models of Zen 3 between. Sapphire Rapids (8fh) has the cores of
+ * Emerald Rapids (cfh). */
 static int find(void) {
   const cpu_id id = ask();
   const bool zen4 = id.family == 0x19 && ((id.model >= 0x10 && id.model < 0x20) ||
                                           (id.model >= 0x60 && id.model < 0x80) || id.model >= 0xa0);
   if (id.amd && zen4) return ZEN4;
+  if (id.intel && id.family == 6 && (id.model == 0x8f || id.model == 0xcf)) return EMR;
   return id.amd && id.family < 0x1a ? HALVES : GENERIC;
 }
 

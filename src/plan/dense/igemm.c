@@ -124,7 +124,8 @@ static double predict(const hk_task *t, const hk_decision *d) {
   if (s.vectors == 1 && !s.dot) flops *= d->kernel->isa == HK_ISA_AVX2 ? 1.3 : 1.02;
   const double across =
       s.dot ? (double)hk_ceil_div(s.vectors, d->kernel->nr) : (double)s.vectors / (double)(d->kernel->nr / s.lanes);
-  const double tiles = (double)(g->groups * g->gm) / (double)d->kernel->mr * across;
+  const double alike = s.dot ? alike_pixels(g, d->kernel, (double)d->knob[HK_IGEMM_BM]) : (double)d->kernel->mr;
+  const double tiles = (double)(g->groups * g->gm) / fmin((double)d->kernel->mr, alike) * across;
   /* a tile sets up each segment, a block its table of rows (Zen 4: 16 groups of 4 channels, 28 x 28, which are all
    * set-up) */
   const double segments = (double)(merge_pays(g, d->kernel) ? g->taps / g->win[2] : g->taps),
@@ -140,7 +141,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
     cycles += (double)(g->groups * g->gm * s.vectors) * 12;
     /* groups of few inputs: what a tap of a pixel takes beside its products (Zen 4: 16 groups of 12 channels to one, 32
      * of 32 to two) */
-    if (g->groups > 1 && g->c < 48 && g->taps > 1) cycles += (double)(g->groups * g->gm) * (double)g->taps * 6;
+    if (g->c < 48 && g->taps > 1) cycles += (double)(g->groups * g->gm) * (double)g->taps * 6;
   }
   if (s.tail) { /* the same for the channels left over */
     const double vectors = 1.3 * (double)(g->taps * hk_ceil_div(g->c, s.lanes)) * (double)s.lanes * 2.0;
