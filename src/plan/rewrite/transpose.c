@@ -92,8 +92,9 @@ static size_t both_bytes(const hk_task *t) {
 
 /* Some cycles per element, `times` what the machine takes, and the bytes. */
 static double pass(const hk_task *t, const hk_cost_family *f, double bytes, double times) {
-  const hk_work w = {.cycles = bytes / 4 * times, .moved = hk_cost_move(2 * bytes, 2 * bytes)};
-  return hk_cost_seconds(f, &w, t->geom.gm, t->threads);
+  const double threads = (double)t->threads;
+  const hk_work w = {.cycles = bytes / 4 * times / threads, .moved = hk_cost_move(2 * bytes, 2 * bytes) / threads};
+  return hk_cost_seconds(f, &w, 1, 1);
 }
 
 static double y_size(const hk_geom *g) { return (double)rounded(g->groups * g->k * g->gm); }
