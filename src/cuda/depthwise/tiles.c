@@ -264,8 +264,9 @@ static bool tile_first(const hk_geom *g, hk_cu_dw_knobs knobs, hk_cu_dw_tiling *
   t->shared_bytes = (int)first_shared(g, p, tq) * 4;
   const double per_row = (double)p->taps_u * (tq + 2) / 4 + 2 * tq;
   const double warps = (double)t->blocks * hk_ceil_div((int64_t)p->first.planes * p->first.rows * p->first.lanes, 32);
-  /* a staged row takes 110 clocks beside its loads */
-  const double stage = (double)t->blocks * p->first.planes * p->first.slots * (110 + p->first.slot_length / 32 * 3.0);
+  /* a staged row takes 3 clocks per 32 values; rows of small planes, of which blocks hold many, 110 more */
+  const double begin = g->out[1] * g->out[2] < 1600 ? 110 : 0;
+  const double stage = (double)t->blocks * p->first.planes * p->first.slots * (begin + p->first.slot_length / 32 * 3.0);
   const bool contiguous = g->x.at[2] == 1 && g->y.at[2] == 1;
   /* 400 clocks of set-up per warp: bench/results/2026-11-15-depthwise-h200.md */
   t->seconds =
@@ -369,7 +370,7 @@ bool hk_cu_dw_tile(hk_cu_dw_kind kind, const hk_geom *g, const hk_epi *e, hk_cu_
   if (knobs.way > most_ways(kind)) REFUSE("way = %d must be 0..%d", knobs.way, most_ways(kind));
   if (kind < HK_DW_GROUPED && g->c != 1) REFUSE("groups must have 1 input channel, they have %lld", (long long)g->c);
   if (!tile_kind(kind, g, e, rules, t, why)) return false;
-  const bool counted = kind == HK_DW_TOEPLITZ || kind == HK_DW_BAND || kind == HK_DW_BUNDLE ||
+  const bool counted = kind == HK_DW_TOEPLITZ || kind == HK_DW_SLIDE || kind == HK_DW_BAND || kind == HK_DW_BUNDLE ||
                        kind == HK_DW_OCTET; /* their seconds tell small grids apart already */
   const double share = counted ? 1 : filled(t);
   const bool walks = kind == HK_DW_GROUPED && t->knobs.way != HK_GROUPED_ROLL;
