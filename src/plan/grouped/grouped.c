@@ -112,14 +112,14 @@ static bool direct(const hk_geom *g) {
 /* Rows of x that lie a few bytes off a multiple of 4 KiB apart: many of them crowd a few sets of L1, and tiles of 8
  * lanes come back to a line again (Zen 4, AVX2, 3 taps of 4098 frames: 16 channels took 97 us for 72, 32 channels 371
  * for 258; AVX-512 takes whole lines). Of 2 KiB it takes twice as many. */
-static bool crowded(const hk_task *t, const hk_geom *g) {
+bool hk_grouped_crowded(const hk_task *t, const hk_geom *g) {
   const int64_t apart = g->c >= 28 ? 2048 : 4096, off = g->x.channel * 4 & (apart - 1);
   return t->isa < HK_ISA_AVX512 && g->c >= 12 && hk_min64(off, apart - off) < 64;
 }
 
 /* Pieces of crowded rows that are worth copying; false and no band: they are not. */
 static bool choose_copy(const hk_task *t, const hk_geom *g, hk_grouped *p) {
-  if (g->taps > 1 && crowded(t, g)) {
+  if (g->taps > 1 && hk_grouped_crowded(t, g)) {
     p->band_p = 1;
     for (p->band_q = hk_min64(g->out[2], 256); p->band_q > 4 * reach(g, 2) && p->band_q >= 64; p->band_q /= 2)
       if (fits(g, p, HK_DW_BUFFER)) return true;
@@ -226,7 +226,7 @@ static double predict(const hk_task *t, const hk_grouped *p) {
   const double groups = (double)g->n * (double)g->groups, bands = (double)p->bands;
   const double flat = staged ? (double)((p->band_p - 1) * p->pitch + p->band_q) : (double)p->band_q;
   double cycles = groups * bands * (ceil(flat / 8.0) * (double)g->gk * p->tile_cycles * 1.08 + 40.0);
-  if (!staged && crowded(t, g)) cycles *= g->x.channel * 4 % 4096 < 2000 ? 1.4 : 1.15;
+  if (!staged && hk_grouped_crowded(t, g)) cycles *= g->x.channel * 4 % 4096 < 2000 ? 1.4 : 1.15;
   const double rows = (double)p->band_p,
                out = hk_woven(&g->y, g->k) ? 20.0 * rows + rows * (double)(g->k * p->band_q) * bring(&g->y, g->k, 1)
                                            : (double)g->k * rows * (20.0 + 0.3 * (double)p->band_q);

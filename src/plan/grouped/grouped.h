@@ -52,6 +52,8 @@ static inline bool hk_woven(const hk_strides *s, int64_t channels) {
 /* All sizes from the knobs, of which TILES is chosen where it is HK_KNOB_AUTO; false with a reason when they do not
  * fit. */
 bool hk_grouped_layout(const hk_task *task, hk_decision *d, hk_grouped *p, char *why);
+/* True when rows of x crowd a few sets of L1. */
+bool hk_grouped_crowded(const hk_task *task, const hk_geom *g);
 /* Sets args and seg where the plan runs at once. */
 void hk_grouped_prepare(const hk_plan *plan, hk_grouped *p);
 hk_status hk_grouped_run(const hk_plan *plan, const hk_call *call);
