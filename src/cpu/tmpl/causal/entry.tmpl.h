@@ -1,4 +1,4 @@
-/* The kernel HK_NAME of causalc and causalt: their run(tile, type of x, type of y) once per pair of equal types, where
+/* The kernel HK_NAME of causalc and causalt: their run(tile, types of x and y) once per pair of equal types, where
  * both are constants, and once for types that differ. */
 static void run_f32(const hk_causal_tile *r) { run(r, (kinds){HK_F32, HK_F32}); }
 static void run_f16(const hk_causal_tile *r) { run(r, (kinds){HK_F16, HK_F16}); }

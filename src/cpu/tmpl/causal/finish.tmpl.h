@@ -87,8 +87,11 @@ typedef struct places {
 } places;
 /* Finishes `count` vectors of n lanes, the first at `at`, the others one step further each. */
 INLINE void finish(const hk_causal_tile *r, kinds k, v_f32 *v, const int count, places at, places step, int64_t n) {
-  const int degree = k.y == HK_BF16 ? 3 : k.y == HK_F16 ? 4 : 5; /* the same in every loop: so are the bits */
-  if (r->act == HK_ACT_SILU) silu(v, count, degree);
+  /* As exact as the result's type shows, which a residual that cancels would reveal; the same in every loop, so that
+   * the bits do not depend on the position. */
+  const int degree = k.y == HK_BF16 ? 3 : k.y == HK_F16 ? 4 : 5;
+  if (r->act == HK_ACT_SILU && r->residual) silu(v, count, 5);
+  else if (r->act == HK_ACT_SILU) silu(v, count, degree);
   else if (r->act) EACH v[i] = other_act(r->act, r->a, r->b, v[i]);
   if (r->post) EACH v[i] = v_mul(v[i], get_n(k.x, r->post, at.post + i * step.post, n));
   if (r->residual) EACH v[i] = v_add(v[i], get_n(k.x, r->residual, at.residual + i * step.residual, n));
