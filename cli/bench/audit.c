@@ -87,7 +87,7 @@ static hk_status audit_time(const bench_audit_options *o, audit *a, const cli_it
   return s;
 }
 
-/* A record says what its times depend on. The problem stands once, before its first candidate. */
+/* A record says what its times depend on. The problem is printed before its first candidate only. */
 void bench_audit_head(const bench_audit_options *o, const hk_epilogue *e, const hk_options *options) {
   static const char *const isas[] = {"best", "scalar", "neon", "avx2", "avx512", "amx"};
   if (o->csv) puts("problem,ratio,predicted_us,estimate_us,best_us,estimate,best");
