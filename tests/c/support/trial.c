@@ -42,8 +42,8 @@ void trial_make(trial *t, const char *problem, const char *epilogue, uint64_t se
   require(hk_epilogue_parse(&t->epilogue, epilogue), epilogue);
   require(hk_problem_extents(&t->problem, &t->x, &t->f, &t->y), problem);
   const hk_problem *p = &t->problem;
-  const bool wide = p->x_type == HK_F64 || p->f_type == HK_F64;
   const bool whole = p->x_type == HK_S8 || p->x_type == HK_U8;
+  const bool wide = !whole && (p->x_type == HK_F64 || p->f_type == HK_F64 || p->y_type == HK_F64);
   const hk_type parameter = wide ? HK_F64 : HK_F32, bias = whole ? HK_S32 : parameter;
   const struct {
     hk_type type;
