@@ -55,12 +55,12 @@ tests/c/budget_test.c checks these numbers on extreme problems.
 | what | at most, or how |
 |---|---|
 | types | f32, f16, bf16, each of x, f, y and state by itself; gates and residual have x's, bias has f's |
-| window, dilation | 256 taps; dilation·(window−1) up to 2^56 elements of reach, 4096 with `in_place` |
+| window, dilation | 256 taps, dilation up to 2^48; dilation·(window−1) at most 4096 with `in_place` |
 | activations | every one but `prelu` and `user`; gradient: none, relu, silu |
-| fast on the CPU | adjacent channels or adjacent tokens in every tensor, dilation·(window−1) + window up to 1,022; the gradient any strides, windows up to 128 taps, not by ids |
+| fast on the CPU | adjacent channels or adjacent tokens in every tensor, dilation·(window−1) + window up to 1,023; the gradient any strides, windows up to 128 taps, not by ids |
 | scalar reference | everything else; ring states, states that do not fit the stack (entries and tokens of a call above about 1,000) move by it |
-| stack of a call | 70 KiB per thread, 140 KiB in the gradient |
-| refused | states with ids, gates, ring, slots and rollback in the gradient, y over x without `in_place`, slots and offsets out of range (CPU) |
+| stack of a call | 75 KiB per thread, 140 KiB in the gradient |
+| refused | states with ids; gates, residual, ring, slots and rollback in the gradient; y over x without `in_place`, slots and offsets out of range (CPU) |
 
 """
 
@@ -106,6 +106,8 @@ def page():
 
 def main():
     text = page()
+    if sys.argv[1:] not in ([], ["--check"]):
+        raise SystemExit("usage: limits.py [--check]; HANKEL_BIN names the command")
     if sys.argv[1:] == ["--check"]:
         with open(PAGE, encoding="utf-8") as f:
             if f.read() != text:
