@@ -51,15 +51,17 @@ int cli_options_refuse(const char *const *names, const char *where);
 /* The options every planning verb takes, and what they become. */
 typedef struct cli_planning {
   int64_t threads, workspace;
-  const char *isa, *device, *rigor, *math, *decision, *epilogue;
+  const char *isa, *device, *rigor, *math, *decision, *epilogue, *grad;
   double time_limit;
-  bool batch_invariant, forbid_fallback, wisdom_only, stateful;
+  bool batch_invariant, forbid_fallback, wisdom_only, flush_denormals, unaligned, stateful;
 } cli_planning;
 extern cli_planning cli_plan_options;
 extern const cli_option cli_plan_table[];
 /* Both print the reason and return CLI_USAGE when a value is not understood. */
 int cli_planning_options(hk_options *options);
 int cli_planning_epilogue(hk_epilogue *epilogue);
+/* Replaces a problem by that of the gradient that --grad names, if any. */
+hk_status cli_planning_gradient(hk_problem *p);
 
 /* ---- words.c */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -129,7 +131,8 @@ typedef struct cli_items {
   int64_t count, room;
   cli_item *at;
 } cli_items;
-/* One problem as the command reads it: an optional --strides=X:W:Y, then a problem string. */
+/* One problem as the command reads it: an optional --strides=X:W:Y, then a problem string; under --grad the problem of
+ * its gradient. */
 hk_status cli_item_parse(cli_item *item, const char *text, bool deconv);
 /* Reads a file with one problem per line, or a .tsv in `layout`. Prints what is wrong and returns an exit code. */
 int cli_items_read(cli_items *items, const char *path, bool deconv, hk_layout layout, const char *types);

@@ -11,8 +11,9 @@ _hankel() {
     --isa) mapfile -t COMPREPLY < <(compgen -W "scalar neon avx2 avx512 amx" -- "$word"); return ;;
     --device) mapfile -t COMPREPLY < <(compgen -W "cpu cuda" -- "$word"); return ;;
     --rigor) mapfile -t COMPREPLY < <(compgen -W "estimate measure patient" -- "$word"); return ;;
+    --grad) mapfile -t COMPREPLY < <(compgen -W "input filter" -- "$word"); return ;;
     --math) mapfile -t COMPREPLY < <(compgen -W "fast tf32 split" -- "$word"); return ;;
-    --with) mapfile -t COMPREPLY < <(compgen -W "late state user user2 store c_strides in_place f_zeros wild flush like wisdom hostile alive" -- "$word"); return ;;
+    --with) mapfile -t COMPREPLY < <(compgen -W "late state user user2 store c_strides in_place f_zeros nonfinite flush like wisdom hostile alive" -- "$word"); return ;;
     --padding) mapfile -t COMPREPLY < <(compgen -W "valid same-upper same-lower causal" -- "$word"); return ;;
   esac
   case $word in

@@ -1,10 +1,10 @@
 # Which sources make the library on this machine, and with which flags.
 # Out: HK_SOURCES, HK_DEFINITIONS (HK_HAVE_<ISA>=1 for each ISA whose sources are compiled in).
 file(GLOB HK_SOURCES CONFIGURE_DEPENDS
-  src/base/*.c src/core/*.c src/cpu/*.c src/cpu/ref/*.c src/cost/*.c src/plan/*.c src/plan/*/*.c src/tune/*.c src/stream/*.c src/causal/*.c src/api/*.c)
+  src/base/*.c src/core/*.c src/cpu/*.c src/cpu/ref/*.c src/cost/*.c src/plan/*.c src/plan/*/*.c src/tune/*.c src/stream/*.c src/causal/*.c src/longconv/*.c src/api/*.c)
 set(HK_DEFINITIONS "")
 # Kernels are vectorised by hand; gcc 12's own vectoriser reads beyond the end of what the plain C tiles load
-# (tests/c/kernels_test.c faults at the guard pages).
+# (tests/c/cpu/kernels_test.c faults at the guard pages).
 set(kernel_flags -fno-math-errno -fno-trapping-math -fno-tree-vectorize)
 if(HK_SANITIZE)
   list(APPEND kernel_flags -O1 -g1) # unrolled tiles with a check at every load take gcc minutes a file otherwise

@@ -24,7 +24,10 @@ OPERATIONS = [  # what it is called, problem, epilogue
     ("gated", "1d_n1_c8_i64_k16_w3_p2:0_{t}_first", "gated:tanh:sigmoid"),
     ("residual before the activation", "2d_n1_c32_i28x28_k32_w3x3_p1_{t}_last", "bias+presum:1+relu"),
     ("transposed, stride 2", "2d_n1_c32_i14x14_k32_w4x4_p2_l2_flip_{t}_last", "none"),
-    ("gradient of the filter", "2d_n32_c4_i28x28_k32_w26x26_b1_{t}_first", "none"),
+    ("gradient of the filter, channels-last", "2d_n4_c32_i28x28_k32_w3x3_p1_{t}_last --grad filter", "none"),
+    ("gradient of the filter, channels-first", "2d_n4_c32_i28x28_k32_w3x3_p1_{t}_first --grad filter", "none"),
+    ("gradient of a depthwise filter", "2d_n4_c96_i28x28_k96_w3x3_p1_g96_{t}_last --grad filter", "none"),
+    ("gradient of the input, stride 2", "2d_n4_c32_i28x28_k32_w3x3_s2_p1_{t}_last --grad input", "none"),
     ("batch groups", "2d_n8_c16_i14x14_k32_w3x3_p1_b4_{t}_last", "none"),
     ("odd strides", "1d_n2_c8_i20_k8_w3_{t}_xs=0.0.800.40.2_fs=0.0.24.3.1_ys=0.0.1.36.2", "none"),
 ]
@@ -48,7 +51,7 @@ scalar reference: correct and slow; `hk_options.forbid_fallback` makes it an err
 
 An algorithm whose tables would exceed 16 MiB, or 262144 taps, refuses, and one with smaller tables takes the problem. A
 tensor has at most 2^48 elements. More than 2^56 products, 2^50 output positions over all groups, 2^40 positions along a dimension, or 2^24 weights that strides repeat 16 times run on the reference only.
-tests/c/budget_test.c checks these numbers on extreme problems.
+tests/c/plan/budget_test.c checks these numbers on extreme problems.
 
 ## Causal Conv1D (`hk_causal`)
 
@@ -62,12 +65,27 @@ tests/c/budget_test.c checks these numbers on extreme problems.
 | stack of a call | 75 KiB per thread, 140 KiB in the gradient |
 | refused | states with ids; gates, residual, ring, slots and rollback in the gradient; y over x without `in_place`, slots and offsets out of range (CPU) |
 
+## Long convolution (`hk_longconv`)
+
+| what | at most, or how |
+|---|---|
+| types | f32, f16, bf16, each of x, f and y by itself; gates have x's, skip has f's; f32 inside |
+| tokens, taps | 2^21 each; taps beyond the tokens are not read |
+| math | `HK_MATH_FAST_ALGORITHMS`: errors are relative to the largest values of a row |
+| workspace on the CPU | per thread about 8 bytes per point of a transform for the filter and as much for the row, four times with the gradient; 16 rows at a time where channels are adjacent |
+| workspace on CUDA | 64 MiB, or what one channel needs: 8 bytes per point for its filter and above 2^14 points for each sequence; twice with the gradient |
+| threads | over channels (groups of 16 where channels are adjacent), and over sequences where those are fewer than the threads; the gradient over channels alone |
+| refused | states, packed sequences, activations, dilation, f64 and integers; filters at creation on CUDA |
+
 """
 
 
 def plan(problem, epilogue):
-    done = subprocess.run([HANKEL, "plan", problem, "--epilogue", epilogue, "--why", "--json", "--isa", "avx2", "--threads", "1"],
+    """What the planner says of a problem and its options; None for int8, which has no gradients."""
+    done = subprocess.run([HANKEL, "plan", *problem.split(), "--epilogue", epilogue, "--why", "--json", "--isa", "avx2", "--threads", "1"],
                           capture_output=True, text=True, env=dict(os.environ, HANKEL_WISDOM="none"))
+    if "gradients need float types" in done.stderr:
+        return None
     if done.returncode:
         raise SystemExit(f"{problem}: {done.stderr.strip()}")
     return json.loads(done.stdout)
@@ -87,7 +105,7 @@ def page():
         cells = []
         for t in TYPES:
             p = plan(problem.format(t=t), epilogue)
-            cells.append(algorithm(p["decision"]))
+            cells.append(algorithm(p["decision"]) if p else "refused")
             if t == "f32":
                 why = {}
                 offered = {algorithm(c["decision"]) for c in p["candidates"] if not c["refusal"]}

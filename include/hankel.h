@@ -613,6 +613,62 @@ HK_API size_t hk_causal_workspace(const hk_causal *causal); /* of the gradient *
 /* One line: what was chosen. */
 HK_API hk_status hk_causal_print(const hk_causal *causal, char *buffer, size_t size, size_t *length);
 
+/* -------------------------------------------------------- long convolution
+ * Threads: as hk_causal. */
+
+/* The causal convolution of Hyena and its relatives, whose filters are as long as the sequence:
+ *   y[s, c, t] = post[s, c, t] * (skip[c] * u[s, c, t] + sum over i < window of f[c, i] * u[s, c, t - i]),
+ *   u = pre * x
+ * for sequence s, channel c and token t; post, skip and pre are optional, u before token 0 is zero, and f[c, 0] is the
+ * tap of the token itself. Computed by FFT in f32: an error is that of the whole row, relative to the largest |y| of
+ * it, so options.math must hold HK_MATH_FAST_ALGORITHMS, and one Inf or NaN spreads over its row. */
+typedef struct hk_longconv_desc {
+  size_t size;
+  hk_type x_type;             /* f32, f16 or bf16, as are the others; pre and post have it too */
+  hk_type f_type;             /* of f and skip */
+  hk_type y_type;
+  int64_t n, c, length;       /* sequences, channels, tokens */
+  int64_t window;             /* taps; those beyond length are not read. length and window: 1 to 2^21 */
+  hk_causal_strides x, y, pre, post; /* all zero: as x; x all zero: [n][c][length]. y: distinct elements */
+  int64_t f_channel, f_tap;   /* both zero: [c][window] */
+  int32_t has_skip, has_pre, has_post; /* nonzero: args hold them */
+  int32_t gradient;           /* nonzero: hk_longconv_gradient will be called; counts towards the workspace */
+} hk_longconv_desc;
+
+/* What changes from call to call. y overlaps no input. On CUDA every pointer is a device pointer. */
+typedef struct hk_longconv_args {
+  size_t size;
+  const void *x, *f, *skip, *pre, *post; /* f and skip: not read where they were given at creation */
+  void *y;
+  void *workspace;            /* hk_longconv_workspace() bytes, 64-byte aligned */
+  size_t workspace_bytes;
+  void *stream;               /* CUstream */
+} hk_longconv_args;
+
+/* Gradients of y with respect to what args held; each output may be NULL. df and dskip are f32, [c][window] and [c];
+ * all are written, not added to, and are the same bits every time, whatever the threads. args.y is not used. */
+typedef struct hk_longconv_grads {
+  size_t size;
+  const void *dy;             /* as y lies, of y's type */
+  void *dx, *dpre, *dpost;    /* of x's type */
+  hk_causal_strides dx_at, dpre_at, dpost_at; /* all zero: as x, pre and post */
+  float *df, *dskip;
+} hk_longconv_grads;
+
+typedef struct hk_longconv hk_longconv;
+/* Checks desc and chooses the sizes of the transforms; options: threads, parallel_for, isa, device and math are used.
+ * f and skip: filters that never change, transformed here once (CPU only); NULL: args have them. */
+HK_API hk_status hk_longconv_create(hk_longconv **conv, const hk_longconv_desc *desc, const void *f, const void *skip,
+                                    const hk_options *options);
+HK_API void hk_longconv_destroy(hk_longconv *conv); /* NULL is ignored */
+/* As hk_plan_execute: allocates nothing; on CUDA launches are queued on args.stream. */
+HK_API hk_status hk_longconv_execute(const hk_longconv *conv, const hk_longconv_args *args);
+HK_API hk_status hk_longconv_gradient(const hk_longconv *conv, const hk_longconv_args *args,
+                                      const hk_longconv_grads *grads);
+HK_API size_t hk_longconv_workspace(const hk_longconv *conv); /* of execute and gradient */
+/* One line: what was chosen. */
+HK_API hk_status hk_longconv_print(const hk_longconv *conv, char *buffer, size_t size, size_t *length);
+
 #ifdef __cplusplus
 }
 #endif

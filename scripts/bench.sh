@@ -29,5 +29,11 @@ out=bench/results/$(date -u +%Y-%m-%d)-$device-${machine:-unknown}.csv
   echo "# commit: $(git describe --always --dirty 2> /dev/null || echo unknown)"
   echo "# date: $(date -u +%Y-%m-%dT%H:%MZ)"
   "${command[@]}"
+  if [ "$device" = cpu ] && [ $# -eq 0 ]; then # gradients of filters, without peers: see bench/grad_cpu.py
+    for layout in last first; do
+      echo "# gradients of filters, channels-$layout"
+      "$build/bin/hankel" bench --batch bench/shapes/grad.tsv --grad filter --layout $layout --csv
+    done
+  fi
 } | tee "$out"
 echo "kept in $out" >&2

@@ -74,7 +74,7 @@ int verb_bench(const arguments *a) {
   if (isa > HK_ISA_AVX512) isa = HK_ISA_AVX512;
   double peak = 0; /* the best of many short samples: the machine may be busy */
   for (int i = 0; i < 20; i++) peak = larger(peak, hk_measure_peak(isa, HK_F32));
-  printf("%s, size %d of %d: %.0f multiply-adds a frame, %s on %s\n", f.architecture, f.at_size + 1, f.sizes,
+  printf("%s, size %d of %d: %.0f multiply-adds per frame, %s on %s\n", f.architecture, f.at_size + 1, f.sizes,
          f.flops / 2, f.isa, machine.cpu);
   printf("%s tanh, %g s at %g Hz%s, fastest of %d passes per block, peak measured %.1f GFLOP/s\n",
          a->rational ? "rational" : "accurate", a->seconds, rate,

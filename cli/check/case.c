@@ -136,10 +136,12 @@ char *check_line(const check_case *t, const hk_options *options, const char *dec
   char *problem = problem_text(&t->p), *epilogue = cli_epilogue_text(&e), *with = with_text(t->with);
   char *rest = check_options_text(&o, named);
   bool plain = !epilogue || !*epilogue || !strcmp(epilogue, "none");
+  char reduce[48] = "";
+  if (t->reduce != CHECK_REDUCE) snprintf(reduce, sizeof reduce, " --reduce %.9g", t->reduce);
   char *line =
-      cli_text("hankel check '%s'%s%s%s%s%s%s --seed %llu%s%s", problem ? problem : "?", plain ? "" : " --epilogue '",
+      cli_text("hankel check '%s'%s%s%s%s%s%s --seed %llu%s%s%s", problem ? problem : "?", plain ? "" : " --epilogue '",
                plain ? "" : epilogue, plain ? "" : "'", named ? " --decision '" : "", named ? decision : "",
-               named ? "'" : "", (unsigned long long)t->seed, with ? with : "", rest ? rest : "");
+               named ? "'" : "", (unsigned long long)t->seed, with ? with : "", rest ? rest : "", reduce);
   free(problem);
   free(epilogue);
   free(with);

@@ -28,7 +28,9 @@ typedef struct check_case {
   hk_epilogue e;
   unsigned with;
   uint64_t seed;
+  double reduce; /* as of --reduce: GFLOP, 0 never */
 } check_case;
+#define CHECK_REDUCE 0.02 /* without --reduce */
 
 /* ---- check/shape.c: sizes by the specification's formulas, not by the library's */
 typedef struct check_axes { /* of one tensor: group, outer, channel, three dimensions */
@@ -141,9 +143,10 @@ char *check_line(const check_case *t, const hk_options *options, const char *dec
 bool check_with_read(const char *text, unsigned *with);
 
 /* ---- check/random.c: a case and options from one state of random numbers, which alone decides all of it.
- * depthwise: only grouped and depthwise ones, mostly f32; small: at most 12,000 elements. options: its device and ISA
+ * depthwise: only grouped and depthwise ones, mostly f32; small: at most 12,000 elements; gradient: those of the filter
+ * or the input of a float problem. options: its device and ISA
  * cap are obeyed. */
-typedef enum check_drawn { DRAW_ANY, DRAW_DEPTHWISE, DRAW_SMALL, DRAW_KINDS } check_drawn;
+typedef enum check_drawn { DRAW_ANY, DRAW_DEPTHWISE, DRAW_SMALL, DRAW_GRADIENT, DRAW_KINDS } check_drawn;
 void check_draw(check_case *t, hk_options *options, check_drawn kind, uint64_t *r);
 void check_random(check_case *t, hk_options *options, check_drawn kind, uint64_t seed);
 static inline int64_t check_between(uint64_t *r, int64_t a, int64_t b) { return a + cli_random_below(r, b - a + 1); }

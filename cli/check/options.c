@@ -71,13 +71,22 @@ static void math_text(char *to, uint32_t math) {
     if (math >> i & 1) strcat(strcat(to, *to ? "," : " --math "), words[i]);
 }
 
+/* Rigor lists more candidates; within a time limit it measures them, too. */
+static void rigor_text(char *to, size_t size, const hk_options *o) {
+  static const char *const words[] = {"estimate", "measure", "patient"};
+  if (o->rigor == HK_ESTIMATE) return;
+  const int n = snprintf(to, size, " --rigor %s", words[o->rigor]);
+  if (o->time_limit_s > 0) snprintf(to + n, size - (size_t)n, " --time-limit %.9g", o->time_limit_s);
+}
+
 char *check_options_text(const hk_options *o, bool forced) {
-  char math[40] = "", threads[24] = "", workspace[48] = "";
+  char math[40] = "", threads[24] = "", workspace[48] = "", rigor[80] = "";
+  if (!forced) rigor_text(rigor, sizeof rigor, o);
   math_text(math, o->math);
   if (o->threads) snprintf(threads, sizeof threads, " --threads %d", o->threads);
   if (o->limit_workspace) snprintf(workspace, sizeof workspace, " --workspace %zu", o->workspace_limit_bytes);
-  return cli_text(
-      "%s%s%s%s%s%s%s%s%s", math, o->isa ? " --isa " : "", o->isa ? hk_isa_name(o->isa) : "", threads, workspace,
-      o->batch_invariant ? " --batch-invariant" : "", o->forbid_fallback ? " --forbid-fallback" : "",
-      !forced && o->rigor == HK_PATIENT ? " --rigor patient" : "", o->device == HK_CUDA ? " --device cuda" : "");
+  return cli_text("%s%s%s%s%s%s%s%s%s%s%s", math, o->isa ? " --isa " : "", o->isa ? hk_isa_name(o->isa) : "", threads,
+                  workspace, o->batch_invariant ? " --batch-invariant" : "",
+                  o->forbid_fallback ? " --forbid-fallback" : "", !forced && o->wisdom_only ? " --wisdom-only" : "",
+                  rigor, o->unaligned ? " --unaligned" : "", o->device == HK_CUDA ? " --device cuda" : "");
 }

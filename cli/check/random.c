@@ -123,6 +123,27 @@ static void stateful_draw(check_case *t, uint64_t *r) {
   stateful_make(&t->p, r);
 }
 
+/* The gradient of a float problem that was drawn whole, strides included: of its filter three times out of four. What
+ * has none (an empty y) stays a forward problem. */
+static void gradient_draw(check_case *t, const check_budget *budget, uint64_t *r) {
+  static const hk_type types[] = {HK_F32, HK_F32, HK_F32, HK_F32, HK_BF16, HK_F16, HK_F64};
+  t->p.rank = (int32_t)(chance(r, 35) ? 1 : chance(r, 65) ? 2 : 3);
+  t->p.x_type = t->p.f_type = t->p.y_type = types[below(r, 7)];
+  if (chance(r, 15)) t->p.f_type = HK_F32; /* of 16-bit x and dy, in f32 */
+  check_sizes_draw(t, budget, chance(r, 20) ? FAMILY_DEPTHWISE : chance(r, 60) ? FAMILY_RECIPE : FAMILY_ANY, r);
+  if (cli_problem_is_int8(&t->p)) t->p.x_type = t->p.f_type = t->p.y_type = HK_F32;
+  t->p.x_zero = t->p.f_zero = t->p.y_zero = 0;
+  check_strides_draw(t, budget, 20, r);
+  hk_problem grad = {.size = sizeof grad};
+  if (!(chance(r, 75) ? hk_problem_grad_filter(&t->p, &grad) : hk_problem_grad_input(&t->p, &grad))) t->p = grad;
+  if (chance(r, 25)) {
+    t->e.residual = HK_RESIDUAL_AFTER;
+    t->e.beta = 1;
+    if (chance(r, 50)) t->with |= WITH_IN_PLACE;
+  } else if (chance(r, 25)) plain_epilogue(t, r);
+  if (chance(r, 70)) t->with |= WITH_LATE;
+}
+
 /* What the residual, user functions and so on do to the strides is settled last. */
 void check_draw(check_case *t, hk_options *options, check_drawn kind, uint64_t *r) {
   const bool depthwise = kind == DRAW_DEPTHWISE;
@@ -133,6 +154,16 @@ void check_draw(check_case *t, hk_options *options, check_drawn kind, uint64_t *
   t->p.rank = (int32_t)(chance(r, 35) ? 1 : chance(r, 65) ? 2 : 3);
   const check_budget drawn = check_budget_draw(r), budget = kind == DRAW_SMALL ? check_budget_small() : drawn;
   const bool recipe = chance(r, 35) && !depthwise;
+  if (kind == DRAW_GRADIENT) {
+    gradient_draw(t, &budget, r);
+    const hk_problem whole = t->p; /* another batch would need other strides */
+    check_options_draw(t, options, r);
+    t->p = whole;
+    if (options->device == HK_CUDA) check_case_leave_out(t);
+    check_case_settle(t);
+    check_workspace_draw(t, options, r);
+    return;
+  }
   types_choose(&t->p, r);
   zeros_choose(&t->p, r);
   check_sizes_draw(t, &budget, depthwise ? FAMILY_DEPTHWISE : recipe ? FAMILY_RECIPE : FAMILY_ANY, r);

@@ -89,7 +89,7 @@ hk_status cli_item_parse(cli_item *item, const char *text, bool deconv) {
     cli_error("'%.*s' does not give the strides of a problem of rank %d", (int)length, strides, item->problem.rank);
     return HK_SYNTAX;
   }
-  return HK_OK;
+  return cli_planning_gradient(&item->problem);
 }
 
 int cli_items_only(const cli_items *items, const char *text) {
@@ -165,6 +165,7 @@ static int row_read(cli_items *items, char *line, hk_layout layout, const char *
     }
     snprintf(item.types, sizeof item.types, "%s", type);
     hk_status status = row_problem(&item.problem, v, layout, t);
+    if (!status) status = cli_planning_gradient(&item.problem);
     if (status) return cli_refused(status, where);
     if (!item_add(items, &item)) return CLI_FAILED;
   }

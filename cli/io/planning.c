@@ -10,6 +10,7 @@ const cli_option cli_plan_table[] = {
     {"threads", CLI_INTEGER, &cli_plan_options.threads, "N", "threads to use (0: all this process may use)"},
     {"isa", CLI_TEXT, &cli_plan_options.isa, "NAME", "cap: scalar, neon, avx2, avx512, amx"},
     {"device", CLI_TEXT, &cli_plan_options.device, "NAME", "cpu (default) or cuda"},
+    {"grad", CLI_TEXT, &cli_plan_options.grad, "WORD", "input or filter: the problem of this gradient in its place"},
     {"epilogue", CLI_TEXT, &cli_plan_options.epilogue, "TEXT", "e.g. scale+bias+silu+sum:0.5"},
     {"decision", CLI_TEXT, &cli_plan_options.decision, "TEXT", "use this decision, as a plan prints it, or fail"},
     {"workspace", CLI_INTEGER, &cli_plan_options.workspace, "BYTES", "no more workspace than this"},
@@ -19,6 +20,8 @@ const cli_option cli_plan_table[] = {
     {"batch-invariant", CLI_FLAG, &cli_plan_options.batch_invariant, NULL, "the same bits whatever the batch"},
     {"forbid-fallback", CLI_FLAG, &cli_plan_options.forbid_fallback, NULL, "a slow path is an error"},
     {"wisdom-only", CLI_FLAG, &cli_plan_options.wisdom_only, NULL, "no wisdom is an error"},
+    {"flush-denormals", CLI_FLAG, &cli_plan_options.flush_denormals, NULL, "denormals are zero during execute"},
+    {"unaligned", CLI_FLAG, &cli_plan_options.unaligned, NULL, "CUDA: x, y and c at any element address"},
     {"stateful", CLI_FLAG, &cli_plan_options.stateful, NULL, "1D: the past comes from a state, not from padding"},
     {0}};
 
@@ -73,9 +76,22 @@ int cli_planning_options(hk_options *o) {
   o->batch_invariant = c->batch_invariant;
   o->forbid_fallback = c->forbid_fallback;
   o->wisdom_only = c->wisdom_only;
+  o->denormals = c->flush_denormals ? HK_DENORMALS_FLUSH : HK_DENORMALS_KEEP;
+  o->unaligned = c->unaligned;
   o->stateful = c->stateful;
   o->decision = c->decision;
   return CLI_OK;
+}
+
+hk_status cli_planning_gradient(hk_problem *p) {
+  static const char *const words[] = {"input", "filter", NULL};
+  if (!cli_plan_options.grad) return HK_OK;
+  const int which = word_index("grad", cli_plan_options.grad, words);
+  hk_problem grad = {.size = sizeof grad};
+  if (which < 0) return HK_SYNTAX;
+  const hk_status s = which ? hk_problem_grad_filter(p, &grad) : hk_problem_grad_input(p, &grad);
+  if (!s) *p = grad;
+  return s;
 }
 
 int cli_planning_epilogue(hk_epilogue *e) {
@@ -83,4 +99,11 @@ int cli_planning_epilogue(hk_epilogue *e) {
   if (!cli_plan_options.epilogue || !*cli_plan_options.epilogue) return CLI_OK;
   hk_status status = hk_epilogue_parse(e, cli_plan_options.epilogue);
   return status ? cli_refused(status, "--epilogue") : CLI_OK;
+}
+
+/* The f of a filter's gradient is dy, which no plan knows before. */
+hk_weights cli_operands_weights(const cli_operands *o) {
+  const bool late = cli_plan_options.grad && !strcmp(cli_plan_options.grad, "filter");
+  return (hk_weights){
+      .size = sizeof(hk_weights), .f = late ? NULL : o->f, .scale = o->scale, .bias = o->bias, .slopes = o->slopes};
 }

@@ -89,7 +89,3 @@ hk_args cli_operands_args(const cli_operands *o, const hk_plan *plan) {
                    .workspace = o->workspace,
                    .workspace_bytes = hk_plan_workspace(plan)};
 }
-
-hk_weights cli_operands_weights(const cli_operands *o) {
-  return (hk_weights){.size = sizeof(hk_weights), .f = o->f, .scale = o->scale, .bias = o->bias, .slopes = o->slopes};
-}

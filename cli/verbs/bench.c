@@ -312,11 +312,13 @@ static int peers_open(bench_sheet *s) {
 
 /* --stream draws its own problems: it takes --block, --isa, --csv and --own-time. */
 static int stream_bench(const cli_verb *verb, int words, hk_isa isa) {
-  static const char *const of_problems[] = {
-      "batch",   "layout",          "types",           "only",        "deconv",   "peer",
-      "cold",    "late-weights",    "seconds",         "rounds",      "json",     "html",
-      "threads", "epilogue",        "decision",        "workspace",   "rigor",    "time-limit",
-      "math",    "batch-invariant", "forbid-fallback", "wisdom-only", "stateful", NULL};
+  static const char *const of_problems[] = {"batch",           "layout",      "types",    "only",
+                                            "deconv",          "peer",        "cold",     "late-weights",
+                                            "seconds",         "rounds",      "json",     "html",
+                                            "threads",         "epilogue",    "decision", "workspace",
+                                            "rigor",           "time-limit",  "math",     "batch-invariant",
+                                            "forbid-fallback", "wisdom-only", "stateful", "flush-denormals",
+                                            "unaligned",       "grad",        NULL};
   if (words) {
     cli_error("one of PROBLEM, --batch and --stream; usage: hankel %s", verb->usage);
     return CLI_USAGE;

@@ -16,7 +16,7 @@ static struct {
   int64_t random, from, seed, jobs;
   double reduce, seconds;
   bool deconv, stats, in_process, list;
-} o = {.seed = 1, .jobs = 1, .reduce = 0.02, .random = -1};
+} o = {.seed = 1, .jobs = 1, .reduce = CHECK_REDUCE, .random = -1};
 
 static const cli_option table[] = {
     {"batch", CLI_TEXT, &o.batch, "FILE", "problems, one per line, or a .tsv of shapes"},
@@ -27,7 +27,7 @@ static const cli_option table[] = {
     {"from", CLI_INTEGER, &o.from, "I", "of --random: the first I problems are left out"},
     {"seconds", CLI_REAL, &o.seconds, "S", "of --random: stop after S seconds, though fewer than N are checked"},
     {"family", CLI_TEXT, &o.family, "WORD",
-     "of --random: depthwise (and grouped) problems only, or small ones (12,000 elements)"},
+     "of --random: depthwise (and grouped) problems only, small ones (12,000 elements), or grad: gradients"},
     {"seed", CLI_INTEGER, &o.seed, "S", "of the random problems, or of the data (default 1)"},
     {"jobs", CLI_INTEGER, &o.jobs, "N", "processes to use (default 1)"},
     {"with", CLI_TEXT, &o.with, "LIST",
@@ -99,10 +99,13 @@ static void case_make(check_case *t, hk_options *made, int64_t index, tally *sum
   *made = options;
   if (o.random >= 0) {
     check_random(t, made, drawn, cli_random_mix((uint64_t)o.seed, (uint64_t)(o.from + index)));
+    t->reduce = work_of(&t->p) > 1e9 * CHECK_REDUCE ? 0 : CHECK_REDUCE; /* drawn problems run whole */
     return;
   }
-  *t = (check_case){.p = items.at[index].problem, .e = epilogue, .with = with, .seed = (uint64_t)o.seed};
+  *t = (check_case){
+      .p = items.at[index].problem, .e = epilogue, .with = with, .seed = (uint64_t)o.seed, .reduce = o.reduce};
   if (options.stateful) t->with |= WITH_STATE;
+  if (options.denormals == HK_DENORMALS_FLUSH) t->with |= WITH_FLUSH;
   gate_settle(&t->p);
   sum->reduced += reduce(&t->p);
   check_case_settle(t);
@@ -133,8 +136,11 @@ static void reason_note(tally *sum, const char *reason, int64_t count) {
 
 /* The line printed while a random problem is still being drawn, which plans a draft of it. */
 static void index_before(job *j, int64_t index) {
-  snprintf(j->line, sizeof j->line, "hankel check --random 1 --from %lld --seed %lld%s%s", (long long)(o.from + index),
-           (long long)o.seed, o.family ? " --family " : "", o.family ? o.family : "");
+  char *rest = check_options_text(&options, false);
+  snprintf(j->line, sizeof j->line, "hankel check --random 1 --from %lld --seed %lld%s%s%s",
+           (long long)(o.from + index), (long long)o.seed, o.family ? " --family " : "", o.family ? o.family : "",
+           rest ? rest : "");
+  free(rest);
 }
 
 static void index_run(job *j, int64_t index, int64_t step) {
@@ -284,14 +290,17 @@ static int problems_read(const cli_verb *verb, int words, const char *word) {
     return CLI_USAGE;
   }
   static const char *const of_batch[] = {"layout", "types", NULL}, *const of_random[] = {"from", "seconds", NULL};
+  static const char *const of_given[] = {"grad", NULL};
+  if (o.random >= 0 && (code = cli_options_refuse(of_given, "--random; --family grad draws gradients"))) return code;
   if (!o.batch && (code = cli_options_refuse(of_batch, words ? "a PROBLEM given as text" : "--random"))) return code;
   if (o.random < 0 && (code = cli_options_refuse(of_random, "problems that are given; --random draws them")))
     return code;
-  static const char *const families[DRAW_KINDS] = {[DRAW_DEPTHWISE] = "depthwise", [DRAW_SMALL] = "small"};
+  static const char *const families[DRAW_KINDS] = {
+      [DRAW_DEPTHWISE] = "depthwise", [DRAW_SMALL] = "small", [DRAW_GRADIENT] = "grad"};
   for (int i = 0; o.family && i < DRAW_KINDS; i++)
     if (families[i] && !strcmp(o.family, families[i])) drawn = (check_drawn)i;
   if (o.family && (o.random < 0 || drawn == DRAW_ANY)) {
-    cli_error("--family: '%s' is not depthwise or small, of --random", o.family);
+    cli_error("--family: '%s' is not depthwise, small or grad, of --random", o.family);
     return CLI_USAGE;
   }
   if (o.with && !check_with_read(o.with, &with)) {

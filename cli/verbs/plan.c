@@ -83,24 +83,18 @@ static void floors_gpu(const hk_problem *p, uint32_t math, double *flops_s, doub
   *bytes_s = bandwidth > 0 ? bytes / bandwidth : 0;
 }
 
-/* The two lower bounds on this machine: arithmetic at the peak of the plan's threads, bytes at copy bandwidth
- * (roofline). */
+/* The two lower bounds on this machine: arithmetic at the peak of the plan's threads, bytes at the bandwidth
+ * (roofline). Those of the CPU are the planner's own, below which it predicts nothing. */
 static void floors(const hk_plan *plan, const hk_problem *p, const hk_options *options, double *flops_s,
                    double *bytes_s) {
-  double flops = 0, bytes = 0, threads = 1, value;
   const char *name;
-  if (options->device == HK_CUDA) {
-    floors_gpu(p, options->math, flops_s, bytes_s);
-    return;
+  double value;
+  *flops_s = *bytes_s = 0;
+  if (options->device == HK_CUDA) floors_gpu(p, options->math, flops_s, bytes_s);
+  for (int i = 0; options->device == HK_CPU && !hk_plan_symbol(plan, i, &name, &value); i++) {
+    if (!strcmp(name, "floor_flops_s")) *flops_s = value;
+    if (!strcmp(name, "floor_bytes_s")) *bytes_s = value;
   }
-  for (int i = 0; !hk_plan_symbol(plan, i, &name, &value); i++)
-    if (!strcmp(name, "threads")) threads = value;
-  hk_problem_work(p, &flops, &bytes);
-  const double peak = hk_measure_peak(HK_ISA_BEST, p->x_type == HK_F64 ? HK_F64 : HK_F32) * threads;
-  const size_t size = bytes < 4096 ? 4096 : bytes > 268435456.0 ? 268435456 : (size_t)bytes;
-  const double bandwidth = hk_measure_bandwidth(size / 2);
-  *flops_s = peak > 0 ? flops / peak : 0;
-  *bytes_s = bandwidth > 0 ? bytes / bandwidth : 0;
 }
 
 static hk_status print_json(const hk_plan *plan, const cli_item *item, const hk_epilogue *e,
@@ -149,9 +143,8 @@ static hk_status print_words(const hk_plan *plan, const cli_item *item, const hk
   if (!why) return HK_OK;
   double flops_s, bytes_s;
   floors(plan, &item->problem, options, &flops_s, &bytes_s);
-  const char *how = options->device == HK_CUDA ? "nominal" : "measured";
-  printf("\nfloors\n  arithmetic at the %s peak  %.4g us\n  bytes at the %s bandwidth  %.4g us\n", how, 1e6 * flops_s,
-         how, 1e6 * bytes_s);
+  printf("\nfloors\n  arithmetic at the nominal peak  %.4g us\n  bytes at the nominal bandwidth  %.4g us\n",
+         1e6 * flops_s, 1e6 * bytes_s);
   static const char *const head[] = {"predicted us", "workspace", "usable"};
   cli_table rows = {.columns = 3};
   for (int i = 0; i < 3; i++) cli_table_add(&rows, i, strdup(head[i]));
@@ -188,11 +181,9 @@ int cli_plan(const cli_verb *verb, int argc, char **argv) {
   }
   /* Any weights have the same plan. */
   cli_operands memory = {0};
-  hk_weights w = {.size = sizeof w};
-  if (!late) {
-    if ((s = cli_operands_make(&memory, &item.problem, &e, 1))) return cli_refused(s, word[0]);
-    w = cli_operands_weights(&memory);
-  }
+  if ((s = cli_operands_make(&memory, &item.problem, &e, 1))) return cli_refused(s, word[0]);
+  hk_weights w = cli_operands_weights(&memory);
+  if (late) w.f = w.scale = w.bias = NULL;
   hk_plan *plan = NULL;
   s = hk_plan_create(&plan, &item.problem, &e, &options, &w);
   if (!s) s = as_json ? print_json(plan, &item, &e, &options) : print_words(plan, &item, &e, &options);

@@ -369,6 +369,9 @@ static int options_agree(const char *text) {
   static const char *const not_transposed[] = {"in-dilation", "flip", "batch-groups", NULL};
   static const char *const of_transposed[] = {"output-padding", NULL};
   if (text) return cli_options_refuse(of_arrays, "a PROBLEM given as text, which states it itself");
+  static const char *const of_text[] = {"grad", NULL};
+  const int code = cli_options_refuse(of_text, "arrays alone; it needs a PROBLEM given as text");
+  if (code) return code;
   if (o.spec) return cli_options_refuse(not_spec, "--spec");
   if (o.transposed) return cli_options_refuse(not_transposed, "--transposed");
   return cli_options_refuse(of_transposed, "a convolution without --transposed");

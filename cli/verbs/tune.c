@@ -61,6 +61,15 @@ static void draw(cli_item *item, uint64_t *state) {
 }
 
 /* ---- tuning */
+static int64_t skipped; /* problems that wisdom knew */
+
+static bool is_known(const hk_plan *plan) {
+  char *story = cli_story_text(plan);
+  const bool known = story && strstr(story, "  (wisdom)\n");
+  free(story);
+  return known;
+}
+
 static int tune_one(const cli_item *item, const hk_epilogue *e, const hk_options *options) {
   cli_operands memory;
   char *text = cli_problem_text(&item->problem);
@@ -80,8 +89,12 @@ static int tune_one(const cli_item *item, const hk_epilogue *e, const hk_options
     code = cli_refused(s, text);
   } else {
     char *decision = cli_decision_text(plan);
+    const bool known = is_known(plan);
+    skipped += known;
     cli_progress_end();
-    printf("%s\t%s\t%.2f s\n", text, decision ? decision : "?", cli_now() - start);
+    printf("%s\t%s\t", text, decision ? decision : "?");
+    if (known) puts("known");
+    else printf("%.2f s\n", cli_now() - start);
     fflush(stdout);
     free(decision);
   }
@@ -113,6 +126,8 @@ static int each(cli_items *items, const hk_epilogue *e, const hk_options *option
   if (o.audit && used)
     cli_note("estimate over best, geometric mean of %d: %.3f, worst %.2f, %d beyond 1.15", used, exp(sum / used),
              exp(worst), misses);
+  if (skipped)
+    cli_note("%lld of %d problems were known and not measured; --again measures them", (long long)skipped, used);
   return code;
 }
 
@@ -152,6 +167,9 @@ int cli_tune(const cli_verb *verb, int argc, char **argv) {
                                                                                                 "seed", NULL};
   if (!o.audit && (code = cli_options_refuse(of_audit, "tune without --audit"))) return code;
   if (!o.random && (code = cli_options_refuse(of_random, "problems that are given; it is of --random"))) return code;
+  static const char *const of_choice[] = {"decision", NULL};
+  if ((code = cli_options_refuse(of_choice, "tune: it measures every candidate; hankel bench times one decision")))
+    return code;
   if (options.rigor == HK_ESTIMATE && !o.audit) options.rigor = HK_PATIENT;
   if (o.again || o.audit) hk_wisdom_forget();
   if (!(code = items_make(&items, word[0], layout)) && !(code = cli_items_only(&items, o.name)))

@@ -3,15 +3,16 @@
 #include "tune/planner.h"
 
 static void log_create(const hk_plan *plan, double seconds) {
-  char problem[1024], epilogue[256], decision[HK_DECISION_TEXT];
+  char problem[1024], epilogue[256], decision[HK_DECISION_TEXT], command[HK_COMMAND_TEXT];
+  hk_text c = {command, sizeof command, 0};
   if (!hk_log_on(HK_LOG_CREATE | HK_LOG_DISPATCH)) return;
   hk_problem_print(&plan->task.problem, problem, sizeof problem, NULL);
   hk_epilogue_print(&plan->task.epi.e, epilogue, sizeof epilogue, NULL);
   hk_plan_decision(plan, decision, sizeof decision, NULL);
   const bool cuda = plan->task.options.device == HK_CUDA;
-  hk_log(HK_LOG_CREATE, "hankel,create,%s,%s,%s,%s,%s,%.6g ms,hankel plan '%s' --epilogue '%s'%s",
-         cuda ? "cuda" : "cpu", problem, epilogue, decision, plan->source, seconds * 1e3, problem, epilogue,
-         cuda ? " --device cuda" : "");
+  hk_task_print_command(&c, &plan->task, "plan", decision);
+  hk_log(HK_LOG_CREATE, "hankel,create,%s,%s,%s,%s,%s,%.6g ms,%s", cuda ? "cuda" : "cpu", problem, epilogue, decision,
+         plan->source, seconds * 1e3, command);
 }
 
 static hk_status check_workspace(const hk_task *t, const hk_decision *d) {

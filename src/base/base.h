@@ -1,4 +1,4 @@
-/* What the library needs from the machine: memory, CPU features, threads, floating-point mode, log. Knows nothing of
+/* What the library needs from the machine: memory, CPU features, threads, floating-point mode, log. Independent of
  * convolution. */
 #ifndef HK_BASE_H
 #define HK_BASE_H

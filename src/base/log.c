@@ -63,7 +63,7 @@ uint32_t hk_log_words(void) {
 }
 
 void hk_log(uint32_t word, const char *format, ...) {
-  char line[2048];
+  char line[4096]; /* a problem, its decision, and both again in a command */
   if (!hk_log_on(word)) return;
   va_list ap;
   va_start(ap, format);

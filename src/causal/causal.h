@@ -34,7 +34,10 @@ struct hk_causal {
 
 /* check.c: fills the defaults of d and refuses what breaks a rule. */
 hk_status hk_causal_check(hk_causal_desc *d);
-/* The same for the strides of dx. */
+hk_status hk_causal_check_options(const hk_options *o);
+/* The same for the strides of a tensor shaped as x that is written. */
+hk_status hk_causal_check_written(const hk_causal_desc *d, const char *name, hk_causal_strides *s);
+/* And for those of dx. */
 hk_status hk_causal_check_dx(const hk_causal_desc *d, hk_causal_strides *dx);
 /* check_args.c: args and grads of a call; nothing has been written when they refuse. */
 hk_status hk_causal_check_args(const hk_causal *k, const hk_causal_args *a);
@@ -46,6 +49,8 @@ void hk_causal_piece(const hk_causal *k, const hk_causal_args *a, const hk_causa
 bool hk_causal_back_fits(const hk_causal *k, int64_t *size, int64_t *count);
 void hk_causal_back_piece(const hk_causal *k, const hk_causal_args *a, const hk_causal_grads *g, int64_t c,
                           int64_t count);
-/* run.c: body(context, i) for i < count on the threads of k; alone if the call is too small to share. */
+/* run.c: body(context, i) for i < count on the threads of the options, in their floating-point mode; those of k, alone
+ * if the call is too small to share. */
+void hk_causal_share(const hk_options *o, int32_t threads, int64_t count, hk_body body, void *context);
 void hk_causal_parallel(const hk_causal *k, int64_t count, hk_body body, void *context);
 #endif

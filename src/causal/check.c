@@ -108,6 +108,10 @@ static hk_status check_tensor(const char *name, const hk_causal_desc *d, hk_caus
   return check_distinct(name, a);
 }
 
+hk_status hk_causal_check_written(const hk_causal_desc *d, const char *name, hk_causal_strides *s) {
+  return check_tensor(name, d, s, true);
+}
+
 hk_status hk_causal_check_dx(const hk_causal_desc *d, hk_causal_strides *dx) {
   if (is_zero(dx)) *dx = d->x;
   return check_tensor("dx_at", d, dx, true);
@@ -194,4 +198,16 @@ hk_status hk_causal_check(hk_causal_desc *d) {
   hk_status s;
   if ((s = check_sizes(d)) || (s = check_act(d)) || (s = check_tensors(d)) || (s = check_state(d))) return s;
   return check_ways(d);
+}
+
+hk_status hk_causal_check_options(const hk_options *o) {
+  if (o->threads < 0 || o->threads > 4096)
+    return hk_fail(HK_INVALID, "options.threads = %d must be 0 to 4096", o->threads);
+  if ((unsigned)o->isa > HK_ISA_AMX)
+    return hk_fail(HK_INVALID, "options.isa = %d must be an hk_isa value", (int)o->isa);
+  if ((unsigned)o->device > HK_CUDA)
+    return hk_fail(HK_INVALID, "options.device = %d must be an hk_device value", (int)o->device);
+  if ((unsigned)o->denormals > HK_DENORMALS_FLUSH)
+    return hk_fail(HK_INVALID, "options.denormals = %d must be an hk_denormals value", (int)o->denormals);
+  return HK_OK;
 }

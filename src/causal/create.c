@@ -1,18 +1,6 @@
 /* Makes and destroys an hk_causal: the description checked, the options taken, the way chosen. */
 #include "causal/causal.h"
 
-static hk_status check_options(const hk_options *o) {
-  if (o->threads < 0 || o->threads > 4096)
-    return hk_fail(HK_INVALID, "options.threads = %d must be 0 to 4096", o->threads);
-  if ((unsigned)o->isa > HK_ISA_AMX)
-    return hk_fail(HK_INVALID, "options.isa = %d must be an hk_isa value", (int)o->isa);
-  if ((unsigned)o->device > HK_CUDA)
-    return hk_fail(HK_INVALID, "options.device = %d must be an hk_device value", (int)o->device);
-  if ((unsigned)o->denormals > HK_DENORMALS_FLUSH)
-    return hk_fail(HK_INVALID, "options.denormals = %d must be an hk_denormals value", (int)o->denormals);
-  return HK_OK;
-}
-
 /* Whether the stride of one axis is 1, or never used, in every tensor. */
 static bool adjacent(const hk_causal_desc *d, bool channels) {
   const hk_causal_strides *s[5] = {&d->x, &d->y, d->has_pre ? &d->pre : NULL, d->has_post ? &d->post : NULL,
@@ -69,7 +57,7 @@ hk_status hk_causal_create(hk_causal **causal, const hk_causal_desc *desc, const
   else if (!(options = hk_take(options, &options_room, sizeof options_room, "options"))) return HK_INVALID;
   hk_causal made = {.d = *desc, .o = *options};
   hk_status s;
-  if ((s = check_options(options)) || (s = hk_causal_check(&made.d))) return s;
+  if ((s = hk_causal_check_options(options)) || (s = hk_causal_check(&made.d))) return s;
   if (options->device == HK_CUDA) s = hk_cu_causal_make(&made.cuda, &made.d);
   else choose(&made);
   if (s) return s;

@@ -19,20 +19,25 @@ static void call_body(void *context, int64_t i) {
   hk_fp_restore(mode);
 }
 
+void hk_causal_share(const hk_options *o, int32_t threads, int64_t count, hk_body body, void *context) {
+  wrapped w = {body, context, o->denormals == HK_DENORMALS_FLUSH};
+  if (count > 1 && o->parallel_for) o->parallel_for(o->pool, count, call_body, &w);
+  else if (count > 1 && threads > 1) hk_pool_run(threads, count, call_body, &w);
+  else
+    for (int64_t i = 0; i < count; i++) call_body(&w, i);
+}
+
 void hk_causal_parallel(const hk_causal *k, int64_t count, hk_body body, void *context) {
   const hk_causal_desc *d = &k->d;
-  wrapped w = {body, context, k->o.denormals == HK_DENORMALS_FLUSH};
   const double rows = d->packing == HK_CAUSAL_OFFSETS ? 1 : (double)d->n;
   const bool alone = rows * (double)d->c * (double)d->length * (double)(d->window + 12) < ALONE;
-  if (count > 1 && !alone && k->o.parallel_for) {
-    k->o.parallel_for(k->o.pool, count, call_body, &w);
-  } else if (count > 1 && !alone && k->threads > 1) {
-    hk_pool_run(k->threads, count, call_body, &w);
-  } else {
-    const uint64_t mode = hk_fp_set(w.flush);
-    for (int64_t i = 0; i < count; i++) body(context, i);
-    hk_fp_restore(mode);
+  if (!alone) {
+    hk_causal_share(&k->o, k->threads, count, body, context);
+    return;
   }
+  const uint64_t mode = hk_fp_set(k->o.denormals == HK_DENORMALS_FLUSH);
+  for (int64_t i = 0; i < count; i++) body(context, i);
+  hk_fp_restore(mode);
 }
 
 typedef struct call {

@@ -90,6 +90,9 @@ void hk_problem_settle(hk_problem *p);
 bool hk_problem_is_dense(const hk_problem *settled, hk_layout layout);
 /* True when two problems differ in batch, input size, padding and the strides of x and y alone. */
 bool hk_problem_alike(const hk_problem *a, const hk_problem *b);
+/* derive.c: makes the geometry of a forward problem, or says why it has no gradients; the type of its dy. */
+hk_status hk_grad_check(const hk_problem *forward, hk_geom *g);
+hk_type hk_grad_type(const hk_problem *forward);
 bool hk_add_checked(int64_t a, int64_t b, int64_t *r);
 bool hk_mul_checked(int64_t a, int64_t b, int64_t *r);
 

@@ -10,9 +10,9 @@
 
 #include "core/core.h"
 
-static hk_type gradient_type(const hk_problem *p) { return p->y_type == HK_S32 ? p->x_type : p->y_type; }
+hk_type hk_grad_type(const hk_problem *p) { return p->y_type == HK_S32 ? p->x_type : p->y_type; }
 
-static hk_status float_only(const hk_problem *p, hk_geom *g) {
+hk_status hk_grad_check(const hk_problem *p, hk_geom *g) {
   const hk_status s = hk_geom_make(g, p, false);
   if (s) return s;
   if (hk_type_is_int8(p->x_type) || hk_type_is_int8(p->y_type))
@@ -41,12 +41,12 @@ hk_status hk_problem_grad_input(const hk_problem *p, hk_problem *q) {
   hk_geom g;
   hk_problem room;
   if (!(p = hk_take(p, &room, sizeof room, "problem"))) return HK_INVALID;
-  const hk_status s = float_only(p, &g);
+  const hk_status s = hk_grad_check(p, &g);
   if (s) return s;
   if (!q) return hk_fail(HK_INVALID, "grad is NULL");
   hk_problem r;
   start(&r, p);
-  r.x_type = gradient_type(p), r.f_type = p->f_type, r.y_type = p->x_type;
+  r.x_type = hk_grad_type(p), r.f_type = p->f_type, r.y_type = p->x_type;
   r.n = g.n;
   r.c = p->k;
   r.k = g.c * g.groups; /* batch groups of x are output channel groups here */
@@ -76,7 +76,7 @@ hk_status hk_problem_grad_filter(const hk_problem *p, hk_problem *q) {
   hk_geom g;
   hk_problem room;
   if (!(p = hk_take(p, &room, sizeof room, "problem"))) return HK_INVALID;
-  const hk_status s = float_only(p, &g);
+  const hk_status s = hk_grad_check(p, &g);
   if (s) return s;
   if (!q) return hk_fail(HK_INVALID, "grad is NULL");
   if (!g.pixels && g.gk) {
@@ -85,7 +85,7 @@ hk_status hk_problem_grad_filter(const hk_problem *p, hk_problem *q) {
   }
   hk_problem r;
   start(&r, p);
-  r.x_type = p->x_type, r.f_type = gradient_type(p), r.y_type = p->f_type;
+  r.x_type = p->x_type, r.f_type = hk_grad_type(p), r.y_type = p->f_type;
   r.k = p->k;
   r.n = g.batch_grouped ? g.c : p->c;
   r.c = p->n;
@@ -112,25 +112,4 @@ hk_status hk_problem_grad_filter(const hk_problem *p, hk_problem *q) {
     }
   *q = r;
   return hk_problem_check(q);
-}
-
-hk_status hk_grad_bias(const hk_problem *p, const void *dy, void *db) {
-  hk_geom g;
-  hk_problem room;
-  if (!(p = hk_take(p, &room, sizeof room, "problem"))) return HK_INVALID;
-  const hk_status s = float_only(p, &g);
-  if (s) return s;
-  if (!db || (!dy && g.gm * g.k > 0)) return hk_fail(HK_INVALID, "dy and db must not be NULL");
-  const hk_type t = gradient_type(p);
-  for (int64_t k = 0; k < g.k * g.groups; k++) {
-    double sum = 0;
-    const int64_t base = g.y.offset + hk_geom_y_channel(&g, &g.y, k);
-    for (int64_t m = 0; m < g.gm; m++) {
-      const int64_t q = m % g.out[2], r = m / g.out[2] % g.out[1], u = m / g.out[2] / g.out[1] % g.out[0];
-      const int64_t n = m / g.pixels;
-      sum += hk_load_element(t, dy, base + n * g.y.outer + u * g.y.at[0] + r * g.y.at[1] + q * g.y.at[2]);
-    }
-    hk_store_element(t == HK_F64 ? HK_F64 : HK_F32, db, k, sum);
-  }
-  return HK_OK;
 }

@@ -1,6 +1,7 @@
 /* The machine as the cost model sees it: cpu.c finds the parameters, machines/ holds them. */
 #ifndef HK_COST_H
 #define HK_COST_H
+#include "core/core.h"
 #include "cost/machine.h"
 
 /* What an algorithm counts of one call by one thread. */
@@ -29,4 +30,13 @@ int64_t hk_cost_l3(void); /* that cores share */
 bool hk_cost_ahead(void);
 /* Seconds for jobs equal pieces over threads, from the seconds of one thread: the last round may be partly idle. */
 double hk_cost_spread(double seconds, int64_t jobs, int32_t threads);
+/* floor.c: the least seconds of a problem's own products (those with padding and with zeros between elements left out)
+ * at the peak, and of its bytes at the rate of the cache above the one that holds them. */
+typedef struct hk_cost_floors {
+  double flops_s, bytes_s;
+} hk_cost_floors;
+hk_cost_floors hk_cost_floors_of(const hk_geom *g, hk_isa isa, int32_t threads);
+/* A prediction that is not below the floors; in the same order as those of other candidates. direct: of an algorithm
+ * that does one product per tap. */
+double hk_cost_above(hk_cost_floors floors, bool direct, double seconds);
 #endif

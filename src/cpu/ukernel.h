@@ -40,6 +40,9 @@ typedef enum hk_family {
   HK_FAMILY_CAUSALT = 27,   /* causal depthwise Conv1D; lanes are tokens */
   HK_FAMILY_SPREAD = 28,    /* a strided matrix of any float type to rows of f32, or back */
   HK_FAMILY_CAUSALG = 29,   /* backward pass of causal depthwise Conv1D: one tile */
+  HK_FAMILY_LONGFFT = 30,   /* convolution of a whole row by FFT; lanes are points of one row */
+  HK_FAMILY_OUTER = 31,     /* outer products over pixels: filter gradients; lanes are channels */
+  HK_FAMILY_TAPSUM = 32,    /* filter gradients of depthwise and grouped windows; lanes are channels */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -130,6 +133,46 @@ typedef struct hk_pgemm_args {
 } hk_pgemm_args;
 /* Returns the channels of the next tile when `left` remain and a tile holds at most `most`: nearly equal tiles. */
 static inline int64_t hk_tile_rows(int64_t left, int64_t most) { return hk_ceil_div(left, hk_ceil_div(left, most)); }
+
+/* outer: for i < rows and j < columns, (vectors - 1)*VW < columns <= NR = vectors * VW,
+ *   sum[i][j] = sum over segments t and p < seg[t].count of
+ *               seg[t].a[a_at + p*a_step + i] * seg[t].b[b_at + p*b_step + j]
+ * in this order; stores out[i*out_step + j] = sum, or adds it there with `add`. rows is arbitrary: the kernel splits it
+ * into register tiles. */
+typedef struct hk_outer_segment {
+  const float *a, *b;
+  int64_t count;
+} hk_outer_segment;
+typedef struct hk_outer_args {
+  const hk_outer_segment *seg;
+  int64_t segments, rows, vectors, columns;
+  int64_t a_at, b_at, a_step, b_step, out_step;
+  float *out;
+  int32_t add;
+} hk_outer_args;
+
+/* tapsum: for taps t < taps, lanes l < lanes and the positions p of all segments, in their order,
+ *   depthwise (grouped = 0): (vectors - 1)*VW < lanes <= vectors * VW;
+ *     out[tap[t].out + l] += sum of x[tap[t].x + p*x_step + l] * dy[p*dy_step + l]
+ *   grouped: lanes <= VW, and for j < vectors
+ *     out[tap[t].out + j*out_step + l] += sum of x[tap[t].x + p*x_step + l] * dy[p*dy_step + index[j*VW + l]]
+ *     where index counts within dy_lanes <= VW values. taps is arbitrary: the kernel splits it into register tiles. */
+typedef struct hk_tapsum_segment {
+  const float *x, *dy;
+  int64_t count;
+} hk_tapsum_segment;
+typedef struct hk_tapsum_tap {
+  int64_t x, out;
+} hk_tapsum_tap;
+typedef struct hk_tapsum_args {
+  const hk_tapsum_segment *seg;
+  const hk_tapsum_tap *tap;
+  const int32_t *index;
+  int64_t segments, taps, vectors, lanes, dy_lanes;
+  int64_t x_step, dy_step, out_step;
+  float *out;
+  int32_t grouped;
+} hk_tapsum_args;
 
 /* weave: vectors first..end-1 of one output line whose pixels have few channels. Vector j holds y_lanes outputs from
  * j*y_lanes on, as whole pixels [pixel][channel]. For tap s of window row t it reads the VW floats of line x[t] from
@@ -521,6 +564,32 @@ typedef struct hk_spread_args {
   hk_type type;
   int32_t back;
 } hk_spread_args;
+
+/* longfft: F takes 2N real values, N = n1*n2, to N complex ones, so that products of spectra are convolutions modulo
+ * X^2N + 1 (position p + 2N is minus position p) and products with a conjugate are correlations; its order of points is
+ * the kernel's own.
+ *   FORWARD   z = F(x)
+ *   INVERSE   y = F^-1(z), z is overwritten
+ *   CONVOLVE  y = F^-1(F(x) * h), z is overwritten; y may equal x
+ *   GRADIENT  z = F(x), g = F(dy), sum += g * conj(z), y = F^-1(z * h), dx = F^-1(g * conj(h)); y.at, dx.at and sum may
+ *             be NULL, and x.at where y.at and sum are; z and g are overwritten
+ * n1 is 2^i or 3*2^i, n2 is 2^i; both are multiples of VW and at least 16 (n1 = 3*2^i: 48). Tables: hk_longconv_tables
+ * (src/longconv/tables.c). buffer holds n1 complex vectors. */
+enum { HK_LONGFFT_FORWARD, HK_LONGFFT_INVERSE, HK_LONGFFT_CONVOLVE, HK_LONGFFT_GRADIENT };
+/* Position p < 2N is at[p + shift] for first <= p < last; others are read as 0 and not written. */
+typedef struct hk_longfft_row {
+  float *at;
+  int64_t shift, first, last;
+} hk_longfft_row;
+typedef struct hk_longfft_args {
+  int32_t op;
+  int64_t n1, n2;
+  const float *columns, *rows; /* twiddles of the steps over columns and over rows */
+  const float *lane, *base;    /* twiddles between them: lane[k1][re, im][VW] * base[j/VW][k1][re, im] */
+  float *buffer, *z, *g, *sum;
+  const float *h;
+  hk_longfft_row x, y, dy, dx;
+} hk_longfft_args;
 
 #define HK_KERNEL(name, family, isa, x, f, mr, nr) void name(const void *args);
 #include "cpu/kernels.inc"

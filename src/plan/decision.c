@@ -39,18 +39,6 @@ static void print_knobs(hk_text *t, const hk_decision *d, bool derived) {
 
 void hk_decision_print(hk_text *t, const hk_decision *d) { print_knobs(t, d, true); }
 
-static const hk_algo *find_algo(const char *name, hk_device device) {
-  for (int i = 0; hk_algos[i]; i++)
-    if (hk_algos[i]->device == device && !strcmp(hk_algos[i]->name, name)) return hk_algos[i];
-  return NULL;
-}
-
-static const hk_rewrite *find_rewrite(const char *name, hk_device device) {
-  for (int i = 0; hk_rewrites[i]; i++)
-    if (hk_rewrites[i]->device == device && !strcmp(hk_rewrites[i]->name, name)) return hk_rewrites[i];
-  return NULL;
-}
-
 static const hk_kernel *find_kernel(const hk_algo *algo, const char *name) {
   const hk_kernel *k = NULL;
   while ((k = hk_algo_next_row(algo, k)) && strcmp(k->name, name)) continue;
@@ -193,28 +181,28 @@ static hk_status choose_kernel(const hk_task *task, const words *w, hk_decision 
   return any ? HK_OK : s;
 }
 
-/* The rewrites before the last "/", and the algorithm; *save goes on behind them. */
-static hk_status parse_path(const hk_task *task, const char *text, char **save, hk_decision *d) {
-  const hk_device device = task->options.device;
-  char *word = strtok_r(*save, " ", save), *next = *save;
-  for (; word && !strncmp(next, "/ ", 2); word = strtok_r(next + 2, " ", save), next = *save) {
-    const hk_rewrite *r = find_rewrite(word, device);
-    if (!r) return hk_fail(HK_SYNTAX, "decision \"%.120s\": no rewrite \"%.60s\" for this device", text, word);
-    if (d->depth == HK_DEPTH)
-      return hk_fail(HK_SYNTAX, "decision \"%.120s\": a path has at most %d rewrites", text, HK_DEPTH);
-    d->path[d->depth++] = r;
+/* The decision in a line that a plan prints: "decision   igemm kernel=...  (estimate)". */
+static char *strip(char *line) {
+  static const char *const sources[] = {"(wisdom)", "(estimate)", "(measured)", "(forced)"};
+  line += strspn(line, " ");
+  if (!strncmp(line, "decision ", 9)) line += 9 + strspn(line + 9, " ");
+  size_t n = strlen(line);
+  while (n && strchr(" \n", line[n - 1])) line[--n] = 0;
+  for (int i = 0; i < HK_COUNT(sources); i++) {
+    const size_t last = strlen(sources[i]);
+    if (n > last && line[n - last - 1] == ' ' && !strcmp(line + n - last, sources[i])) line[n - last - 1] = 0;
   }
-  if (word && (d->algo = find_algo(word, device))) return HK_OK;
-  return hk_fail(HK_SYNTAX, "decision \"%.120s\": no algorithm \"%.60s\" for this device", text, word ? word : "");
+  return line;
 }
 
 hk_status hk_decision_parse(const hk_task *task, const char *text, hk_decision *d) {
-  char copy[HK_DECISION_TEXT], *save = copy, *word;
+  char copy[HK_DECISION_TEXT], *save, *word;
   memset(d, 0, sizeof *d);
   if (strlen(text) >= sizeof copy)
     return hk_fail(HK_SYNTAX, "decision text is longer than %zu characters", sizeof copy - 1);
   memcpy(copy, text, strlen(text) + 1);
-  hk_status s = parse_path(task, text, &save, d);
+  save = strip(copy);
+  hk_status s = hk_path_parse(task, text, &save, d);
   if (s) return s;
   words w = {.text = text};
   while ((word = strtok_r(NULL, " ", &save))) {

@@ -15,6 +15,7 @@
 
 #define HK_KNOBS 16
 #define HK_DECISION_TEXT 512 /* most characters of a decision, and its end */
+#define HK_COMMAND_TEXT 2048 /* of a command that hk_task_print_command writes */
 #define HK_REASON 160
 #define HK_LAYOUT 4
 #define HK_DEPTH 5 /* rewrites of a path: one of each order */
@@ -34,8 +35,8 @@ typedef struct hk_task {
   int32_t threads;    /* >= 1 */
   bool f_now;         /* weights are known at creation */
   bool f_zero_per_k;
-  bool nonfinite; /* the weights, known at creation, hold Inf or NaN */
-  bool wild;      /* and some tap falls outside x */
+  bool nonfinite;        /* the weights, known at creation, hold Inf or NaN */
+  bool padded_nonfinite; /* and some tap falls outside x */
   bool vast; /* so large that 64-bit sizes and offsets of the algorithms could overflow, or that packed weights would:
                 for ref alone */
 } hk_task;
@@ -116,6 +117,7 @@ struct hk_algo {
   hk_device device;
   bool fallback;       /* a slow path: forbid_fallback refuses it */
   double error_factor; /* 0: integers exact */
+  bool fewer_products; /* than one per tap of a sum: HK_MATH_FAST_ALGORITHMS */
   bool skips_padding;  /* padded taps are never read, so Inf and NaN weights are safe */
   /* Fills knobs, predicted_s and workspace_bytes of *d (algo and kernel are set), or writes why not (HK_REASON bytes)
    * and returns false. */
@@ -199,6 +201,8 @@ void hk_plan_parallel(const hk_plan *plan, int64_t count, hk_body body, void *co
 void hk_plan_short_way(hk_plan *plan); /* run.c: sets plan->short_way of a plan that is built */
 hk_status hk_plan_run(const hk_plan *plan,
                       const hk_call *call); /* run.c: the first rewrite of the path, or the algorithm */
+/* print.c: the command that does with a task what the caller did, by this decision (NULL: --why in its place) */
+void hk_task_print_command(hk_text *t, const hk_task *task, const char *verb, const char *decision);
 /* print.c: log lines of an execution and of a build */
 void hk_plan_log_exec(const hk_plan *plan, double seconds);
 void hk_plan_log_trace(const hk_plan *plan);
@@ -230,10 +234,13 @@ bool hk_decision_allowed(const hk_task *task, const hk_decision *d, char *why);
 /* plan.c: from a decision to a plan. like (may be NULL): a plan whose packed weights are shared. */
 hk_status hk_plan_build(hk_plan **plan, const hk_task *task, const hk_decision *d, const hk_weights *w,
                         const hk_plan *like);
-/* Sets task.nonfinite and task.wild for these weights; hk_task_make, which sees stand-ins too, reads none. */
+/* Sets task.nonfinite and task.padded_nonfinite for these weights; hk_task_make, which sees stand-ins too, reads none.
+ */
 void hk_task_read_weights(hk_task *task, const void *f);
 /* Sets them for weights that another plan has read. */
 void hk_task_set_nonfinite(hk_task *task, bool nonfinite);
+/* Sets problem, geometry and epilogue alone. */
+hk_status hk_task_shape(hk_task *t, const hk_problem *p, const hk_epilogue *e);
 hk_status hk_task_make(hk_task *task, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
                        const hk_weights *w);
 

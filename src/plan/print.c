@@ -51,6 +51,9 @@ hk_status hk_plan_symbol(const hk_plan *plan, int32_t index, const char **name, 
     return hk_fail(HK_INVALID, "plan, name and value must not be NULL, index >= 0");
   const hk_geom *g = &plan->task.geom;
   const hk_decision *d = &plan->decision;
+  const bool cuda = plan->task.options.device == HK_CUDA; /* whose floors are not known here */
+  const hk_cost_floors floors =
+      cuda ? (hk_cost_floors){0, 0} : hk_cost_floors_of(g, plan->task.isa, plan->task.threads);
   const struct {
     const char *name;
     double value;
@@ -76,12 +79,15 @@ hk_status hk_plan_symbol(const hk_plan *plan, int32_t index, const char **name, 
                {"NR", d->kernel ? d->kernel->nr : 1},
                {"threads", plan->task.threads},
                {"workspace_bytes", (double)d->workspace_bytes},
-               {"packed_bytes", (double)plan->packed->f_bytes}};
-  if (index < HK_COUNT(fixed)) {
+               {"packed_bytes", (double)plan->packed->f_bytes},
+               {"floor_flops_s", floors.flops_s},
+               {"floor_bytes_s", floors.bytes_s}};
+  const int32_t count = HK_COUNT(fixed) - (cuda ? 2 : 0);
+  if (index < count) {
     *name = fixed[index].name, *value = fixed[index].value;
     return HK_OK;
   }
-  const int32_t i = index - HK_COUNT(fixed);
+  const int32_t i = index - count;
   const hk_knob *knobs = d->algo->knobs;
   for (int32_t j = 0; j <= i; j++)
     if (j >= HK_KNOBS || !knobs[j].name) return hk_fail(HK_INVALID, "index = %d is past the last symbol", index);
@@ -89,15 +95,55 @@ hk_status hk_plan_symbol(const hk_plan *plan, int32_t index, const char **name, 
   return HK_OK;
 }
 
+/* No option of the command says these. */
+static const char *not_in_commands(const hk_task *task) {
+  const hk_epilogue *e = &task->epi.e;
+  if (e->act == HK_ACT_USER || e->act2 == HK_ACT_USER || e->user2 || e->store || e->cuda_user2 || e->cuda_store)
+    return "functions of the caller";
+  if (e->c_strided) return "strides of the residual";
+  return task->f_zero_per_k ? "zero points per channel" : NULL;
+}
+
+static void print_math(hk_text *t, uint32_t math) {
+  static const char *const words[] = {"fast", "tf32", "split"};
+  const char *before = " --math ";
+  for (unsigned i = 0; i < HK_COUNT(words); i++)
+    if (math >> i & 1) hk_text_add(t, "%s%s", before, words[i]), before = ",";
+}
+
+void hk_task_print_command(hk_text *t, const hk_task *task, const char *verb, const char *decision) {
+  const hk_options *o = &task->options;
+  char problem[1024], epilogue[256];
+  const char *missing = not_in_commands(task);
+  if (missing) {
+    hk_text_add(t, "no command: it has no option for %s", missing);
+    return;
+  }
+  hk_problem_print(&task->problem, problem, sizeof problem, NULL);
+  hk_epilogue_print(&task->epi.e, epilogue, sizeof epilogue, NULL);
+  hk_text_add(t, "hankel %s '%s' --epilogue '%s'", verb, problem, epilogue);
+  if (o->device == HK_CUDA) hk_text_add(t, " --device cuda%s", o->unaligned ? " --unaligned" : "");
+  else hk_text_add(t, " --threads %d --isa %s", task->threads, hk_isa_name(task->isa));
+  print_math(t, o->math);
+  if (o->limit_workspace) hk_text_add(t, " --workspace %zu", o->workspace_limit_bytes);
+  if (o->batch_invariant) hk_text_add(t, " --batch-invariant");
+  if (o->forbid_fallback) hk_text_add(t, " --forbid-fallback");
+  if (o->denormals == HK_DENORMALS_FLUSH) hk_text_add(t, " --flush-denormals");
+  if (o->stateful) hk_text_add(t, " --stateful");
+  if (!task->f_now) hk_text_add(t, " --late-weights");
+  if (decision) hk_text_add(t, " --decision '%s'", decision);
+  else hk_text_add(t, " --why");
+}
+
 void hk_plan_log_exec(const hk_plan *plan, double seconds) {
-  char problem[1024], epilogue[256], decision[HK_DECISION_TEXT];
-  hk_text t = {decision, sizeof decision, 0};
+  char problem[1024], epilogue[256], decision[HK_DECISION_TEXT], command[HK_COMMAND_TEXT];
+  hk_text t = {decision, sizeof decision, 0}, c = {command, sizeof command, 0};
   problem_text(plan, problem, sizeof problem, epilogue, sizeof epilogue);
   hk_decision_print(&t, &plan->decision);
+  hk_task_print_command(&c, &plan->task, "bench", decision);
   const bool cuda = plan->task.options.device == HK_CUDA; /* there the time is that of the launch */
-  hk_log(HK_LOG_EXEC, "hankel,exec,%s,%s,%s,%s,%.6g ms,hankel bench '%s' --epilogue '%s' --decision '%s'%s",
-         cuda ? "cuda" : "cpu", problem, epilogue, decision, seconds * 1e3, problem, epilogue, decision,
-         cuda ? " --device cuda" : "");
+  hk_log(HK_LOG_EXEC, "hankel,exec,%s,%s,%s,%s,%.6g ms,%s", cuda ? "cuda" : "cpu", problem, epilogue, decision,
+         seconds * 1e3, command);
 }
 
 static const char *kernel_name(const hk_kernel *k) { return k ? k->name : "none"; }

@@ -114,7 +114,7 @@ static bool all_finite(const hk_geom *g, const void *f) {
 
 void hk_task_set_nonfinite(hk_task *t, bool nonfinite) {
   t->nonfinite = nonfinite;
-  t->wild = nonfinite && t->geom.gm && leaves_x(&t->geom);
+  t->padded_nonfinite = nonfinite && t->geom.gm && leaves_x(&t->geom);
 }
 
 void hk_task_read_weights(hk_task *t, const void *f) {
@@ -139,6 +139,16 @@ static bool offsets_unalign(const hk_task *t) {
   return g->x.offset * xb % 16 || g->y.offset * yb % 16 || (t->epi.e.residual && t->epi.c.offset * yb % 16);
 }
 
+hk_status hk_task_shape(hk_task *t, const hk_problem *p, const hk_epilogue *e) {
+  hk_status s;
+  if ((s = hk_geom_make(&t->geom, p, e && e->gate)) || (s = hk_epi_make(&t->epi, e, p))) return s;
+  const hk_geom *g = &t->geom;
+  const bool gated = g->y_channels != g->k * g->groups;
+  hk_strides_settle(&t->epi.c, gated ? 1 : g->groups, g->n, gated ? g->y_channels : g->k, g->out);
+  t->problem = *p;
+  return HK_OK;
+}
+
 hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, const hk_options *o,
                        const hk_weights *w) {
   hk_status s;
@@ -150,13 +160,8 @@ hk_status hk_task_make(hk_task *t, const hk_problem *p, const hk_epilogue *e, co
     t->options = *o;
     t->options.decision = NULL;
   }
-  if ((s = hk_geom_make(&t->geom, p, e && e->gate)) || (s = hk_epi_make(&t->epi, e, p)) || (s = check_state(t, p)))
-    return s;
+  if ((s = hk_task_shape(t, p, e)) || (s = check_state(t, p))) return s;
   if (w && (s = hk_weights_check(&t->geom, w))) return s;
-  const bool gated = t->geom.y_channels != t->geom.k * t->geom.groups;
-  hk_strides_settle(&t->epi.c, gated ? 1 : t->geom.groups, t->geom.n, gated ? t->geom.y_channels : t->geom.k,
-                    t->geom.out);
-  t->problem = *p;
   if (t->options.device == HK_CUDA && offsets_unalign(t)) t->options.unaligned = 1;
   t->vast = is_vast(&t->geom);
   t->threads = t->options.threads ? t->options.threads : hk_threads_default();

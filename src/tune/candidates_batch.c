@@ -3,13 +3,14 @@
 
 #include "tune/candidates.h"
 
+enum { MANY = 64 }; /* threads or images */
+
 /* The task with another batch; the task itself where that is no legal problem (two images in one place). */
 static hk_task with_batch(const hk_task *task, int64_t images) {
   hk_task t = *task;
-  t.problem.n = images * t.problem.batch_groups;
-  if (hk_geom_make(&t.geom, &t.problem, task->epi.e.gate) || hk_epi_make(&t.epi, &task->epi.e, &t.problem))
-    return *task;
-  return t;
+  hk_problem p = task->problem;
+  p.n = images * p.batch_groups;
+  return hk_task_shape(&t, &p, &task->epi.e) ? *task : t;
 }
 
 hk_task hk_candidates_seen(const hk_task *task) {
@@ -31,19 +32,20 @@ static bool check_for(const hk_task *t, hk_decision *d, char *why) {
 
 /* Whether a decision serves every batch and any number of threads alike. What one image may use and more may not would
  * make the choice depend on the batch or on the threads: because of how images lie, or because a workspace that grows
- * with either exceeds a limit. One image by one thread stands for few, two by many for all others: where two images
- * share a place, no larger batch of these strides is legal. */
+ * with either exceeds a limit. One image by one thread stands for few; two by many for how images lie (where two share
+ * a place, no larger batch of these strides is legal); more for a workspace that grows within its rounding at first. */
 static bool serves_any_batch(const hk_task *t, const hk_decision *d, char *why) {
-  static const int32_t threads[2] = {1, 64};
-  size_t bytes[2] = {0, 0};
-  for (int i = 0; i < 2; i++) {
-    hk_task b = with_batch(t, i + 1);
+  size_t least = 0;
+  bool grows = false; /* beyond the largest legal batch, sizes are again those of the task */
+  for (int images = 1; images <= (t->options.limit_workspace ? MANY : 2); images *= 2) {
+    hk_task b = with_batch(t, images);
     hk_decision same = *d;
-    b.threads = threads[i];
+    b.threads = images == 1 ? 1 : MANY;
     if (!check_for(&b, &same, why)) return false;
-    bytes[i] = same.workspace_bytes;
+    if (images == 1) least = same.workspace_bytes;
+    grows |= same.workspace_bytes != least;
   }
-  if (!t->options.limit_workspace || bytes[0] == bytes[1]) return true;
+  if (!t->options.limit_workspace || !grows) return true;
   snprintf(why, HK_REASON,
            "its workspace grows with batch or threads: batch_invariant allows it only without a workspace limit");
   return false;

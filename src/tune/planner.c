@@ -62,7 +62,7 @@ static hk_status measure(const hk_task *task, const hk_weights *w, const hk_cand
 
 /* One line per candidate, usable or refused, for HANKEL_VERBOSE=dispatch. */
 static void log_candidates(const hk_task *task, const hk_candidates *l) {
-  char problem[1024];
+  char problem[1024], command[HK_COMMAND_TEXT];
   if (!hk_log_on(HK_LOG_DISPATCH)) return;
   hk_problem_print(&task->problem, problem, sizeof problem, NULL);
   for (int i = 0; i < l->usable_count + l->refused_count; i++) {
@@ -73,12 +73,11 @@ static void log_candidates(const hk_task *task, const hk_candidates *l) {
     hk_text t = {text, sizeof text, 0};
     if (usable) hk_decision_print(&t, d);
     else hk_decision_print_name(&t, d);
-    if (usable)
-      hk_log(HK_LOG_DISPATCH, "hankel,dispatch,%s,%s,usable,%.6g us,hankel plan '%s' --why", problem, text,
-             1e6 * d->predicted_s, problem);
-    else
-      hk_log(HK_LOG_DISPATCH, "hankel,dispatch,%s,%s,refused: %s,hankel plan '%s' --why", problem, text, no->why,
-             problem);
+    hk_text c = {command, sizeof command, 0};
+    hk_task_print_command(&c, task, "plan", usable ? text : NULL);
+    const double us = 1e6 * d->predicted_s;
+    if (usable) hk_log(HK_LOG_DISPATCH, "hankel,dispatch,%s,%s,usable,%.6g us,%s", problem, text, us, command);
+    else hk_log(HK_LOG_DISPATCH, "hankel,dispatch,%s,%s,refused: %s,%s", problem, text, no->why, command);
   }
 }
 

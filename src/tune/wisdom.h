@@ -1,4 +1,4 @@
-/* Wisdom: keys made from tasks, a table in memory, a file format of one line a problem. */
+/* Wisdom: keys made from tasks, a table in memory, a file format of one line per problem. */
 #ifndef HK_WISDOM_H
 #define HK_WISDOM_H
 #include "plan/plan.h"

@@ -1,6 +1,6 @@
-/* Wisdom on disk. Writers take turns by flock on <file>.lock, read what is there, merge, and rename a finished file
- * into place, so that a reader or a crash sees the old file or the new one, never a part. A file that does not parse is
- * never overwritten, but for one of the format before, which a save replaces. */
+/* Wisdom on disk. Writers exclude each other by flock on <file>.lock, read what is there, merge, and rename a finished
+ * file into place, so that a reader or a crash sees the old file or the new one, never a part. A file that does not
+ * parse is never overwritten, but for one of the format before, which a save replaces. */
 #include "tune/wisdom_file.h"
 
 #include <errno.h>

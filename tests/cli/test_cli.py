@@ -36,6 +36,7 @@ def test_version_and_help():
 @pytest.mark.parametrize("words", [
     [], ["nonsense"], ["plan"], ["plan", SMALL, "two"], ["plan", SMALL, "--nonsense"], ["plan", SMALL, "--threads"],
     ["plan", SMALL, "--threads", "many"], ["plan", SMALL, "--why=1"], ["plan", SMALL, "--isa", "mmx"],
+    ["plan", SMALL, "--grad", "nonsense"], ["check", "--random", "3", "--grad", "filter"],
     ["plan", SMALL, "--epilogue", "bias+nonsense"], ["plan", "2d_n1_nonsense"], ["plan", "2d_n1_c4_i6x7_k5_w3x3_s0_last"],
     ["check"], ["check", SMALL, "--random", "3"], ["check", SMALL, "--with", "nonsense"], ["check", SMALL, "--jobs", "0"],
     ["check", "--batch", "/nonexistent"], ["bench"], ["bench", SMALL, "--csv", "--json"], ["run", "--x", "a.npy"],
@@ -44,6 +45,15 @@ def test_usage_errors(words):
     code, out, err = hankel(*words)
     assert code == 2
     assert out == "" and err != ""
+
+
+def test_gradients():
+    layer = "2d_n1_c64_i28x28_k64_w3x3_p1_f32_last"
+    assert "decision   outer" in ok("plan", layer, "--grad", "filter")
+    assert "decision   tapsum" in ok("plan", layer.replace("_f32", "_g64_f32"), "--grad", "filter")
+    assert "_w3x3_p1_flip_" in ok("plan", layer, "--grad", "input").splitlines()[0]
+    assert "1 passed" in ok("check", "2d_n2_c6_i9x9_k7_w3x3_p1_f32_last", "--grad", "filter")
+    assert "20 passed" in ok("check", "--random", "20", "--family", "grad")
 
 
 def test_unsupported():
@@ -85,6 +95,20 @@ def test_plan():
     assert any(c["decision"] == "ref" and c["refusal"] is None for c in data["candidates"])
     forced = json.loads(ok("plan", SMALL, "--json", "--decision", "ref"))
     assert forced["decision"] == "ref"
+
+
+@pytest.mark.parametrize("problem, words", [
+    ("2d_n1_c128_i28x28_k128_w3x3_p1_f32_last", []), ("2d_n1_c256_i33x33_k256_w3x3_p18_d18_f32_first", []),
+    ("1d_n1_c1024_i4096_k1024_w3_g1024_f32_last", []), ("1d_n1_c512_i65536_k512_w4_p3:0_g512_f32_last", ["--threads", 2]),
+    ("2d_n1_c64_i512x512_k64_w3x3_p1_g64_f32_first", []), ("2d_n1_c1024_i14x14_k2048_w1x1_s2_f32_last", []),
+    ("2d_n1_c32_i14x14_k32_w4x4_p2_l2_flip_f32_last", []), ("2d_n1_c64_i56x56_k64_w3x3_p1_bf16_last", []),
+    ("2d_n1_c64_i56x56_k64_w3x3_p1_f64_last", []), ("2d_n1_c64_i56x56_k64_w3x3_p1_u8:s8:s8_last", []),
+    ("1d_n1_c16_i64_k16_w1_f32_last", ["--isa", "scalar"]), ("2d_n0_c4_i6x7_k5_w3x3_f32_last", [])])
+def test_no_prediction_is_below_the_floor(problem, words):
+    plan = json.loads(ok("plan", problem, "--why", "--json", *(words or ["--threads", 1]), env={"HANKEL_WISDOM": "none"}))
+    floor = max(plan["floor_flops_s"], plan["floor_bytes_s"])
+    assert floor > 0 or "_n0_" in problem
+    assert all(c["predicted_s"] >= floor for c in plan["candidates"] if not c["refusal"])
 
 
 def test_plan_reads_benchdnn():
@@ -331,3 +355,13 @@ def test_check_holds_transforms_to_their_stretch(seed):
     # every output of a channel misses every weight but one, which is zero: the bound is not
     out = ok("check", "1d_n1_c33_i10_k33_w81_p2720_d68_g33_f32_last", "--math", "fast", "--seed", 4238847672736)
     assert "1 passed" in out
+
+
+def test_batch_invariant_choice():
+    """The choice for one image is that for many: where a residual's strides are not canonical, and where a workspace
+    grows with the batch only after its first 64 bytes."""
+    assert "1 passed" in ok("check", "2d_n2_c2_i14x2_k4_w3x4_s1x2_p3:2x2:1_g2_f32_last", "--epilogue", "scale1+presum:1",
+                            "--seed", 12584902960505, "--math", "fast", "--isa", "scalar", "--batch-invariant")
+    assert "1 passed" in ok("check", "3d_n4_c5_i1x1x1_k8_w5x5x5_p2_f32_xs=0.180.-12.-2.-60.180.-2_fs=0.0.625.125.25.5.1_"
+                            "ys=0.0.8.1.1.1.1", "--epilogue", "bias", "--seed", 14465841892777, "--isa", "avx2",
+                            "--workspace", 237, "--batch-invariant")

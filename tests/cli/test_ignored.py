@@ -44,6 +44,8 @@ def test_options_of_a_batch(words):
     (["bench", "--stream", "--block", "0"], "--block: 0"),
     (["bench", "--stream", "--html", "x"], "--html does not apply"), (["tune", SMALL, "--csv"], "--csv does not apply"),
     (["tune", SMALL, "--audit", "--seed", "3"], "--seed does not apply"),
+    (["tune", SMALL, "--audit", "--decision", "ref"], "--decision does not apply to tune: it measures every candidate"),
+    (["tune", SMALL, "--decision", "ref"], "--decision does not apply to tune: it measures every candidate"),
     (["wisdom", "export", "--save", "x"], "--save does not apply")])
 def test_other_options_without_effect(words, named):
     code, out, err = hankel(*words)

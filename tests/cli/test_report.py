@@ -185,6 +185,12 @@ def test_tune_and_wisdom(tmp_path):
     assert go("plan", problem, "--wisdom-only").returncode != 0
     tuned = go("tune", problem, "--threads", "1", "--time-limit", "0.3")
     assert tuned.returncode == 0 and "kernel=" in tuned.stdout
+    assert "known" not in tuned.stdout + tuned.stderr
+    known = go("tune", problem, "--threads", "1")
+    assert known.returncode == 0 and known.stdout.endswith("\tknown\n")
+    assert "1 of 1 problems were known and not measured; --again measures them" in known.stderr
+    again = go("tune", problem, "--threads", "1", "--time-limit", "0.3", "--again")
+    assert again.returncode == 0 and again.stdout.endswith(" s\n") and "known" not in again.stderr
     shown = go("wisdom")
     assert shown.returncode == 0 and shown.stdout.splitlines()[0] == "hankel-wisdom 2" and len(shown.stdout.splitlines()) == 3
     plan = go("plan", problem, "--threads", "1", "--wisdom-only")

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Who may include whom (docs/design.md). Reads every #include "..." of the tree:
-#   base < core < cost, cpu, cuda < plan < tune < stream, causal < api: a folder includes only itself and folders to its left, and cpu
+#   base < core < cost < cpu, cuda < plan < tune < stream, causal < longconv < api: a folder includes only itself and
+#   folders to its left, and cpu
 #   and cuda never each other; kernel sources (src/cpu/{x86,arm,scalar,tmpl}) see only base, ukernel.h, their vocabulary
 #   and their template; cli, apps and bench see hankel.h and their own headers.
 # `--self-test` shows that a forbidden include is seen.
 set -u
 root=${HANKEL_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 
-declare -A level=([base]=0 [core]=1 [cost]=2 [cpu]=2 [cuda]=2 [plan]=3 [tune]=4 [stream]=5 [causal]=5 [api]=6)
+declare -A level=([base]=0 [core]=1 [cost]=2 [cpu]=3 [cuda]=3 [plan]=4 [tune]=5 [stream]=6 [causal]=6 [longconv]=7
+  [api]=8)
 
 # check_tree DIR: prints a line for each forbidden include.
 check_tree() {

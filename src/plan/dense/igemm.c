@@ -76,7 +76,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "x, f or y is empty";
   else if (needs_zeros(g) && g->c > HK_TABLE_BYTES / (int64_t)sizeof(float))
     no = "a row of zeros for the padding would take more than 16 MiB";
-  else if (t->wild && !hk_cuts_make(g, true).exact)
+  else if (t->padded_nonfinite && !hk_cuts_make(g, true).exact)
     no = "weights hold Inf or NaN, and the taps inside x change too often";
   return !no || hk_refuse(why, no);
 }
@@ -119,7 +119,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   for (int i = 0; i < 3; i++) flops /= (double)g->in_dil[i];
   if (g->taps > 1 && g->groups == 1 && g->in_dil[0] * g->in_dil[1] * g->in_dil[2] == 1 && !merge_pays(g, d->kernel))
     flops *= hk_geom_inside(g);
-  /* one vector of channels a tile: every product waits for its own broadcast (Zen 4: 76 % of the peak with AVX2, 96 %
+  /* one vector of channels per tile: every product waits for its own broadcast (Zen 4: 76 % of the peak with AVX2, 96 %
    * with AVX-512, 64 channels of 56 x 56) */
   if (s.vectors == 1 && !s.dot) flops *= d->kernel->isa == HK_ISA_AVX2 ? 1.3 : 1.02;
   const double across =
@@ -131,7 +131,13 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const double segments = (double)(merge_pays(g, d->kernel) ? g->taps / g->win[2] : g->taps),
                bm = (double)d->knob[HK_IGEMM_BM];
   const double blocks = g->taps == 1 ? 0 : (double)(g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]));
-  double cycles = tiles * (20 + 12 * segments) + blocks * (300 + 1.2 * segments * bm);
+  const double outside = g->in_dil[0] * g->in_dil[1] * g->in_dil[2] == 1 ? 1 - hk_geom_inside(g) : 0;
+  double cycles =
+      tiles * (20 + 12 * segments) + blocks * (300 + (1.2 + hk_cost_here()->outside * outside) * segments * bm);
+  /* windows of many taps with few channels each, as gradients of filters have: the loop over channels ends before it is
+   * predicted, and the table of rows leaves L1 (Zen 4: 256 and 512 channels of 14 x 14 and 7 x 7, 1 to 4 images) */
+  if (g->c < 8 && g->taps >= 32) cycles += 40 * tiles * segments;
+  if (!t->f_now && g->c < 8 && g->taps >= 32 && merge_pays(g, d->kernel)) flops *= 1.25; /* as measured there */
   if (merge_pays(g, d->kernel)) {
     const double share = (double)edge_pixels(g) / (double)g->out[2];
     cycles += 30 * (double)(g->groups * g->gm) * share * segments;
@@ -180,7 +186,7 @@ static bool one_piece(const hk_task *t, const hk_decision *d) {
 }
 
 static bool can_merge(const hk_task *t, const hk_decision *d) {
-  return !t->wild && d->knob[HK_IGEMM_PACK] != HK_PACK_BLOCK && d->knob[HK_IGEMM_BK] == t->geom.c &&
+  return !t->padded_nonfinite && d->knob[HK_IGEMM_PACK] != HK_PACK_BLOCK && d->knob[HK_IGEMM_BK] == t->geom.c &&
          d->kernel->family == HK_FAMILY_IGEMM && hk_rows_mergeable(&t->geom) && t->geom.gk <= HK_IGEMM_SCRATCH;
 }
 
@@ -199,7 +205,7 @@ static void inner_outputs(const hk_geom *g, int64_t *q0, int64_t *q1) {
   *q1 = room < 0 ? 0 : hk_min64(g->out[2], room / g->stride[2] + 1);
 }
 
-/* Most lines of a block, whose ends go through tables together; 0: lines do not lie evenly. */
+/* Most lines of a block, whose ends go through tables together; 0: lines have no constant stride. */
 static int64_t most_lines(const hk_task *t, const hk_decision *d) {
   const hk_geom *g = &t->geom;
   int64_t q0, q1;
@@ -227,7 +233,8 @@ static void derive(const hk_task *t, hk_decision *d) {
   if (k[HK_IGEMM_FLAT] < 0) k[HK_IGEMM_FLAT] = can_flat(t, d);
   if (k[HK_IGEMM_LINES] < 0) k[HK_IGEMM_LINES] = choose_lines(t, d);
   if (k[HK_IGEMM_CUTS] < 0)
-    k[HK_IGEMM_CUTS] = (t->wild || (!k[HK_IGEMM_MERGE] && g->taps > 1)) && hk_cuts_make(g, t->wild).columns > 0;
+    k[HK_IGEMM_CUTS] = (t->padded_nonfinite || (!k[HK_IGEMM_MERGE] && g->taps > 1)) &&
+                       hk_cuts_make(g, t->padded_nonfinite).columns > 0;
   if (k[HK_IGEMM_AHEAD] < 0)
     k[HK_IGEMM_AHEAD] =
         hk_cost_ahead() && g->taps * k[HK_IGEMM_BK] * d->kernel->nr * (int64_t)sizeof(float) > hk_cost_l1();
@@ -247,7 +254,7 @@ static bool derived_fit(const hk_task *t, const hk_decision *d, char *why) {
   }
   if ((k[HK_IGEMM_CUTS] || k[HK_IGEMM_TAIL]) && k[HK_IGEMM_MERGE])
     return hk_refuse(why, "cuts and tail must be 0 where merge is 1");
-  if (!k[HK_IGEMM_CUTS] && t->wild && hk_cuts_make(&t->geom, true).columns)
+  if (!k[HK_IGEMM_CUTS] && t->padded_nonfinite && hk_cuts_make(&t->geom, true).columns)
     return hk_refuse(why, "weights hold Inf or NaN: cuts must be 1");
   if (k[HK_IGEMM_TAIL] && k[HK_IGEMM_TAIL] != tail) {
     snprintf(why, HK_REASON, "tail = %lld must be 0 or %lld", (long long)k[HK_IGEMM_TAIL], (long long)tail);
@@ -363,7 +370,7 @@ static hk_status build(hk_plan *plan) {
   o->grids = hk_grid_count(g);
   o->blocks = o->lines ? hk_ceil_div(g->gm / g->out[2], o->lines) : hk_grid_pieces(g, o->bm);
   inner_outputs(g, &o->q0, &o->q1);
-  if (k[HK_IGEMM_CUTS]) o->cuts = hk_cuts_make(g, plan->task.wild);
+  if (k[HK_IGEMM_CUTS]) o->cuts = hk_cuts_make(g, plan->task.padded_nonfinite);
   o->zeros = needs_zeros(g) ? hk_alloc_zero((size_t)o->channels * sizeof(float)) : NULL;
   if (!o->zeros && needs_zeros(g)) return hk_fail(HK_NO_MEMORY, "no memory for a row of zeros");
   float *to;

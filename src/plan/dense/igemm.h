@@ -6,7 +6,7 @@
 /* knobs; those from MERGE on are derived:
  *   merge  windows joined along the row (hk_rows_mergeable)
  *   flat   pointwise, all pixels of x and of y one after another: rows at one distance need no tables
- *   lines  output lines of a block whose rows between the ends lie evenly, merged windows only; 0: tables for all
+ *   lines  output lines of a block whose rows between the ends have one stride, merged windows only; 0: tables for all
  *   cuts   tiles end where the set of taps inside x changes (dense/cut.c)
  *   ahead  packed weights are prefetched
  *   tail   output channels of a last panel of dot's kind; 0: none */

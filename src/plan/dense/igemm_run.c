@@ -177,7 +177,7 @@ static void run_panel(work *w, const hk_panel *p) {
   else if (!fuse->all) hk_block_store(plan, w->j->call, &w->block, k, p->columns, w->partial, width);
 }
 
-/* One panel of rows that lie evenly, the whole reduction at once. */
+/* One panel of rows at a constant stride, the whole reduction at once. */
 static void run_even(work *w, const hk_panel *p, const hk_igemm_line *line, int64_t count, int64_t segments,
                      const int64_t *seg) {
   const hk_igemm_own *o = w->j->o;

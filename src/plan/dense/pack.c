@@ -25,7 +25,7 @@ int64_t hk_panels_tail(const hk_geom *g, const hk_kernel *kernel) {
 bool hk_panels_tail_pays(const hk_geom *g, const hk_kernel *kernel) {
   const int64_t lanes = hk_isa_lanes(kernel->isa), left = hk_panels_tail(g, kernel);
   if (left == 0 || g->c <= 16) return false;
-  /* vectors of products a pixel: along the inputs, with a sum across lanes, against one for each of gk */
+  /* vectors of products per pixel: along the inputs, with a sum across lanes, against one for each of gk */
   const double along = g->taps == 1 ? 1.2 * (double)hk_ceil_div(g->c, lanes) + 6
                                     : 1.5 * (double)(g->taps * hk_ceil_div(g->c, lanes)) + 10;
   return (double)left * along <= 0.8 * (double)g->gk;

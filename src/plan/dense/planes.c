@@ -165,7 +165,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   if (!t->f_now && d->knob[HK_PLANES_PACK] == HK_PACK_WHOLE)
     w.seconds += hk_cost_move(2.0 * (double)packed_bytes(g), 1e8) * 4;
   if (d->knob[HK_PLANES_PACK] == HK_PACK_BLOCK) w.products *= 1.6, w.cycles *= 1.6;
-  /* pixels that are asked for ahead and kept: half of the waiting (Zen 4, 32 channels of 112 x 112 to 16: 126 us,
+  /* pixels that are prefetched and kept: half of the waiting (Zen 4, 32 channels of 112 x 112 to 16: 126 us,
    * grouped 141) */
   w.moved += (kept && hk_planes_ahead(g) ? 0.5 : 1) * hk_cost_move(g->bytes, g->bytes);
   return hk_cost_seconds(flat ? &hk_cost_here()->flat : &hk_cost_here()->planes, &w, jobs, t->threads);

@@ -58,7 +58,7 @@ void hk_planes_pack_all(const hk_plan *plan, const float *f, float *to);
 hk_status hk_planes_run(const hk_plan *plan, const hk_call *call);
 
 /* planes_flat.c: pointwise problems whose images lie as one line of pixels a channel, in x and in y: strips are read
- * and written where they lie. */
+ * and written in place. */
 bool hk_planes_flat(const hk_task *t, int64_t lanes, int64_t most);
 /* The kernel for the last pixels of an image, with vectors half as long; NULL: there is none for them. */
 const hk_kernel *hk_planes_rest(const hk_geom *g, const hk_kernel *kernel);

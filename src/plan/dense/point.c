@@ -1,7 +1,8 @@
 /* point: windows of one tap over few channels per group, dense or grouped, in the layout they come in: the calls of
  * small models, whose kernels take tens of nanoseconds, so that a call is one kernel with everything but two pointers
  * known at creation. f32; weights at creation; bias and clamp in the kernel. No workspace. Refuses other windows,
- * padding, strides, scale, residual, gates, state and positions that do not lie evenly. See hk_point_args for the ways.
+ * padding, strides, scale, residual, gates, state and positions without a constant stride. See hk_point_args for the
+ * ways.
  */
 
 #include "cost/cost.h"
@@ -176,7 +177,8 @@ static bool layout(const hk_task *t, const hk_decision *d, own *o, char *why) {
                     : d->knob[WAY] == HK_POINT_WOVEN  ? lay_woven(g, d->kernel, d->knob[BLOCK], d->knob[ROUNDS], o)
                     : d->knob[WAY] == HK_POINT_PLANES ? lay_planes(g, d->kernel, d->knob[SQUARES], o)
                                                       : false;
-  return fits || hk_refuse(why, "channels or positions do not lie evenly for this way, or do not fit its vectors");
+  return fits ||
+         hk_refuse(why, "channels or positions have no constant stride for this way, or do not fit its vectors");
 }
 
 /* cycles, measured on Zen 4: a permutation and its product share a unit, a broadcast rides along */

@@ -1,4 +1,4 @@
-/* Blocks of output pixels and the rows of x beneath them: the whole of padding, stride and dilation, turned into
+/* Blocks of output pixels and the rows of x beneath them: the whole of padding, stride and dilation, expressed as
  * pointers. A tap that falls outside x for one pixel reads a row of zeros; outside for all, it is left out. */
 #include <string.h>
 

@@ -17,7 +17,7 @@ enum { HK_STRIP_BY_ROWS, HK_STRIP_BY_PLANE };
 #define HK_STRIP_TAPS 512         /* most of a window */
 #define HK_STRIP_RANGES (1 << 16) /* most outputs along a dimension whose ranges are kept */
 
-/* Tiles that differ by where they lie. */
+/* Tiles that differ by their place. */
 typedef struct hk_strip_span {
   int64_t x, y, c, tiles; /* the first, from the first output of the row or plane */
   int64_t x_step;         /* see hk_strip_args */

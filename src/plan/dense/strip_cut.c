@@ -51,8 +51,29 @@ static double tile_cycles(const hk_geom *g, const hk_strip_cut *c, double pixels
   return taps * ((double)steps * step + 2.0 + 0.8 * pixels) + sums + 8.0 + c->call;
 }
 
+/* Taps that some pixel finds inside: ranges of neighbours overlap or touch. */
+static hk_strip_range join(hk_strip_range a, hk_strip_range b) {
+  if (a.from == a.to) return b;
+  if (b.from == b.to) return a;
+  return (hk_strip_range){a.from < b.from ? a.from : b.from, a.to > b.to ? a.to : b.to};
+}
+
+/* Tiles [from, to) of a row all of whose taps lie inside x: those between the outputs that the first and the last tap
+ * reach. */
+static void inner_tiles(const hk_geom *g, int64_t tile, int64_t *from, int64_t *to) {
+  int64_t first[2], last[2];
+  hk_geom_valid(g, 2, 0, &first[0], &last[0]);
+  hk_geom_valid(g, 2, g->win[2] - 1, &first[1], &last[1]);
+  *from = hk_ceil_div(hk_max64(first[0], first[1]), tile);
+  *to = hk_max64(*from, hk_min64(last[0], last[1]) / tile);
+}
+
+static int64_t tile_of(const hk_geom *g, const hk_strip_cut *c) {
+  return hk_ceil_div(g->out[2], tiles_of(c, g->out[2]));
+}
+
 static double row_cycles(const hk_geom *g, const hk_strip_cut *c, double product) {
-  double share = 1, rows = (double)g->out[1];
+  double share = 1, cycles = 0;
   for (int d = 0; d < 2; d++) {
     double taps = 0;
     for (int64_t s = 0; s < g->win[d]; s++) {
@@ -62,11 +83,17 @@ static double row_cycles(const hk_geom *g, const hk_strip_cut *c, double product
     }
     share *= taps / (double)(g->win[d] * g->out[d]);
   }
-  const int64_t tiles = tiles_of(c, g->out[2]), tile = hk_ceil_div(g->out[2], tiles),
-                left = g->out[2] - (tiles - 1) * tile;
-  const double taps = share * (double)g->taps;
-  return rows * ((double)(tiles - 1) * tile_cycles(g, c, (double)tile, taps, product) +
-                 tile_cycles(g, c, (double)left, taps, product) + (c->paired ? 85.0 : 60.0));
+  const int64_t tiles = tiles_of(c, g->out[2]), tile = tile_of(g, c);
+  const double rows = share * (double)(g->win[0] * g->win[1]);
+  int64_t from, to;
+  inner_tiles(g, tile, &from, &to);
+  for (int64_t i = 0; i < tiles;) {
+    const int64_t alike = i == from && to > from ? to - from : 1, q = i * tile, count = hk_min64(tile, g->out[2] - q);
+    const hk_strip_range kept = join(hk_strip_inside(g, 2, q), hk_strip_inside(g, 2, q + count - 1));
+    cycles += (double)alike * tile_cycles(g, c, (double)count, rows * (double)(kept.to - kept.from), product);
+    i += alike;
+  }
+  return (double)g->out[1] * (cycles + (c->paired ? 85.0 : 60.0));
 }
 
 typedef struct plane_class {
@@ -90,31 +117,21 @@ static double plane_cycles(const hk_geom *g, const hk_strip_cut *c, double produ
   if (!plane_classes(g, &p)) return -1;
   double cycles = 0;
   int64_t rest = 0;
+  hk_strip_range row = {0, 0}, column = {0, 0}; /* taps of the rest */
   for (int i = 0; i < p.rows; i++)
     for (int j = 0; j < p.columns; j++) {
       const int64_t pixels = class_pixels(&p, i, j), tiles = tiles_of(c, pixels);
       const double taps = (double)(p.row[i].taps * p.column[j].taps * g->win[0]);
-      if (pixels < LEAST) rest += pixels;
-      else cycles += (double)tiles * (tile_cycles(g, c, (double)pixels / (double)tiles, taps, product) + 20.0);
+      if (pixels < LEAST) {
+        rest += pixels;
+        row = join(row, hk_strip_inside(g, 1, p.row[i].from));
+        column = join(column, hk_strip_inside(g, 2, p.column[j].from));
+      } else cycles += (double)tiles * (tile_cycles(g, c, (double)pixels / (double)tiles, taps, product) + 20.0);
     }
+  const double taps = (double)(g->win[0] * (row.to - row.from) * (column.to - column.from));
   if (rest)
-    cycles += (double)tiles_of(c, rest) *
-              (tile_cycles(g, c, (double)hk_min64(rest, c->most), (double)g->taps, product) + 20.0);
+    cycles += (double)tiles_of(c, rest) * (tile_cycles(g, c, (double)hk_min64(rest, c->most), taps, product) + 20.0);
   return cycles;
-}
-
-/* Tiles [from, to) of a row all of whose taps lie inside x: those between the outputs that the first and the last tap
- * reach. */
-static void inner_tiles(const hk_geom *g, int64_t tile, int64_t *from, int64_t *to) {
-  int64_t first[2], last[2];
-  hk_geom_valid(g, 2, 0, &first[0], &last[0]);
-  hk_geom_valid(g, 2, g->win[2] - 1, &first[1], &last[1]);
-  *from = hk_ceil_div(hk_max64(first[0], first[1]), tile);
-  *to = hk_max64(*from, hk_min64(last[0], last[1]) / tile);
-}
-
-static int64_t tile_of(const hk_geom *g, const hk_strip_cut *c) {
-  return hk_ceil_div(g->out[2], tiles_of(c, g->out[2]));
 }
 
 /* Most spans of a row: its inner tiles are one. */

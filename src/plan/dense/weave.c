@@ -1,6 +1,6 @@
 /* weave: dense convolution of few channels (channels-last), several pixels per vector. Where igemm would leave most
  * lanes of a vector empty, a vector here holds the outputs of as many neighbouring pixels as fit; each input channel is
- * spread over the lanes that need it by a permutation. Lines are read where they lie, through masks at their ends; no
+ * spread over the lanes that need it by a permutation. Lines are read in place, through masks at their ends; no
  * workspace. Any window of at most 64 rows, stride, padding, filter dilation. Refuses groups, input dilation, channels
  * of x or y that are not adjacent or pixels that are not, epilogues a kernel does not finish, and weights that come at
  * execute. */

@@ -242,10 +242,10 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   /* loads a product; measured on Zen 4: a permuted one costs more than it saves, chains pay for both */
   const double per_tile = (double)p->tile;
   const double loads = ((double)row_runs(g, p) * (per_tile - 1) + (double)g->win[2]) / (per_tile * (double)g->win[2]);
-  /* pixels that crowd a few sets of L1: a vector of half a line visits them twice */
-  const bool crowd = p->vw < 16 && p->inputs && crowded(g, p);
+  /* pixels that alias in a few sets of L1: a vector of half a line visits them twice */
+  const bool alias = p->vw < 16 && p->inputs && crowded(g, p);
   const double feed = !p->inputs                             ? product * (0.2 + loads)
-                      : p->unit == 1 && p->block_groups == 1 ? (crowd ? 0.9 : 0.12 + (g->c < 8 ? 0.65 : 0.5) * loads)
+                      : p->unit == 1 && p->block_groups == 1 ? (alias ? 0.9 : 0.12 + (g->c < 8 ? 0.65 : 0.5) * loads)
                                                              : product * (0.3 + 1.5 * loads);
   double tap = feed > 1.02 * product ? feed : 1.02 * product;
   /* grouped, tiles whose taps leave the row: each pixel of a tap asks whether it counts (16 groups of 6 and 8 channels
@@ -255,7 +255,7 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwc *p) {
   if (tap < product * (1.0 + 1.2 * edges)) tap = product * (1.0 + 1.2 * edges);
   if (p->source == HK_DWC_DIRECT && p->rows == 1 && p->tile > 4 && !(p->chain && p->tile == 6) && aliases(g) &&
       loads < 0.7)
-    tap *= 1.5; /* a chain's pixels crowd out each other */
+    tap *= 1.5; /* a chain's pixels alias in L1 */
   /* and so do taps that lie a multiple of 4 KiB apart: 7 of them 64 pixels of 64 channels apart take 105 us with AVX2,
    * by phases 80 */
   if (p->source == HK_DWC_DIRECT && !p->inputs && g->win[2] > 3 && !chain_step(g, p) &&
@@ -289,7 +289,7 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
-/* The kernel knows chains of 4, 6 and 8 pixels. Measured on Zen 4: 8 pixels that lie 4 KiB apart crowd out each other,
+/* The kernel knows chains of 4, 6 and 8 pixels. Measured on Zen 4: 8 pixels that lie 4 KiB apart evict each other,
  * unless those of y keep out of the way; six are stored together. */
 static int64_t chain_tile(const hk_geom *g, int64_t mr) {
   if (mr < 8) return hk_min64(mr, 4);
@@ -309,7 +309,7 @@ static int64_t choose_chains(const hk_task *t, const hk_decision *d) {
   return runs > HK_DWC_RUNS ? HK_DWC_RUNS : 0;
 }
 
-/* Two pixels a page share two sets of L1, and vectors of half a line visit them twice: AVX2 takes 513 us staged for
+/* Two pixels per page share two sets of L1, and vectors of half a line visit them twice: AVX2 takes 513 us staged for
  * 580, 31 taps of 512 channels x 1024, and 1310 for 1630, 128 taps. */
 static bool halves(const hk_geom *g, int64_t vw) {
   return vw == 8 && g->k == 1 && g->x.at[2] * g->stride[2] * 4 == 2048;

@@ -1,5 +1,6 @@
-/* Depthwise convolution with few outputs per row and long windows, as dot products along the window's last dimension
- * (channels-first, its columns adjacent): any multiplier, stride, padding, other dimensions; y of any type and layout.
+/* Few outputs per row and long windows, as dot products along the window's last dimension (channels-first, its columns
+ * adjacent): depthwise convolution, and gradients of depthwise filters, whose c is the batch; any multiplier, stride,
+ * padding, other dimensions; y of any type and layout.
  * f32 data, no workspace. Refuses dilation of the last dimension or of the input, gates and state. Lanes along the
  * output (dwp) would be idle here: 4 outputs of 4093 taps fill a quarter of one vector. */
 
@@ -14,7 +15,7 @@ static bool supported(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
   if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
-  else if (g->c != 1 || g->batch_grouped) no = "c must be 1 per group";
+  else if (g->c != 1 && (g->n != 1 || g->k != 1)) no = "c, or n and k, must be 1 per group";
   else if (g->gm == 0) no = "y is empty";
   else if (g->in_dil[0] != 1 || g->in_dil[1] != 1 || g->in_dil[2] != 1 || g->dil[2] != 1) no = "there is dilation";
   else if (g->x.at[2] != 1) no = "the columns of x must be adjacent";
@@ -28,7 +29,7 @@ static double predict(const hk_task *t, const hk_decision *d) {
   const hk_geom *g = &t->geom;
   const double vw = (double)d->kernel->nr, vectors = (double)hk_ceil_div(g->win[2], d->kernel->nr);
   const double product = 2.0 * vw / hk_cost_flops(d->kernel->isa);
-  const double rows = (double)g->gm * (double)(g->groups * g->k) * (double)(g->win[0] * g->win[1]);
+  const double rows = (double)g->gm * (double)(g->groups * g->k) * (double)(g->c * g->win[0] * g->win[1]);
   /* every call's sums go through the plan's epilogue */
   const double calls =
       (double)(g->n * g->out[0] * g->out[1] * hk_ceil_div(g->out[2], OUTPUTS)) * (double)(g->groups * g->k);
@@ -59,11 +60,13 @@ static bool check(const hk_task *t, hk_decision *d, char *why) { return supporte
 static hk_status build(hk_plan *plan) {
   const hk_geom *g = &plan->task.geom;
   float *to;
-  const hk_status s = hk_plan_pack_room(plan, g->groups * g->k * g->taps, sizeof *to, NULL, 0, &to);
+  const hk_status s = hk_plan_pack_room(plan, g->groups * g->k * g->c * g->taps, sizeof *to, NULL, 0, &to);
   if (!to) return s;
-  for (int64_t k = 0; k < g->groups * g->k; k++)
-    for (int64_t t = 0; t < g->taps; t++)
-      *to++ = ((const float *)plan->raw_f)[k / g->k * g->f.group + k % g->k * g->f.outer + hk_dw_tap(g, t)];
+  for (int64_t i = 0; i < g->groups * g->k * g->c; i++) {
+    const int64_t k = i / g->c, c = i % g->c;
+    const float *f = (const float *)plan->raw_f + k / g->k * g->f.group + k % g->k * g->f.outer + c * g->f.channel;
+    for (int64_t t = 0; t < g->taps; t++) *to++ = f[hk_dw_tap(g, t)];
+  }
   return HK_OK;
 }
 
@@ -75,13 +78,13 @@ typedef struct site {
   int64_t n, group, k, z, p; /* k in its group */
 } site;
 
-static const float *weights_of(const site *s, int64_t a, int64_t r) {
+static const float *weights_of(const site *s, int64_t c, int64_t a, int64_t r) {
   const hk_geom *g = &s->h->plan->task.geom;
   if (s->h->plan->task.f_now)
     return (const float *)s->h->plan->packed->f +
-           ((s->group * g->k + s->k) * g->taps + (a * g->win[1] + r) * g->win[2]);
-  return (const float *)(const void *)s->h->call->f + s->group * g->f.group + s->k * g->f.outer + a * g->f.at[0] +
-         r * g->f.at[1];
+           (((s->group * g->k + s->k) * g->c + c) * g->taps + (a * g->win[1] + r) * g->win[2]);
+  return (const float *)(const void *)s->h->call->f + s->group * g->f.group + s->k * g->f.outer + c * g->f.channel +
+         a * g->f.at[0] + r * g->f.at[1];
 }
 
 /* count outputs from column q on, all of whose window rows read columns [from, to) of the window */
@@ -92,15 +95,15 @@ static void dots(const site *s, int64_t q, int64_t count, int64_t from, int64_t 
   hk_dwd_args a = {.sum = sum, .count = to - from, .x_step = g->stride[2], .outputs = (int32_t)count};
   for (int64_t i = 0; i < count; i++) sum[i] = 0;
   if (from >= to) return;
-  for (int64_t d = 0; d < g->win[0]; d++)
-    for (int64_t r = 0; r < g->win[1]; r++) {
-      const int64_t depth = hk_geom_source(g, 0, s->z, d), row = hk_geom_source(g, 1, s->p, r);
-      if (depth < 0 || depth >= g->in[0] || row < 0 || row >= g->in[1]) continue;
-      a.x = x + depth * g->x.at[0] + row * g->x.at[1];
-      a.f = weights_of(s, d, r) + from;
-      s->h->plan->decision.kernel->fn(&a);
-      a.add = 1;
-    }
+  for (int64_t i = 0; i < g->c * g->win[0] * g->win[1]; i++) {
+    const int64_t c = i / g->win[1] / g->win[0], d = i / g->win[1] % g->win[0], r = i % g->win[1];
+    const int64_t depth = hk_geom_source(g, 0, s->z, d), row = hk_geom_source(g, 1, s->p, r);
+    if (depth < 0 || depth >= g->in[0] || row < 0 || row >= g->in[1]) continue;
+    a.x = x + c * g->x.channel + depth * g->x.at[0] + row * g->x.at[1];
+    a.f = weights_of(s, c, d, r) + from;
+    s->h->plan->decision.kernel->fn(&a);
+    a.add = 1;
+  }
 }
 
 static void run_row(const site *s) {

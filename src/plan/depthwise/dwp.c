@@ -246,12 +246,14 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dwp *p) {
   if (direct) cycles += planes * (edge_cycles(g, p, d->kernel, lo) + edge_cycles(g, p, d->kernel, g->out[2] - hi));
   if (p->source == HK_DWP_BAND) {
     const double staged = planes / (double)g->k * (double)p->bands * (double)p->used / (double)p->phases;
-    /* the kernel deals up to eight phases in vectors; others go one by one */
+    /* the kernel splits up to eight phases in vectors; others go one by one */
     const bool single = g->x.at[2] != 1 || p->phases > 8 || g->in_dil[2] != 1;
     cycles += staged * (single ? 1.5 : 1.5 / (double)p->vw);
     /* clearing the buffer once per band; a call per row where tiles go along it */
     cycles += (double)p->bands * (double)p->used / 8 + (p->down ? 0 : rows * hk_cost_here()->kernel / 2);
   }
+  /* weights given at execute are put in order once per plane (Zen 4: 96 channels, windows of 56 x 56) */
+  if (!t->f_now) cycles += 10.0 * planes * (double)g->taps;
   hk_work w = {.cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
   const bool fused = p->line || (p->fused && g->y.at[2] == 1 && (!t->epi.e.residual || t->epi.c.at[2] == 1));
   if (!fused) hk_work_store(&w, t, false, p->down ? vectors : rows * (double)p->bands_q);

@@ -2,7 +2,7 @@
  *
  * A channel's plane is read in one of four ways:
  *   DIRECT  one dimension, stride 1: vectors of x itself, and only the padded ends from a buffer
- *   BAND    a band of rows is copied, padded, into a buffer on the stack, its columns dealt to phases by the stride
+ *   BAND    a band of rows is copied, padded, into a buffer on the stack, its columns split into phases by the stride
  *   MASKED  vectors of x itself, lanes and rows outside it masked: two and three dimensions, stride 1 along the row,
  *           on ISAs whose masks are free
  *   GATHER  each tap's values are gathered for one tile: for windows whose span fits no buffer

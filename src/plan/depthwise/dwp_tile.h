@@ -1,4 +1,4 @@
-/* Tiles of a dwp plan: where they lie, how their sums become y. Internal to dwp_*.c. */
+/* Tiles of a dwp plan: their places, how their sums become y. Internal to dwp_*.c. */
 #ifndef HK_PLAN_DWP_TILE_H
 #define HK_PLAN_DWP_TILE_H
 #include "plan/depthwise/dwp.h"

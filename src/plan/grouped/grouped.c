@@ -1,7 +1,7 @@
 /* Grouped convolution over planar rows (channels-first) on the kernels of the small family: any groups, channels,
  * stride, padding and filter dilation, at most 128 taps. f32 data, weights at creation, y of any type, fastest with a
  * contiguous last dimension; few adjacent channels (channels-last) are transposed into rows on the way in and back on
- * the way out. No workspace. Refuses input dilation, gates, state, groups of the batch. See grouped.h for the sources,
+ * the way to y. No workspace. Refuses input dilation, gates, state, groups of the batch. See grouped.h for the sources,
  * of which grouped_rows.c is the third. */
 #include <math.h>
 
@@ -109,7 +109,7 @@ static bool direct(const hk_geom *g) {
          g->out[2] - 1 + (g->win[2] - 1) * g->dil[2] - g->lo[2] < g->in[2];
 }
 
-/* Rows of x that lie a few bytes off a multiple of 4 KiB apart: many of them crowd a few sets of L1, and tiles of 8
+/* Rows of x that lie a few bytes off a multiple of 4 KiB apart: many of them alias in a few sets of L1, and tiles of 8
  * lanes come back to a line again (Zen 4, AVX2, 3 taps of 4098 frames: 16 channels took 97 us for 72, 32 channels 371
  * for 258; AVX-512 takes whole lines). Of 2 KiB it takes twice as many. */
 bool hk_grouped_crowded(const hk_task *t, const hk_geom *g) {
@@ -203,7 +203,7 @@ bool hk_grouped_layout(const hk_task *t, hk_decision *d, hk_grouped *p, char *wh
   if (knob[HK_GROUPED_TILES] < 0) knob[HK_GROUPED_TILES] = choose_tiles(g, &by, d->kernel);
   if (knob[HK_GROUPED_TILES] < 1 || !cut_tiles(g, &by, knob[HK_GROUPED_TILES], p) || p->tile[0].kernel != d->kernel)
     return hk_refuse(why, "no tiles of this kernel's channels, or one more, make up k");
-  if (t->wild && p->source == HK_GROUPED_STAGED)
+  if (t->padded_nonfinite && p->source == HK_GROUPED_STAGED)
     return hk_refuse(why, "weights hold Inf or NaN, and source = 1 multiplies padded taps by zero");
   if (p->source == HK_GROUPED_DIRECT)
     return (direct(g) && p->fused) ||
@@ -230,8 +230,12 @@ static double predict(const hk_task *t, const hk_grouped *p) {
   const double rows = (double)p->band_p,
                out = hk_woven(&g->y, g->k) ? 20.0 * rows + rows * (double)(g->k * p->band_q) * bring(&g->y, g->k, 1)
                                            : (double)g->k * rows * (20.0 + 0.3 * (double)p->band_q);
-  /* planes are brought one by one, a call for each of the rows' phases */
-  const double calls = hk_woven(&g->x, g->c) ? 0 : 25.0 * (double)(g->c * g->win[0] * g->stride[1]);
+  /* planes are brought one by one, a call for each of the rows' phases, and row by row */
+  const double each = 25.0 + 8.0 * (double)(p->band_p + reach(g, 1)); /* 27 taps of 5 x 5 x 5, 3 to 2 channels */
+  const double calls = hk_woven(&g->x, g->c) ? 0 : each * (double)(g->c * g->win[0] * g->stride[1]);
+  /* without masks the end of a row that is part of a vector is stored in pieces (Zen 4: 24 cycles, 13 positions) */
+  const bool pieces = p->tile[0].kernel->isa == HK_ISA_AVX2 && p->band_q % 8;
+  if (!staged && pieces) cycles += groups * bands * (double)g->k * 20.0;
   if (staged) cycles += groups * bands * ((double)p->used * bring(&g->x, g->c, g->stride[2]) + calls + out);
   hk_work w = {.cycles = cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
   if (staged && !p->fused) hk_work_store(&w, t, false, groups * bands * (double)(g->k * p->band_p));

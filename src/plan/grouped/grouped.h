@@ -3,7 +3,7 @@
  * The output channels of a group are split into tiles of one or two sizes, so that every kernel of the small family
  * works on whole tiles. Lanes are neighbours of the flat output, so they are full whatever a group holds:
  *   DIRECT  one dimension, stride 1, no tap outside x: rows of x and y themselves, all groups in one call
- *   STAGED  the inputs of one group are copied, padded, into a buffer on the stack, dealt to phases by the strides; the
+ *   STAGED  the inputs of one group are copied, padded, into a buffer on the stack, in phases of the strides; the
  *           rows of the band lie `pitch` apart, so one flat run computes them all, with (pitch - cols) idle lanes a row
  *   ROWS    stride 1 along the last dimension: rows of x itself, in ranges that read the same taps (grouped_rows.c)
  */
@@ -52,7 +52,7 @@ static inline bool hk_woven(const hk_strides *s, int64_t channels) {
 /* All sizes from the knobs, of which TILES is chosen where it is HK_KNOB_AUTO; false with a reason when they do not
  * fit. */
 bool hk_grouped_layout(const hk_task *task, hk_decision *d, hk_grouped *p, char *why);
-/* True when rows of x crowd a few sets of L1. */
+/* True when rows of x alias in a few sets of L1. */
 bool hk_grouped_crowded(const hk_task *task, const hk_geom *g);
 /* Sets args and seg where the plan runs at once. */
 void hk_grouped_prepare(const hk_plan *plan, hk_grouped *p);

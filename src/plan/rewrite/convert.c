@@ -8,7 +8,7 @@
 
 static bool narrow_type(hk_type t) { return t == HK_F16 || t == HK_BF16 || t == HK_F8E4M3; }
 
-/* The channels of x over all feature groups as one axis where they lie evenly, else [outer][count]. */
+/* The channels of x over all feature groups as one axis where their stride is constant, else [outer][count]. */
 typedef struct channels {
   int64_t count, step, outer, outer_step;
 } channels;
@@ -56,9 +56,11 @@ static size_t own_bytes(const hk_task *t) {
   return x + (t->f_now ? 0 : rounded((size_t)filter_extent(&t->geom).elements * sizeof(float)));
 }
 
+/* Cycles per value; x that lies neither channels-last nor -first is converted one by one. */
 static double seconds(const hk_task *t, double inner_s) {
   const double values = (double)staged_elements(&t->geom), moved = 6.0 * values;
-  const hk_work w = {.cycles = values, .moved = hk_cost_move(moved, moved)};
+  const bool adjacent = channels_last(&t->geom) || t->geom.x.at[2] == 1;
+  const hk_work w = {.cycles = values * (adjacent ? 1.0 : 100.0), .moved = hk_cost_move(moved, moved)};
   return inner_s + hk_cost_seconds(&hk_cost_here()->convert, &w, 1, 1);
 }
 

@@ -26,15 +26,19 @@ bool hk_path_push(hk_path *p, const hk_rewrite *r, char *why) {
 bool hk_path_make(hk_path *p, const hk_task *task, const hk_decision *d, char *why) {
   p->task = task;
   p->depth = 0;
-  for (int i = 0; i < d->depth; i++)
-    if (!hk_path_push(p, d->path[i], why)) return false;
+  for (int i = 0; i < d->depth; i++) {
+    char reason[HK_REASON] = "";
+    if (hk_path_push(p, d->path[i], reason)) continue;
+    snprintf(why, HK_REASON, "%s: %.*s", d->path[i]->name, HK_REASON - 20, reason);
+    return false;
+  }
   return true;
 }
 
 /* The algorithm's answer for the task that it would see. */
 static bool answer(const hk_task *t, hk_decision *d, bool offer, char *why) {
   /* 0 * Inf is NaN: such weights need an algorithm that leaves taps outside x out */
-  if (t->wild && !d->algo->skips_padding && d->algo->device == HK_CPU)
+  if (t->padded_nonfinite && !d->algo->skips_padding && d->algo->device == HK_CPU)
     return hk_refuse(why, "weights hold Inf or NaN, and padded taps would be multiplied by zero");
   if (!offer) return hk_decision_check_algo(t, d, why);
   hk_decision_derive(d);
@@ -83,6 +87,9 @@ bool hk_path_ask(const hk_path *p, hk_decision *d, bool offer, char *why) {
     if (r->bytes) d->workspace_bytes += r->bytes(hk_path_task(p, i));
   }
   d->predicted_s = hk_path_seconds(p, d->predicted_s);
+  if (d->algo->device == HK_CPU)
+    d->predicted_s = hk_cost_above(hk_cost_floors_of(&p->task->geom, p->task->isa, p->task->threads),
+                                   !d->algo->fewer_products, d->predicted_s);
   return true;
 }
 

@@ -51,7 +51,9 @@ bool hk_path_ask(const hk_path *p, hk_decision *d, bool offer, char *why);
 bool hk_path_suggest(const hk_path *p, hk_decision *d, char *why);
 /* The time of the whole path when its algorithm takes that long. */
 double hk_path_seconds(const hk_path *p, double inner);
-/* Makes the path of a decision. */
+/* path.c: reads the rewrites and the algorithm of a decision's text; *save goes on behind them. */
+hk_status hk_path_parse(const hk_task *task, const char *text, char **save, hk_decision *d);
+/* Makes the path of a decision; writes which rewrite refuses, and why. */
 bool hk_path_make(hk_path *p, const hk_task *task, const hk_decision *d, char *why);
 /* The index-th other setting of a decision's knobs worth measuring; false when there are no more. */
 bool hk_path_vary(const hk_task *task, const hk_decision *base, int index, hk_decision *d);

@@ -102,7 +102,7 @@ static void stage_image(void *context, int64_t n) {
     memset(j->stage + (size_t)(n * j->to.outer) * bytes, 0, (size_t)(g->lo[2] * j->to.at[2]) * bytes);
   else
     for (int64_t ch = 0; ch < all_channels(g); ch++) stage_past(j, n, ch);
-  /* the channels of all groups are one axis where they lie evenly */
+  /* the channels of all groups are one axis where their stride is constant */
   const int64_t step = g->c > 1 ? g->x.channel : g->x.group;
   const bool even = g->groups == 1 || g->x.group == g->c * step;
   const int64_t parts = even ? 1 : g->groups, channels = even ? all_channels(g) : g->c;

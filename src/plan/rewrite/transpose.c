@@ -1,7 +1,7 @@
 /* transpose and transpose_x: channels-first tensors through channels-last algorithms. x is transposed in the workspace.
  * With transpose y is written there too, channels-last, in f32 and with the whole epilogue done, and then transposed
  * into its own layout and type; the residual goes the other way first, into the place of y. With transpose_x the
- * algorithm writes y where it lies. Worth it where each element takes part in many products. */
+ * algorithm writes y in place. Worth it where each element takes part in many products. */
 #include <string.h>
 
 #include "cost/cost.h"

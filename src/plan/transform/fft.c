@@ -3,7 +3,7 @@
  * the imaginary part. Cost grows with the logarithm of the window. Stride 1, any padding and dilation, channels-last or
  * channels-first (transposed on the way in and out), f32, weights at creation; allowed by HK_MATH_FAST_ALGORITHMS only,
  * because a sum's error is that of its whole stretch: under error_factor * gk * eps * sum |f| times the largest |x| of
- * the two stretches transformed together (tests/c/fft_test.c measures it). Needs workspace, one slot per thread. */
+ * the two stretches transformed together (tests/c/cpu/fft_test.c measures it). Needs workspace, one slot per thread. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -210,6 +210,7 @@ static hk_status build(hk_plan *plan) {
 
 const hk_algo hk_algo_fft = {.name = "fft",
                              .summary = "long depthwise windows by overlap-save FFT (HK_MATH_FAST_ALGORITHMS)",
+                             .fewer_products = true,
                              .knobs = {HK_KNOB("points", 16, MOST_POINTS), HK_KNOB("slots", 1, HK_THREAD_PIECES)},
                              .family = HK_FAMILY_FFT,
                              .device = HK_CPU,

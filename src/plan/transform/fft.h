@@ -3,7 +3,7 @@
 #define HK_PLAN_FFT_H
 #include "plan/depthwise/depthwise.h"
 
-/* of hk_algo.error_factor; tests/c/fft_test.c finds 0.26 at most */
+/* of hk_algo.error_factor; tests/c/cpu/fft_test.c finds 0.26 at most */
 #define HK_FFT_ERROR 1
 enum { HK_FFT_POINTS, HK_FFT_SLOTS };
 enum {

@@ -2,9 +2,9 @@
  * take nine products instead of sixteen (see cpu/tmpl/karatsuba.tmpl.h), at the price of sums before and after. Stride
  * 1, no dilation, any padding, f32, an epilogue that kernels fuse, weights at creation; allowed by
  * HK_MATH_FAST_ALGORITHMS only, because inputs are subtracted from their neighbours first: exact on integers as long as
- * the sums are, else under error_factor * gk * eps * sum |f| times the largest |x| of the stretch (tests/c/fft_test.c):
- * beside a very large value small ones lose digits, and a NaN spreads over four outputs and a tap. A stretch of outputs
- * at a time, its planes on the stack; no workspace. */
+ * the sums are, else under error_factor * gk * eps * sum |f| times the largest |x| of the stretch
+ * (tests/c/cpu/fft_test.c): beside a very large value small ones lose digits, and a NaN spreads over four outputs and a
+ * tap. A stretch of outputs at a time, its planes on the stack; no workspace. */
 #include <string.h>
 
 #include "cost/cost.h"
@@ -14,7 +14,7 @@
 #define MOST_TAPS 128
 #define PLANES 9
 #define PLANE_FLOATS 7168 /* of all planes of a stretch, in L1 with the weights of a block */
-#define ERROR 1           /* tests/c/fft_test.c finds 0.05 at most */
+#define ERROR 1           /* tests/c/cpu/fft_test.c finds 0.05 at most */
 
 enum { KNOB_PARTS };
 
@@ -57,7 +57,7 @@ static bool layout(const hk_task *t, const hk_decision *d, own *p, char *why) {
 }
 
 /* Measured on Zen 4, 64 channels x 4096, 16 to 64 taps: 9.4 cycles a quad and four taps, and 35 a quad besides; with
- * AVX2 4.3 and 33. Memory is waited for, and with AVX2 pixels a page apart are (1024 channels x 1024: 890 us, 640 by
+ * AVX2 4.3 and 33. Memory is waited for, and with AVX2 pixels 4 KiB apart are (1024 channels x 1024: 890 us, 640 by
  * the count). */
 static double predict(const hk_task *t, const hk_decision *d, const own *p) {
   const hk_geom *g = &t->geom;
@@ -173,6 +173,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
 const hk_algo hk_algo_karatsuba = {
     .name = "karatsuba",
     .summary = "depthwise windows of some dozens of taps: 9 products for 16 (HK_MATH_FAST_ALGORITHMS)",
+    .fewer_products = true,
     .knobs = {HK_KNOB("parts", 1, HK_THREAD_PIECES)},
     .family = HK_FAMILY_KARATSUBA,
     .device = HK_CPU,

@@ -1,9 +1,9 @@
 /* winograd2, winograd4: F(2x2, 3x3) and F(4x4, 3x3) for windows of 3 x 3, F(2, 3) and F(4, 3) for windows of 3 along a
  * line, stride 1, no dilation, over adjacent channels. 2.25 and 4 (a line: 1.5 and 2) times fewer multiplications than
  * direct; allowed by HK_MATH_FAST_ALGORITHMS only. The error of a sum stays (where the sums of a tile are alike in
- * size, hence 16 channels or more) under error_factor * gk * eps * sum |x||f| (tests/c/winograd_test.c measures it).
- * Needs workspace (one slot per thread), and the weights at creation. The products of the transformed domain run on
- * igemm's kernels. */
+ * size, hence 16 channels or more) under error_factor * gk * eps * sum |x||f| (tests/c/cpu/winograd_test.c measures
+ * it). Needs workspace (one slot per thread), and the weights at creation. The products of the transformed domain run
+ * on igemm's kernels. */
 #include <string.h>
 
 #include "cost/cost.h"
@@ -203,6 +203,7 @@ static void trace(const hk_plan *plan, hk_text *t) {
 
 const hk_algo hk_algo_winograd2 = {.name = "winograd2",
                                    .summary = "3x3 by F(2x2, 3x3), a line of 3 by F(2, 3) (HK_MATH_FAST_ALGORITHMS)",
+                                   .fewer_products = true,
                                    .knobs = {HK_KNOB("bt", 1, 256)},
                                    .family = HK_FAMILY_IGEMM,
                                    .device = HK_CPU,
@@ -215,6 +216,7 @@ const hk_algo hk_algo_winograd2 = {.name = "winograd2",
                                    .trace = trace};
 const hk_algo hk_algo_winograd4 = {.name = "winograd4",
                                    .summary = "3x3 by F(4x4, 3x3), a line of 3 by F(4, 3) (HK_MATH_FAST_ALGORITHMS)",
+                                   .fewer_products = true,
                                    .knobs = {HK_KNOB("bt", 1, 256)},
                                    .family = HK_FAMILY_IGEMM,
                                    .device = HK_CPU,

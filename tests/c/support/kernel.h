@@ -58,6 +58,9 @@ void check_causalc(kernel_trial *t);
 void check_causalt(kernel_trial *t);
 void check_causalg(kernel_trial *t);
 void check_spread(kernel_trial *t);
+void check_longfft(kernel_trial *t);
+void check_outer(kernel_trial *t);
+void check_tapsum(kernel_trial *t);
 
 /* The epilogues as ukernel.h defines them. */
 typedef struct trial_epilogue {

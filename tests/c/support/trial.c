@@ -107,19 +107,29 @@ const char *decision_algorithm(const char *decision) {
   return decision;
 }
 
-const trial_text trial_list[] = {{"2d_n2_c5_i9x7_k11_w3x3_p1_last", "bias+relu"},
-                                 {"2d_n1_c16_i14x14_k24_w3x3_s2_p1_first", "scale+bias+sum:2"},
-                                 {"2d_n1_c32_i8x8_k40_w1x1_last", "presum+clip:0:20"},
-                                 {"2d_n1_c24_i13x13_k24_w3x3_p1_g24_last", "bias"},
-                                 {"2d_n1_c12_i10x10_k24_w5x5_p2_g12_first", "none"},
-                                 {"1d_n3_c16_i70_k16_w3_p4:0_d2_g4_first", "bias+leaky:0.5"},
-                                 {"1d_n2_c8_i65_k8_w7_p6:0_g8_last", "none"},
-                                 {"1d_n1_c6_i33_k4_w4_l2_p3_last", "none"},
-                                 {"3d_n1_c3_i5x6x7_k4_w2x3x3_p1_first", "bias+prelu"},
-                                 {"2d_n4_c3_i8x8_k6_w3x3_b2_p1_first", "none"},
-                                 {"2d_n1_c6_i9x9_k8_w3x3_p-1:2_flip_f64_last", "scale"},
-                                 {"2d_n1_c8_i9x9_k8_w3x3_p1_bf16:bf16:f32_last", "bias"},
-                                 {"2d_n1_c8_i9x9_k8_w3x3_p1_f16_first", "none"},
-                                 {"2d_n1_c8_i9x9_k8_w3x3_p1_u8:s8:s32_xz3_last", "bias"},
-                                 {"2d_n1_c8_i9x9_k8_w3x3_p1_s8:s8:s8_xz-2_fz1_yz3_last", "scale+bias+relu"},
-                                 {NULL, NULL}};
+const trial_text trial_list[] = {
+    {"2d_n2_c5_i9x7_k11_w3x3_p1_last", "bias+relu"},
+    {"2d_n1_c16_i14x14_k24_w3x3_s2_p1_first", "scale+bias+sum:2"},
+    {"2d_n1_c32_i8x8_k40_w1x1_last", "presum+clip:0:20"},
+    {"2d_n1_c24_i13x13_k24_w3x3_p1_g24_last", "bias"},
+    {"2d_n1_c12_i10x10_k24_w5x5_p2_g12_first", "none"},
+    {"1d_n3_c16_i70_k16_w3_p4:0_d2_g4_first", "bias+leaky:0.5"},
+    {"1d_n2_c8_i65_k8_w7_p6:0_g8_last", "none"},
+    {"1d_n1_c6_i33_k4_w4_l2_p3_last", "none"},
+    {"3d_n1_c3_i5x6x7_k4_w2x3x3_p1_first", "bias+prelu"},
+    {"2d_n4_c3_i8x8_k6_w3x3_b2_p1_first", "none"},
+    {"2d_n1_c6_i9x9_k8_w3x3_p-1:2_flip_f64_last", "scale"},
+    {"2d_n1_c8_i9x9_k8_w3x3_p1_bf16:bf16:f32_last", "bias"},
+    {"2d_n1_c8_i9x9_k8_w3x3_p1_f16_first", "none"},
+    {"2d_n1_c8_i9x9_k8_w3x3_p1_u8:s8:s32_xz3_last", "bias"},
+    {"2d_n1_c8_i9x9_k8_w3x3_p1_s8:s8:s8_xz-2_fz1_yz3_last", "scale+bias+relu"},
+    /* gradients of filters: f64, 3x3, depthwise, 5 groups with stride 2 */
+    {"2d_n8_c2_i9x9_k12_w9x9_p1_f64_xs=0.0.1.648.72.8_fs=0.0.1.972.108.12_ys=0.0.1.72.24.8", "scale+bias+sum:2"},
+    {"2d_n20_c2_i9x11_k19_w9x11_p1_f32_xs=0.0.1.1980.220.20_fs=0.0.1.1881.209.19_"
+     "ys=0.0.1.180.60.20",
+     "sum:1"},
+    {"2d_n24_c1_i9x9_k24_w9x9_p1_b24_f32_first", "none"},
+    {"2d_n20_c2_i9x11_k40_w5x6_p1_d2_b5_f32_xs=0.4.1.1980.220.20_fs=0.8.1.1200.240.40_"
+     "ys=0.288.1.36.12.4",
+     "none"},
+    {NULL, NULL}};

@@ -1,6 +1,6 @@
 /* Activation functions of one vector, for any kernel to inline. Include a vocabulary first.
  *
- * Error against the exact value, tested over the whole range of f32 (tests/c/act_test.c):
+ * Error against the exact value, tested over the whole range of f32 (tests/c/cpu/act_test.c):
  *   exp, sigmoid, silu, tanh              relative 1e-6, plus 1e-42
  *   gelu_tanh                             relative 1e-6, plus 3e-7 * min(1, |v|)
  *   erf                                   absolute 3e-7

@@ -1,6 +1,6 @@
 /* Instantiates HK_TILE for HK_NV vectors and 1..HK_ROWS rows, and the table of these functions. HK_KIND_2 and HK_KIND_3
- * are the prefixes of further functions of type HK_ROW_FN that the template defines, HK_TABLE_2 and HK_TABLE_3 those of
- * their tables. */
+ * (optional) are the prefixes of further functions of type HK_ROW_FN that the template defines, HK_TABLE_2 and
+ * HK_TABLE_3 those of their tables. */
 #if HK_ROWS > 12
 #error "a tile has at most 12 rows: the lists below and in tile_table.tmpl.h end there"
 #endif
@@ -78,10 +78,12 @@
 #include "cpu/tmpl/common/tile_table.tmpl.h"
 #undef HK_TABLE
 #undef HK_KIND
+#ifdef HK_KIND_3
 #define HK_KIND HK_KIND_3
 #define HK_TABLE HK_TABLE_3
 #include "cpu/tmpl/common/tile_table.tmpl.h"
 #undef HK_TABLE
 #undef HK_KIND
+#endif
 #undef HK_FN
 #endif

@@ -221,8 +221,25 @@ static void loops(void) {
   CHECK_STATUS(HK_OK, "", hk_causal_print(k, NULL, 0, &length));
   CHECK_STATUS(HK_INVALID, "buffer is NULL", hk_causal_print(k, NULL, 9, &length));
   CHECK_STATUS(HK_INVALID, "causal is NULL", hk_causal_print(NULL, text, 9, &length));
+  CHECK(!strstr(text, "gradient"), "%s", text);
   hk_causal_destroy(k);
   free(big);
+}
+
+/* The line says by what the gradient is computed, too, where one will be asked for. */
+static void prints_gradient(void) {
+  hk_causal_desc d = plain();
+  d.gradient = 1;
+  for (int reference = 0; reference < 2; reference++) {
+    char text[300];
+    hk_causal *k;
+    if (reference) d.window = 200, d.dilation = 50; /* reaches further than a tile */
+    CHECK_STATUS(HK_OK, "", hk_causal_create(&k, &d, NULL));
+    CHECK_STATUS(HK_OK, "", hk_causal_print(k, text, sizeof text, NULL));
+    CHECK(strstr(text, reference ? "; gradient: ref" : "; gradient: hk_causalg_"), "%s", text);
+    CHECK(reference || strstr(text, " tokens per tile"), "%s", text);
+    hk_causal_destroy(k);
+  }
 }
 
 int main(void) {
@@ -231,5 +248,6 @@ int main(void) {
   gradients();
   sizes();
   loops();
+  prints_gradient();
   return hk_test_end();
 }

@@ -12,7 +12,7 @@ static const char *const algorithms[] = {"point ",       "strip ", "dwp ", "dwc 
 
 static int64_t pick(uint64_t *seed, int64_t lo, int64_t hi) { return hk_test_between(seed, lo, hi); }
 
-/* A window of one tap, few channels a group. */
+/* A window of one tap, few channels per group. */
 static bool make_point(uint64_t *seed, hk_problem *p) {
   hk_conv_desc d = {.size = sizeof d, .rank = (int32_t)pick(seed, 1, 3), .layout = (hk_layout)pick(seed, 0, 1)};
   const int64_t inputs = pick(seed, 1, pick(seed, 0, 1) ? 4 : 17),

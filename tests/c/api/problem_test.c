@@ -101,8 +101,11 @@ static void execute(const hk_problem *p, const double *x, const double *f, doubl
   hk_plan *plan;
   const hk_weights w = {.size = sizeof w, .f = f};
   CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, p, NULL, NULL, &w));
-  const hk_args a = {.size = sizeof a, .x = x, .y = y};
+  const size_t bytes = hk_plan_workspace(plan);
+  void *workspace = aligned_alloc(64, (bytes + 64) / 64 * 64);
+  const hk_args a = {.size = sizeof a, .x = x, .y = y, .workspace = workspace, .workspace_bytes = bytes};
   CHECK_STATUS(HK_OK, "", hk_plan_execute(plan, &a));
+  free(workspace);
   hk_plan_destroy(plan);
 }
 

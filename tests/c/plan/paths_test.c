@@ -140,12 +140,17 @@ static void check_refusals(void) {
           "source = 2 needs rows, shards and parts of 1");
   refused(first, "transpose / igemm kernel=hk_dot_f32_2x4_scalar isa=scalar", HK_OK, "");
   refused(first, "transpose / igemm kernel=hk_dot_f32_2x4_scalar isa=fast", HK_SYNTAX, "no ISA \"fast\"");
-  refused(first, "transpose / ", HK_SYNTAX, "no algorithm \"\"");
+  refused(first, "transpose / ", HK_SYNTAX, "no algorithm \"transpose\"");
   refused(first, "transpose /", HK_SYNTAX, "no algorithm \"transpose\"");
   refused(first, "/ igemm", HK_SYNTAX, "no algorithm \"/\"");
   refused(first, "transpose / transpose / igemm", HK_UNSUPPORTED, "transpose cannot follow transpose");
   refused(first, "transpose / convert / igemm", HK_UNSUPPORTED, "convert cannot follow transpose");
-  refused(first, "state / transpose / igemm", HK_UNSUPPORTED, "options.stateful is 0");
+  refused(first, "transpose / convert / igemm", HK_UNSUPPORTED, "then the algorithm: \"convert / transpose / igemm\"");
+  refused(first, "phase / gate / state / gate / igemm", HK_UNSUPPORTED, "\"state / gate / phase / igemm\"");
+  refused(first, "igemm / transpose", HK_SYNTAX, "no rewrite \"igemm\": it is an algorithm, which ends a path");
+  refused(first, "transpose", HK_SYNTAX, "write the algorithm behind it, \"transpose / ALGORITHM\"");
+  refused(first, "transpose/igemm", HK_SYNTAX, "a blank on each side of \"/\"");
+  refused(first, "state / transpose / igemm", HK_UNSUPPORTED, "state: options.stateful is 0");
   refused(first, "gate / igemm", HK_UNSUPPORTED, "the epilogue has no gate");
   refused(first, "finish / igemm", HK_SYNTAX, "no rewrite \"finish\"");
   refused(first, "phase / dwc", HK_UNSUPPORTED, "no dilation");
@@ -164,6 +169,18 @@ static void check_nonfinite(void) {
                hk_plan_create(&plan, &t.problem, &t.epilogue, &o, &t.weights));
   hk_plan_destroy(plan);
   trial_free(&t);
+}
+
+/* The lines that a plan prints are decisions, whatever stands around them. */
+static void check_printed(void) {
+  static const char first[] = "2d_n1_c8_i9x9_k8_w3x3_p1_first";
+  refused(first, "decision   transpose / igemm bm=12  (estimate)\n", HK_OK, "");
+  refused(first, "transpose / igemm (measured)", HK_OK, "");
+  refused(first, "  ref  (wisdom)", HK_OK, "");
+  refused(first, "decision ref (forced)", HK_OK, "");
+  refused(first, "ref (guessed)", HK_SYNTAX, "cannot read \"(guessed)\"");
+  refused(first, "ref(estimate)", HK_SYNTAX, "no algorithm \"ref(estimate)\"");
+  refused(first, "(estimate)", HK_SYNTAX, "no algorithm \"(estimate)\"");
 }
 
 typedef struct told {
@@ -202,12 +219,45 @@ static void check_wisdom(void) {
   CHECK_STATUS(HK_OK, "", hk_wisdom_import("hankel-wisdom 2\nend 0\n"));
 }
 
+static char line[4096];
+static void listen(void *context, const char *text) {
+  (void)context;
+  snprintf(line, sizeof line, "%s", text);
+}
+
+static void halve(void *user, const hk_at *at, int64_t count, void *values) {
+  (void)user, (void)at;
+  for (int64_t i = 0; i < count; i++) ((float *)values)[i] /= 2;
+}
+
+/* A log line of what no option of the command can say names that in place of half a command. */
+static void check_no_command(void) {
+  trial t;
+  hk_plan *plan = NULL;
+  trial_make(&t, "1d_n1_c8_i11_k8_w3_last", "bias", 1);
+  hk_log_set(listen, NULL);
+  CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &t.problem, &t.epilogue, NULL, &t.weights));
+  CHECK(strstr(line, ",hankel plan '1d_n1_c8_i11_k8_w3_f32_last' --epilogue 'bias' --threads "), "%s", line);
+  hk_plan_destroy(plan);
+  t.epilogue.act = HK_ACT_USER;
+  t.epilogue.user = halve;
+  CHECK_STATUS(HK_OK, "", hk_plan_create(&plan, &t.problem, &t.epilogue, NULL, &t.weights));
+  CHECK(strstr(line, "no command: it has no option for functions of the caller"), "%s", line);
+  hk_plan_destroy(plan);
+  hk_log_set(NULL, NULL);
+  trial_free(&t);
+}
+
 int main(void) {
+  setenv("HANKEL_VERBOSE", "profile_create", 1);
+  hk_log_set(listen, NULL);
   for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) check_task(&tasks[i]);
   check_refusals();
+  check_printed();
   check_nonfinite();
   check_why();
   check_orders();
   check_wisdom();
+  check_no_command();
   return hk_test_end();
 }

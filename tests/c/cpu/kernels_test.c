@@ -36,7 +36,10 @@ static void (*const checkers[HK_FAMILY_COUNT])(kernel_trial *) = {[HK_FAMILY_IGE
                                                                   [HK_FAMILY_CAUSALC] = check_causalc,
                                                                   [HK_FAMILY_CAUSALT] = check_causalt,
                                                                   [HK_FAMILY_CAUSALG] = check_causalg,
-                                                                  [HK_FAMILY_SPREAD] = check_spread};
+                                                                  [HK_FAMILY_SPREAD] = check_spread,
+                                                                  [HK_FAMILY_LONGFFT] = check_longfft,
+                                                                  [HK_FAMILY_OUTER] = check_outer,
+                                                                  [HK_FAMILY_TAPSUM] = check_tapsum};
 
 /* One call; true when the kernel agrees. */
 static bool kernel_try(const hk_kernel *k, hk_kernel_fn fn, uint64_t seed, bool integers) {
