@@ -15,6 +15,7 @@ from ._array import default_output_type, intake
 from ._geometry import forward, geometry
 from ._native import invalid
 from ._plan import Plan
+from ._repeat import repeatable
 from ._request import Request, output_of, residual_of, run, y_type_for, zeros
 from ._words import Array, Bias, Finish, How, Tensors, explicit
 
@@ -40,6 +41,7 @@ def _prepare(x, f, window_strides, padding, lhs_dilation, rhs_dilation, dimensio
     return Request(problem, geom.dims, x, f, out, residual_of(words, y_type), zeros(problem.raw, words))
 
 
+@repeatable
 @also_named(lhs="x", rhs="f")
 @explicit(Finish, Bias, Tensors, How)
 def conv(x: Array, f: Array, window_strides: Union[int, Sequence[int]] = 1,

@@ -7,7 +7,7 @@ import ctypes.util
 import os
 from pathlib import Path
 
-from . import _abi, _abi_causal, _abi_stream
+from . import _abi, _abi_causal, _abi_longconv, _abi_stream
 
 
 class HankelError(RuntimeError):
@@ -52,7 +52,7 @@ def _candidates():
 
 
 _VOID = ("hk_plan_destroy", "hk_wisdom_forget", "hk_gpu_free", "hk_chain_destroy", "hk_stream_destroy", "hk_nam_free",
-         "hk_causal_destroy")
+         "hk_causal_destroy", "hk_longconv_destroy")
 
 
 def declare(library, prototypes):
@@ -65,7 +65,8 @@ def declare(library, prototypes):
 
 
 def _load():
-    prototypes = {**_abi.PROTOTYPES, **_abi_stream.PROTOTYPES, **_abi_causal.PROTOTYPES}
+    prototypes = {**_abi.PROTOTYPES, **_abi_stream.PROTOTYPES, **_abi_causal.PROTOTYPES,
+                  **_abi_longconv.PROTOTYPES}
     for path in _candidates():
         return declare(ctypes.CDLL(path), prototypes), path
     raise ImportError("libhankel: no shared library found; build it (make), or name it in LIBHANKEL")

@@ -15,6 +15,7 @@ from ._array import Tensor, default_output_type, intake, with_axis
 from ._geometry import dimension_numbers, pad_pairs
 from ._native import call, invalid
 from ._problem import Problem, set_axes
+from ._repeat import repeatable
 from ._request import Request, output_of, residual_of, run, y_type_for, zeros
 from ._words import Array, Finish, How, Result, Tensors, explicit
 
@@ -106,6 +107,7 @@ def _transposed(rank, x, weight, bias, stride, padding, output_padding, groups, 
     return given.run(problem, words, bias, lay_filter=lay_filter)
 
 
+@repeatable
 @also_named(input="x")
 @explicit(Result, Finish, Tensors, How)
 def conv1d(x: Array, weight: Array, bias: Optional[Array] = None, stride: Numbers = 1,
@@ -119,6 +121,7 @@ def conv1d(x: Array, weight: Array, bias: Optional[Array] = None, stride: Number
     return convolve(1, x, weight, bias, stride, padding, dilation, groups, out, words)
 
 
+@repeatable
 @also_named(input="x")
 @explicit(Result, Finish, Tensors, How)
 def conv2d(x: Array, weight: Array, bias: Optional[Array] = None, stride: Numbers = 1,
@@ -135,6 +138,7 @@ def conv2d(x: Array, weight: Array, bias: Optional[Array] = None, stride: Number
     return convolve(2, x, weight, bias, stride, padding, dilation, groups, out, words)
 
 
+@repeatable
 @also_named(input="x")
 @explicit(Result, Finish, Tensors, How)
 def conv3d(x: Array, weight: Array, bias: Optional[Array] = None, stride: Numbers = 1,
@@ -148,6 +152,7 @@ def conv3d(x: Array, weight: Array, bias: Optional[Array] = None, stride: Number
     return convolve(3, x, weight, bias, stride, padding, dilation, groups, out, words)
 
 
+@repeatable
 @also_named(input="x")
 @explicit(Result, Finish, Tensors, How)
 def depthwise_conv1d(x: Array, weight: Array, bias: Optional[Array] = None, stride: Numbers = 1,
@@ -165,6 +170,7 @@ def depthwise_conv1d(x: Array, weight: Array, bias: Optional[Array] = None, stri
     return convolve(1, x, weight, bias, stride, padding, dilation, max(channels, 1), out, words)
 
 
+@repeatable
 @also_named(input="x")
 @explicit(Result, Finish, Tensors, How)
 def conv_transpose1d(x: Array, weight: Array, bias: Optional[Array] = None, stride: Numbers = 1,
@@ -178,6 +184,7 @@ def conv_transpose1d(x: Array, weight: Array, bias: Optional[Array] = None, stri
     return _transposed(1, x, weight, bias, stride, padding, output_padding, groups, dilation, out, words)
 
 
+@repeatable
 @also_named(input="x")
 @explicit(Result, Finish, Tensors, How)
 def conv_transpose2d(x: Array, weight: Array, bias: Optional[Array] = None, stride: Numbers = 1,
@@ -191,6 +198,7 @@ def conv_transpose2d(x: Array, weight: Array, bias: Optional[Array] = None, stri
     return _transposed(2, x, weight, bias, stride, padding, output_padding, groups, dilation, out, words)
 
 
+@repeatable
 @also_named(input="x")
 @explicit(Result, Finish, Tensors, How)
 def conv_transpose3d(x: Array, weight: Array, bias: Optional[Array] = None, stride: Numbers = 1,

@@ -47,7 +47,7 @@ class Plan(Executable):
         self.layout: Optional[Dict[str, Any]] = None
         self.order: Optional[tuple] = None
         self.options = {name: value for name, value in options.items() if value is not None}
-        self._handle, self._queued = C.c_void_p(), False
+        self._handle, self._queued, self._repeats = C.c_void_p(), False, {}
         raw = self.problem.raw
         f = None if f is None else intake_as(f, "f", raw.f_type)
         self._device = device_of(device, f)
@@ -96,7 +96,7 @@ class Plan(Executable):
         """A plan for another batch or input size that shares this plan's packed weights."""
         other = Plan.__new__(Plan)
         other.__dict__.update(self.__dict__, problem=Problem(problem), layout=None, order=None, _handle=C.c_void_p(),
-                              _queued=False)
+                              _queued=False, _repeats={})
         other._measure()
         call("hk_plan_create_like", C.byref(other._handle), self._handle, other.problem.raw)
         return other

@@ -150,7 +150,7 @@ def run(request, words, keep=None):
     if out is None and not epilogue.functions.get("store"):
         out = intake(beside(x).empty(layout["out"][0], raw.y_type, order), "out", NAMES[raw.y_type])
     vectors = {name: epilogue.vectors.get(name) for name in ("scale", "bias")}
-    return plan.execute(x, f, out, request.residual, user=user, **vectors)
+    return plan._run(x, f, out, request.residual, user=user, fresh=request.out is None, **vectors)
 
 
 def residual_of(words, y_type):

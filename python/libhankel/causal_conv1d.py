@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from . import _causal_arrays as _arrays
+from ._causal import arrays as _arrays
 from ._causal import ACT as _ACT
-from ._causal_install import install
+from ._causal.install import install
 from ._native import invalid
 from ._words import Array
 
@@ -27,12 +27,14 @@ try:
 except ImportError:
     torch = None  # type: ignore[assignment]
 else:
-    from . import _causal_ops, _causal_torch as _torch
-    from ._causal_ref import causal_conv1d_ref, causal_conv1d_update_ref, causal_conv1d_varlen_states_ref
-    _causal_ops.register()
+    from ._causal import eager as _torch, long_eager as _long, ops as _ops
+    from ._causal.ref import causal_conv1d_ref, causal_conv1d_update_ref, causal_conv1d_varlen_states_ref
+    _ops.register()
+    _long.register()
 
 __all__ = ["causal_conv1d_fn", "causal_conv1d_gated", "causal_conv1d_ref", "causal_conv1d_update",
-           "causal_conv1d_update_ref", "causal_conv1d_varlen_states", "causal_conv1d_varlen_states_ref", "install"]
+           "causal_conv1d_update_ref", "causal_conv1d_varlen_states", "causal_conv1d_varlen_states_ref", "install",
+           "long_conv"]
 
 
 def _act(activation):
@@ -138,6 +140,32 @@ def causal_conv1d_gated(x: Array, weight: Array, bias: Optional[Array] = None, *
     """
     return _arrays.gated(x, weight, bias, pre, post, residual, initial_states, return_final_states, dilation,
                          activation)
+
+
+def long_conv(x: Array, filters: Array, D: Optional[Array] = None, gate_in: Optional[Array] = None,
+              gate_out: Optional[Array] = None) -> Any:
+    """The long convolution of Hyena: each channel of x with its own filter, which may be as long as the sequence.
+
+        u = gate_in * x
+        out[:, c, t] = gate_out[:, c, t] * (D[c] * u[:, c, t] + sum over i of filters[c, i] * u[:, c, t - i])
+
+    x, gate_in, gate_out  (batch, dim, seqlen), any strides, of one type: f32, f16 or bf16; the gates may be left out
+    filters               (dim, taps): filters[:, 0] is the tap of the token itself; those beyond seqlen do not count
+    D                     (dim,), of the filters' type: the skip term of H3 and Hyena
+
+    Returns out, shaped, laid out and typed as x. Differentiable in everything that is given; gradients are the same
+    bits every time. Computed by FFT in f32 whatever the types (the library's HK_MATH_FAST_ALGORITHMS, which this
+    function sets): an error is relative to the largest values of its row, docs/manual.md states it, and one Inf or NaN
+    spreads over its row. numpy arrays and anything else with DLPack: forward only.
+
+    >>> import numpy as np
+    >>> x = np.array([[[1, 0, 0, 2]]], "f4")
+    >>> np.round(long_conv(x, np.array([[1, 2, 4, 8]], "f4")), 3).tolist()
+    [[[1.0, 2.0, 4.0, 10.0]]]
+    """
+    if torch is None or not isinstance(x, torch.Tensor):
+        return _arrays.long_conv(x, filters, D, gate_in, gate_out)
+    return _long.long_conv(x, filters, D, gate_in, gate_out)
 
 
 def causal_conv1d_varlen_states(x: Array, cu_seqlens: Array, state_len: int) -> Any:

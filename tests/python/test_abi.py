@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import SOURCE
-from libhankel import _abi, _abi_causal, _abi_stream
+from libhankel import _abi, _abi_causal, _abi_longconv, _abi_stream
 from libhankel._native import lib
 
 STRUCTS = {"hk_strides": _abi.Strides, "hk_problem": _abi.RawProblem, "hk_conv_desc": _abi.ConvDesc,
@@ -17,7 +17,8 @@ STRUCTS = {"hk_strides": _abi.Strides, "hk_problem": _abi.RawProblem, "hk_conv_d
            "hk_step": _abi_stream.Step, "hk_chain_desc": _abi_stream.ChainDesc,
            "hk_chain_facts": _abi_stream.ChainFacts, "hk_causal_strides": _abi_causal.CausalStrides,
            "hk_causal_desc": _abi_causal.CausalDesc, "hk_causal_args": _abi_causal.CausalArgs,
-           "hk_causal_grads": _abi_causal.CausalGrads}
+           "hk_causal_grads": _abi_causal.CausalGrads, "hk_longconv_desc": _abi_longconv.LongconvDesc,
+           "hk_longconv_args": _abi_longconv.LongconvArgs, "hk_longconv_grads": _abi_longconv.LongconvGrads}
 NAM_STRUCTS = {"hk_nam_options": _abi_stream.NamOptions, "hk_nam_facts": _abi_stream.NamFacts}
 HEADERS = {"include/hankel.h": STRUCTS, "apps/nam/hankel_nam.h": NAM_STRUCTS}
 

@@ -18,7 +18,8 @@ from causal_suite import *  # noqa: E402,F401,F403
 from causal_suite import BF16, F32, filters, near, spread, wide  # noqa: E402
 
 import libhankel as hk  # noqa: E402
-from libhankel import _causal, _causal_formula, _causal_torch, causal_conv1d as own  # noqa: E402
+from libhankel import _causal, causal_conv1d as own  # noqa: E402
+from libhankel._causal import eager, formula  # noqa: E402
 from libhankel.causal_conv1d import causal_conv1d_fn, causal_conv1d_ref, causal_conv1d_update  # noqa: E402
 
 
@@ -156,10 +157,10 @@ def refusing(monkeypatch):
         if words.get("in_place"):
             raise hk.HankelError(2, "desc.in_place is not supported here")
         return execute(*args, **words)
-    execute = _causal_torch.execute
-    monkeypatch.setattr(_causal_torch, "gradient", no_gradient)
-    monkeypatch.setattr(_causal_torch, "execute", not_in_place)
-    monkeypatch.setattr(_causal_formula, "_warned", False)
+    execute = eager.execute
+    monkeypatch.setattr(eager, "gradient", no_gradient)
+    monkeypatch.setattr(eager, "execute", not_in_place)
+    monkeypatch.setattr(formula, "_warned", False)
 
 
 @pytest.mark.filterwarnings("ignore:libhankel. the library has no gradient")

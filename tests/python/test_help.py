@@ -38,9 +38,12 @@ def test_examples_run(name):
 
 
 def test_there_are_examples():
-    runner = doctest.DocTestFinder()
-    taught = {test.name.split(".")[-1] for name in MODULES for test in runner.find(importlib.import_module(name))
-              if test.examples}
+    runner, taught = doctest.DocTestFinder(), set()
+    for name in MODULES:
+        try:
+            taught |= {test.name.split(".")[-1] for test in runner.find(importlib.import_module(name)) if test.examples}
+        except ModuleNotFoundError as error:
+            assert error.name == "torch"
     assert {f.__name__ for f in CONVOLUTIONS} | {"Plan", "Problem", "Epilogue", "Function", "candidates",
                                                  "get_igemm_conv2d", "conv_grad_filter"} <= taught
 

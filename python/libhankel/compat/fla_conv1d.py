@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from .._abi_causal import BATCH
 from .._causal import ACT
-from .._causal_torch import causal, dense, int32, run
+from .._causal.eager import causal, dense, int32, run
 from .._native import invalid
 from .vllm_conv1d import refuse
 

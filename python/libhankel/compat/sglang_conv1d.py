@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .._abi_causal import BATCH, OFFSETS
-from .._causal_torch import dense, int32, run
+from .._causal.eager import dense, int32, run
 from .._native import HankelError, _abi, invalid
 from .vllm_conv1d import PAD_SLOT_ID, act_of, has_state, refuse, slots_of, states_of
 

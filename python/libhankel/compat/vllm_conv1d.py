@@ -16,7 +16,7 @@ from torch import Tensor
 from .._abi_causal import BATCH, OFFSETS
 from .._array import intake, overlap
 from .._causal import ACT
-from .._causal_torch import dense, int32, run
+from .._causal.eager import dense, int32, run
 from .._native import HankelError, _abi, invalid
 
 PAD_SLOT_ID = -1

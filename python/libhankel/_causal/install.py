@@ -49,7 +49,8 @@ def install(replace: bool = False) -> None:
     """Makes `import causal_conv1d` give this module, with its parts causal_conv1d_interface, causal_conv1d_varlen and
     cpp_functions. Call it before the model code is imported. Where the original is loaded already, replace=True is
     required; functions that were imported from it by name stay the original's."""
-    from . import _causal_cpp, causal_conv1d as own
+    from .. import causal_conv1d as own
+    from . import cpp
     loaded = sys.modules.get(_NAME)
     if loaded is not None and getattr(loaded.__spec__, "origin", None) != "libhankel" and not replace:
         raise ImportError(f"{_NAME} is loaded from {getattr(loaded, '__file__', 'elsewhere')}; call install() before "
@@ -58,7 +59,7 @@ def install(replace: bool = False) -> None:
     whole = _module(_NAME, True, {n: things[n] for n in ("causal_conv1d_fn", "causal_conv1d_update")})
     varlen = {n: f for n, f in things.items() if "varlen" in n}
     for part, content in (("causal_conv1d_interface", {n: f for n, f in things.items() if n not in varlen}),
-                          ("causal_conv1d_varlen", varlen), ("cpp_functions", _causal_cpp.functions())):
+                          ("causal_conv1d_varlen", varlen), ("cpp_functions", cpp.functions())):
         setattr(whole, part, _module(f"{_NAME}.{part}", False, content))
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())  # type: ignore[arg-type]

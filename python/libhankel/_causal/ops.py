@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import _causal_torch as eager
+from . import eager
 
 _library = None
 

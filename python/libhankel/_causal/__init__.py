@@ -11,12 +11,12 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from . import _abi
-from ._abi_causal import ARGS, BATCH, GRADS, IDS, OFFSETS
-from ._array import intake
-from ._memory import beside
-from ._causal_desc import describe, strides
-from ._native import call, check, lib
+from .. import _abi
+from .._abi_causal import ARGS, BATCH, GRADS, IDS, OFFSETS
+from .._array import intake
+from .._memory import beside
+from .._native import call, check, lib
+from .desc import describe, strides
 
 #: handles kept; the least recently used one goes first
 KEPT = 512

@@ -5,11 +5,12 @@ from typing import Any, Optional
 
 import numpy as np
 
-from . import _abi
-from ._abi_causal import BATCH, IDS
-from ._arguments import integer
-from ._causal import ACT, View, execute
-from ._native import invalid
+from .. import _abi
+from .._abi_causal import BATCH, IDS
+from .._arguments import integer
+from .._native import invalid
+from . import ACT, View, execute
+from .long import execute as execute_long
 
 _FIRST, _LAST = (0, 1, 2), (0, 2, 1)
 #: further activations without parameters
@@ -91,6 +92,20 @@ def gated(x: Any, weight: Any, bias: Optional[Any], pre: Optional[Any], post: Op
                 pre=_view(pre, "pre"), post=_view(post, "post"), residual=_view(residual, "residual"),
                 dilation=dilation, stream=home.stream or 0)
     return (y, final) if return_final else y
+
+
+def long_conv(x: Any, filters: Any, skip: Optional[Any], pre: Optional[Any], post: Optional[Any]) -> Any:
+    """causal_conv1d.long_conv; the torch function describes the arguments."""
+    x = _view(x, "x")
+    home = x.home
+    if len(x.shape) != 3:
+        raise invalid(f"x has shape {x.shape}; (batch, dim, seqlen) is required")
+    y = home.empty(x.shape, x.dtype, _order(x))
+    if 0 not in x.shape:
+        with home.here():
+            execute_long(x, _view(filters, "filters"), _view(skip, "D"), _view(pre, "gate_in"),
+                         _view(post, "gate_out"), View(y, "out", True), home.scratch, home.stream or 0)
+    return y
 
 
 def update(x: Any, conv_state: Any, weight: Any, bias: Optional[Any], act: int, positions: Optional[Any],

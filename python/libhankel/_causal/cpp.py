@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from ._causal import ACT
+from . import ACT
 
 
 def functions() -> Dict[str, Callable]:
     """The functions by name; none without torch."""
     try:
-        from . import _causal_torch as eager
+        from . import eager
     except ImportError:
         return {}
     silu = {True: ACT["silu"], False: ACT[None]}

@@ -6,7 +6,7 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from ._native import invalid
+from .._native import invalid
 
 
 def _finish(sums, bias, activation):

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ._abi_causal import BATCH, IDS, OFFSETS
-from ._causal import execute, gradient, step as decode
-from ._causal_formula import gradient_by_formula
-from ._native import HankelError, _abi
+from .._abi_causal import BATCH, IDS, OFFSETS
+from .._native import HankelError, _abi
+from . import execute, gradient, step as decode
+from .formula import gradient_by_formula
 
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _current_device = getattr(torch._C, "_cuda_getDevice", None)

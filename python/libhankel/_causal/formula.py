@@ -8,8 +8,8 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from . import _abi
-from ._native import HankelError
+from .. import _abi
+from .._native import HankelError
 
 _warned = False
 
@@ -56,7 +56,7 @@ class _Tokens:
 def gradient_by_formula(x: Tensor, weight: Tensor, bias: Optional[Tensor], dy: Tensor, initial: Optional[Tensor],
                         dfinal: Optional[Tensor], ids: Optional[Tensor], offsets: Optional[Tensor], act: int,
                         dx: Tensor, dweight: Tensor, dbias: Tensor, dinitial: Optional[Tensor]) -> None:
-    """Writes dx, dweight, dbias (f32) and dinitial; the arguments of _causal_torch.backward."""
+    """Writes dx, dweight, dbias (f32) and dinitial; the arguments of eager.backward."""
     _warn()
     if act not in (_abi.ACT["none"], _abi.ACT["silu"]):
         raise HankelError(_abi.UNSUPPORTED, f"act is {act}; gradients by formula know none and silu")

@@ -1,8 +1,8 @@
 """hk_causal_desc from tensors: every shape, type and device is checked here, once per layout."""
-from . import _abi, _abi_causal
-from ._abi_causal import BATCH, IDS, OFFSETS
-from ._array import NAMES, type_of
-from ._native import invalid
+from .. import _abi, _abi_causal
+from .._abi_causal import BATCH, IDS, OFFSETS
+from .._array import NAMES, type_of
+from .._native import invalid
 
 _FLOATS = (_abi.F32, _abi.F16, _abi.BF16)
 #: int32 vectors of one entry per sequence
