@@ -44,11 +44,11 @@ def bandwidths():
         x, y = np.ones(size // 8, np.float32), np.zeros(size // 8, np.float32)
         best = 1e9
         for _ in range(40):
-            turns = max(1, (1 << 23) // size)
+            repeats = max(1, (1 << 23) // size)
             start = time.thread_time()
-            for _ in range(turns):
+            for _ in range(repeats):
                 np.copyto(y, x)
-            best = min(best, (time.thread_time() - start) / turns)
+            best = min(best, (time.thread_time() - start) / repeats)
         rows.append((size, size / best))
     return rows
 
