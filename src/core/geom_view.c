@@ -58,6 +58,8 @@ void hk_geom_set_phase(hk_geom *g, int64_t rows, int64_t in, int64_t out) {
   g->out[2] = out;
   g->lo[2] /= d;
   g->hi[2] = (out - 1) + (g->win[2] - 1) - g->lo[2] - (in - 1);
-  g->dil[2] = g->dil[1] = g->stride[1] = 1; /* those of a window and a result of one row meant nothing */
+  /* Those of a window, a result and an x of one row meant nothing. */
+  g->dil[2] = g->dil[1] = g->stride[1] = g->in_dil[1] = 1;
+  g->hi[1] = 0;
   count(g);
 }

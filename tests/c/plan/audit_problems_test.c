@@ -144,6 +144,10 @@ static void dilated_inputs(void) {
         check_text(text);
         snprintf(text, sizeof text, "2d_n1_c%d_i6x20_k%d_w3x3_s%d_p1_l%d_g%d_f32_%s", c, c, s, l, c, order);
         check_text(text);
+        /* x, the window and the result of one row: stride and input dilation along it mean nothing */
+        snprintf(text, sizeof text, "2d_n2_c%d_i1x21_k%d_w1x2_s%dx1_p0:%dx0:2_d3_l%dx1_f32_%s", c, k, s, l - 1, l,
+                 order);
+        check_text(text);
       }
 }
 
