@@ -13,11 +13,11 @@ typedef void (*tile_fn)(const hk_tapsum_args *r, int64_t t0);
 #include "cpu/tmpl/common/tiles.tmpl.h"
 
 static void run(const hk_tapsum_args *r, const tile_fn *tiles, const tile_fn *groups, int64_t most) {
+  const tile_fn *table = r->grouped ? groups : tiles;
   if (r->grouped) most = hk_min64(most, HK_GROUP_ROWS(r->vectors));
   for (int64_t t = 0, rows; t < r->taps; t += rows) {
     rows = hk_tile_rows(r->taps - t, most);
-    tile_fn tile = r->grouped ? groups[rows - 1] : tiles[rows - 1];
-    tile(r, t);
+    table[rows - 1](r, t);
   }
 }
 
