@@ -13,7 +13,7 @@ from ._memory import Host, beside
 from ._native import HankelError, invalid, lib
 from ._options import DEVICES
 from ._problem import Problem
-from ._repeat import keep, layout_of, made, trail
+from ._repeat import keep, kind_of, layout_of, made, trail
 from ._words import Array
 
 
@@ -58,7 +58,7 @@ class Executable:
         """Computes y and returns it: `out` where given, else a new array of x's framework. Weights the plan holds are
         left out. On a CUDA device the work is queued on the framework's current stream. user: a tensor on the device,
         handed to the epilogue's CUDA functions."""
-        if type(x) is np.ndarray and scale is None and bias is None and state_in is None and state_out is None:
+        if kind_of(x) is not None and scale is None and bias is None and state_in is None and state_out is None:
             repeat = self._repeats.get((layout_of(x), layout_of(f), layout_of(residual), layout_of(out)))
             if repeat is not None and user is None:
                 y = repeat((x, f, residual, None, None), out)
@@ -107,7 +107,7 @@ class Executable:
         return result
 
     def _keep(self, args, given, result):
-        """Keeps a finished call of numpy arrays, so that the next one that lies alike is short."""
+        """Keeps a finished call of arrays on the host, so that the next one that lies alike is short."""
         if self._device != _abi.CPU or self.epilogue.functions:
             return
         *operands, out = given

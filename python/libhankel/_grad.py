@@ -15,6 +15,7 @@ from ._geometry import forward, geometry, output_shape, place, place_all
 from ._memory import beside
 from ._native import call, invalid
 from ._problem import Problem
+from ._repeat import repeatable
 from ._request import output_of, planned, y_type_for
 from ._words import Array, How, explicit, split
 
@@ -53,6 +54,13 @@ def _target(out, shape, dtype, dy, what):
     return out
 
 
+def _run(problem, x, f, y, fresh, options):
+    """Runs a derived problem. fresh: y was made here."""
+    plan = planned(x, problem, Epilogue(), None, split(options, How)[0])
+    return plan._run(x, f, y, None, None, None, fresh=fresh)
+
+
+@repeatable
 @explicit(How)
 def conv_grad_input(dy: Array, f: Array, x_shape: Sequence[int], window_strides: Numbers = 1,
                     padding: Union[str, int, Sequence] = "VALID", lhs_dilation: Numbers = 1, rhs_dilation: Numbers = 1,
@@ -76,9 +84,10 @@ def conv_grad_input(dy: Array, f: Array, x_shape: Sequence[int], window_strides:
     grad = problem.grad_input()
     _lay_dy(grad.raw.x, problem.raw, dy, geom.dims.y, swapped=False)
     grad.raw.x_type = dy.type
-    return planned(dy, grad, Epilogue(), None, split(options, How)[0]).execute(dy, f, dx)
+    return _run(grad, dy, f, dx, out is None, options)
 
 
+@repeatable
 @explicit(How)
 def conv_grad_filter(x: Array, dy: Array, f_shape: Sequence[int], window_strides: Numbers = 1,
                      padding: Union[str, int, Sequence] = "VALID", lhs_dilation: Numbers = 1,
@@ -106,7 +115,7 @@ def conv_grad_filter(x: Array, dy: Array, f_shape: Sequence[int], window_strides
     grad = problem.grad_filter()
     _lay_dy(grad.raw.f, problem.raw, dy, geom.dims.y, swapped=True)
     grad.raw.f_type = dy.type
-    return planned(x, grad, Epilogue(), None, split(options, How)[0]).execute(x, dy, df)
+    return _run(grad, x, dy, df, out is None, options)
 
 
 def conv_grad_bias(dy: Array, dimension_numbers: Union[str, Sequence, None] = None, dy_dtype: object = None) -> Any:

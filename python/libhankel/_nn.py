@@ -85,7 +85,8 @@ def convolve(rank, x, weight, bias, stride, padding, dilation, groups, out, word
     return given.run(problem, words, bias, keep)
 
 
-def _transposed(rank, x, weight, bias, stride, padding, output_padding, groups, dilation, out, words):
+def transposed(rank, x, weight, bias, stride, padding, output_padding, groups, dilation, out, words):
+    """conv_transposeNd."""
     groups = integer(groups, "groups", least=1)
     given = _Given(rank, f"conv_transpose{rank}d", x, weight, out, words)
     x, f = given.x, given.f
@@ -181,7 +182,7 @@ def conv_transpose1d(x: Array, weight: Array, bias: Optional[Array] = None, stri
     >>> conv_transpose1d(np.ones((1, 1, 2), "f4"), np.ones((1, 1, 3), "f4"), stride=2).tolist()
     [[[1.0, 1.0, 2.0, 1.0, 1.0]]]
     """
-    return _transposed(1, x, weight, bias, stride, padding, output_padding, groups, dilation, out, words)
+    return transposed(1, x, weight, bias, stride, padding, output_padding, groups, dilation, out, words)
 
 
 @repeatable
@@ -195,7 +196,7 @@ def conv_transpose2d(x: Array, weight: Array, bias: Optional[Array] = None, stri
     >>> conv_transpose2d(np.ones((1, 2, 3, 3), "f4"), np.ones((2, 5, 2, 2), "f4"), stride=2).shape
     (1, 5, 6, 6)
     """
-    return _transposed(2, x, weight, bias, stride, padding, output_padding, groups, dilation, out, words)
+    return transposed(2, x, weight, bias, stride, padding, output_padding, groups, dilation, out, words)
 
 
 @repeatable
@@ -209,4 +210,4 @@ def conv_transpose3d(x: Array, weight: Array, bias: Optional[Array] = None, stri
     >>> conv_transpose3d(np.ones((1, 1, 2, 2, 2), "f4"), np.ones((1, 1, 2, 2, 2), "f4"), stride=2).shape
     (1, 1, 4, 4, 4)
     """
-    return _transposed(3, x, weight, bias, stride, padding, output_padding, groups, dilation, out, words)
+    return transposed(3, x, weight, bias, stride, padding, output_padding, groups, dilation, out, words)

@@ -19,7 +19,7 @@ from ._words import Bias, Finish, How, split
 
 _cache: OrderedDict = OrderedDict()
 _cache_lock = threading.Lock()
-_CACHE_PLANS = 128
+_CACHE_PLANS = 512
 _ALIGNED = 16  # bytes; what a CUDA plan counts on unless it is told otherwise
 
 

@@ -127,6 +127,7 @@ class Device:
         """Makes every torch tensor say that it lies on the device."""
         import torch
         export = torch.Tensor.__dlpack__
+        self.monkeypatch.setattr(torch.Tensor, "is_cpu", property(lambda t: False))
         self.monkeypatch.setattr(torch.Tensor, "__dlpack_device__", lambda t: (2, 0))
         self.monkeypatch.setattr(torch.Tensor, "__dlpack__", lambda t, stream=None: export(t))
         self.monkeypatch.setattr(torch.cuda, "current_stream", lambda at: types.SimpleNamespace(cuda_stream=STREAM))
