@@ -12,7 +12,8 @@ Arrays are read and written in place, on the host or on a CUDA device; strided, 
 never copied. The device follows the tensor: conv2d of a torch tensor on a GPU runs there, on torch's current stream.
 Refusals are HankelError with the library's status and sentence; ArgumentError, a ValueError too, where an argument is
 at fault. Parts: stream (real-time chains), nam (amp models), wisdom, compat (two other systems' entry points), cuda,
-causal_conv1d (the short convolution of state-space models, in the place of the package of that name).
+causal_conv1d (the short convolution of state-space models, in the place of the package of that name), torch (modules with
+gradients, operators, and optimize() for whole models).
 """
 import importlib
 from typing import Any
@@ -36,7 +37,7 @@ __all__ = ["ArgumentError", "Chain", "Epilogue", "Function", "HankelError", "Pla
 
 
 def __getattr__(name: str) -> Any:
-    """causal_conv1d imports torch where it is installed, so it is loaded when it is first asked for."""
-    if name == "causal_conv1d":
+    """causal_conv1d and torch import torch, so they are loaded when they are first asked for."""
+    if name in ("causal_conv1d", "torch"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
