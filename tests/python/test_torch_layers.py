@@ -268,6 +268,21 @@ def test_compile(dynamic):
 
 
 @compiled
+def test_compile_of_an_optimized_model():
+    """Convolutions stay hankel's, the rest is the compiler's; weights are looked at when it runs."""
+    model, x = trained(Block()), torch.randn(2, 4, 8, 8)
+    fast = ht.optimize(model, verbose=False)
+    both = torch.compile(fast, fullgraph=True, backend="aot_eager")
+    with torch.no_grad():
+        torch.testing.assert_close(both(x), model(x), atol=1e-4, rtol=1e-4)
+        model.a.weight.mul_(2.0)
+        torch.testing.assert_close(both(x), model(x), atol=1e-4, rtol=1e-4)
+        torch.library.opcheck(torch.ops.libhankel.fused.default, (x, None, fast.a.number))
+        with pytest.raises(HankelError, match="which is gone"):
+            torch.ops.libhankel.fused(x, None, 10 ** 9)
+
+
+@compiled
 def test_export():
     net = ht.Conv2d(3, 8, 3, padding=1, act="relu").eval()
     x = torch.randn(2, 3, 8, 8)

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from .._native import invalid
 from . import eager, ops
-from .spec import Numbers, Spec, act_text, activate, spec_of
+from .spec import Numbers, Spec, act_text, activate, compiling, spec_of
 
 Act = Union[str, Tuple, None]
 _compiled = ops.register()
-_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
 
 
 def _autocast_type(x: Tensor) -> Optional[torch.dtype]:
@@ -42,9 +41,10 @@ def apply(x: Tensor, weight: Tensor, bias: Optional[Tensor], spec: Spec, act: st
                       f"{'' if bias is None else f', bias {bias.dtype}'}; one type is required")
     wanted = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, weight, bias, residual))
     if not wanted:
-        return (ops.conv if _compiling() else eager.forward)(x, weight, bias, residual, *(
-            (act, spec) if _compiling() else (spec, act)))
-    y = ops.conv(x, weight, bias, None, "", spec) if _compiling() else \
+        if compiling():
+            return ops.conv(x, weight, bias, residual, act, spec)
+        return eager.forward(x, weight, bias, residual, spec, act)
+    y = ops.conv(x, weight, bias, None, "", spec) if compiling() else \
         eager.Convolution.apply(x, weight, bias, spec)
     return activate(y if residual is None else y + residual, act)
 

@@ -1,13 +1,17 @@
 """Fused: a convolution of a model with what follows it, in one call of a plan with packed weights."""
 from __future__ import annotations
 
+import itertools
+import weakref
 from typing import Any, Dict, Optional
 
 import torch
 from torch import Tensor, nn
 
 from .. import _nn
-from .spec import act_text, act_value, activate, output_size, spec_of
+from .._native import invalid
+from . import ops
+from .spec import act_text, act_value, activate, compiling, empty_output, output_size, spec_of
 
 PLAIN = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
@@ -36,6 +40,20 @@ def refusal_of(conv: nn.Module) -> Optional[str]:
     return None
 
 
+#: the layers of this process by number, for the operator that torch.compile calls
+_layers: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+def layer_of(number: int) -> "Fused":
+    """The Fused with a number."""
+    layer = _layers.get(number)
+    if layer is None:
+        raise invalid(f"layer is {number}, which is gone; a compiled graph runs only in the process and as long as the model "
+                      "that it was compiled from")
+    return layer
+
+
 class Fused(nn.Module):
     """act(norm(conv(x)) + residual). One plan per layout of x, with packed weights; when a weight changes (an optimizer's
     step, load_state_dict) it folds and packs again. In training mode, where gradients are wanted, and where the residual
@@ -44,9 +62,14 @@ class Fused(nn.Module):
     def __init__(self, conv: nn.Module, norm: Optional[nn.Module] = None, act: str = "") -> None:
         super().__init__()
         self.conv, self.norm, self.act, self.by_torch = conv, norm, act, False
+        self._enter()
+        self.train(conv.training)
+
+    def _enter(self):
         self._plans: Dict[Any, Any] = {}
         self._seen: tuple = ()
-        self.train(conv.training)
+        self.number = next(_numbers)
+        _layers[self.number] = self
 
     def _sources(self):
         """What the packed weights were made of."""
@@ -124,12 +147,30 @@ class Fused(nn.Module):
     def forward(self, x: Tensor, residual: Optional[Tensor] = None) -> Tensor:
         if not self._takes(x, residual):
             return self.reference(x, residual)
+        if compiling():
+            return torch.ops.libhankel.fused(x, residual, self.number)
+        return self.run(x, residual)
+
+    def run(self, x: Tensor, residual: Optional[Tensor] = None) -> Tensor:
+        """forward() by a plan."""
         plan = self.plan(x, residual)
         with torch.no_grad():
             return plan(x) if residual is None else plan(x, residual=residual)
 
+    def fake(self, x: Tensor) -> Tensor:
+        """Memory for the result, as run() lays it."""
+        return empty_output(x, self.conv.weight, self._spec())
+
     def __getstate__(self):
-        return {**self.__dict__, "_plans": {}, "_seen": ()}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_plans", "_seen", "number")}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._enter()
 
     def extra_repr(self) -> str:
         return f"act={self.act!r}" if self.act else ""
+
+
+ops.register_fused(lambda x, residual, number: layer_of(number).run(x, residual),
+                   lambda x, residual, number: layer_of(number).fake(x))

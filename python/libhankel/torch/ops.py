@@ -1,9 +1,9 @@
-"""torch.ops.libhankel.conv and conv_gradient: the convolution as operators that torch.compile and torch.export see
-through. Fake kernels say shapes and memory formats without running; conv has a gradient. Registered when first asked
-for; torch before 2.4 has no fake kernels and goes without."""
+"""torch.ops.libhankel.conv, conv_gradient and fused: the convolution as operators that torch.compile and torch.export see
+through. Fake kernels say shapes and memory formats without running; conv has a gradient; fused is a layer of optimize(),
+by its number. Registered when first asked for; torch before 2.4 has no fake kernels and goes without."""
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import Callable, List, Optional
 
 import torch
 from torch import Tensor
@@ -71,22 +71,33 @@ def conv(x: Tensor, weight: Tensor, bias: Optional[Tensor], residual: Optional[T
     return torch.ops.libhankel.conv(x, weight, bias, residual, act, *flat(spec))
 
 
+def _define(name, schema, real, fake):
+    """One operator: its schema, its kernel for every device, and its fake kernel."""
+    tag = getattr(torch.Tag, "needs_exact_strides", None) or torch.Tag.needs_fixed_stride_order
+    _library.define(name + schema, tags=(tag,))
+    _library.impl(name, real, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"libhankel::{name}", fake, lib=_library)
+
+
+def register_fused(real: Callable, fake: Callable) -> None:
+    """Defines fused, whose kernels fused.py has."""
+    if register():
+        _define("fused", "(Tensor x, Tensor? residual, int layer) -> Tensor", real, fake)
+
+
 def register() -> bool:
-    """Defines the operators once. False where torch is too old."""
+    """Defines conv and conv_gradient once. False where torch is too old."""
     global _library
     if _library is not None:
         return True
     if not hasattr(torch.library, "register_autograd"):
         return False
     _library = torch.library.Library("libhankel", "FRAGMENT")
-    tag = getattr(torch.Tag, "needs_exact_strides", None) or torch.Tag.needs_fixed_stride_order
-    for name, schema, real, fake in (
+    for definition in (
             ("conv", f"(Tensor x, Tensor weight, Tensor? bias, Tensor? residual, str act, {_ARGUMENTS}) -> Tensor",
              _conv, _fake_conv),
             ("conv_gradient", f"(Tensor dy, Tensor x, Tensor weight, bool[] mask, {_ARGUMENTS}) -> "
              "(Tensor, Tensor, Tensor)", _gradient, _fake_gradient)):
-        _library.define(name + schema, tags=(tag,))
-        _library.impl(name, real, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"libhankel::{name}", fake, lib=_library)
+        _define(*definition)
     torch.library.register_autograd("libhankel::conv", _backward, setup_context=_setup, lib=_library)
     return True

@@ -10,6 +10,8 @@ from torch import Tensor
 from .._arguments import integer, per_axis
 from .._native import invalid
 
+#: whether torch.compile or torch.export is tracing
+compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None) or (lambda: False)
 Numbers = Union[int, Sequence[int]]
 
 
@@ -32,6 +34,8 @@ def spec_of(rank: int, weight: Tensor, stride: Numbers, padding: Union[str, Numb
     """A Spec of torch's arguments."""
     window = tuple(weight.shape[2:]) if isinstance(padding, str) else ()
     given = rank, window, stride, padding, dilation, groups, transposed, output_padding
+    if compiling():  # which does not see through the cache
+        return _read(*given)
     try:
         return _kept(*given)
     except TypeError:  # lists
