@@ -3,7 +3,7 @@
 #   make test         set up, build, run every test      (SAN=address,undefined or SAN=thread: under sanitizers)
 #   make coverage     lines of src/plan and src/cpu that `hankel check --random` alone reaches (COVERAGE_ARGS=N problems)
 #   make cuda         compile the CUDA kernels alone
-#   make test-frameworks   the PyTorch binding with the newest PyTorch, in a venv of its own (downloads gigabytes)
+#   make test-frameworks   the PyTorch and JAX bindings with the newest of both, in a venv of its own (downloads gigabytes)
 #   make build | bench | test-gpu | bench-gpu | install | format | lint | clean | setup
 # PREFIX and DESTDIR as usual; JOBS; CMAKE_ARGS reach cmake; TEST_ARGS reach ctest, e.g. TEST_ARGS="-L quick",
 # BENCH_ARGS `hankel bench`, e.g. BENCH_ARGS="--layout first --only r50".
@@ -42,7 +42,7 @@ test: build
 	@scripts/test.sh $(BUILD) $(JOBS) $(TEST_ARGS)
 
 test-frameworks: configure
-	cmake --build $(BUILD) -j $(JOBS) --target hankel
+	cmake --build $(BUILD) -j $(JOBS) --target hankel hankel_jax
 	scripts/frameworks.sh $(BUILD) $(TEST_ARGS)
 
 coverage: setup

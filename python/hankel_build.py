@@ -37,13 +37,13 @@ def _tag():
 
 
 def _build_library(folder):
-    """Builds the shared library under `folder` and returns its path."""
+    """Builds the shared library, and beside it what JAX calls, under `folder`; returns the library's path."""
     source = ["cmake", "-S", str(TOP), "-B", str(folder), "-DCMAKE_BUILD_TYPE=Release", "-DHK_TESTS=OFF",
-              "-DHK_BENCH=OFF", "-DHK_APPS=OFF"]
+              "-DHK_BENCH=OFF"]
     if shutil.which("ninja"):
         source += ["-G", "Ninja"]
     subprocess.run(source, check=True)
-    subprocess.run(["cmake", "--build", str(folder), "--target", NAME[3:], "-j", str(os.cpu_count() or 1)], check=True)
+    subprocess.run(["cmake", "--build", str(folder), "--target", NAME[3:], "hankel_jax", "-j", str(os.cpu_count() or 1)], check=True)
     return Path(folder) / "lib" / f"{NAME}.so"
 
 
@@ -88,7 +88,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
              [*sorted((source / NAME).rglob("*.py")), source / NAME / "py.typed"]}
     with tempfile.TemporaryDirectory() as folder:
         library = Path(given) if given else _build_library(folder)
-        for part in (library, library.with_name(f"{NAME}-nam.so")):  # the amp models, where they were built
+        for part in (library, *(library.with_name(f"{NAME}-{more}.so") for more in ("jax", "nam"))):  # where built
             if part.exists():
                 files[f"{NAME}/{part.name}"] = part.resolve().read_bytes()
     return _write_wheel(wheel_directory, files)

@@ -13,7 +13,7 @@ never copied. The device follows the tensor: conv2d of a torch tensor on a GPU r
 Refusals are HankelError with the library's status and sentence; ArgumentError, a ValueError too, where an argument is
 at fault. Parts: stream (real-time chains), nam (amp models), wisdom, compat (two other systems' entry points), cuda,
 causal_conv1d (the short convolution of state-space models, in the place of the package of that name), torch (modules with
-gradients, operators, and optimize() for whole models).
+gradients, operators, and optimize() for whole models), jax (conv_general_dilated inside XLA's programs).
 """
 import importlib
 from typing import Any
@@ -37,7 +37,7 @@ __all__ = ["ArgumentError", "Chain", "Epilogue", "Function", "HankelError", "Pla
 
 
 def __getattr__(name: str) -> Any:
-    """causal_conv1d and torch import torch, so they are loaded when they are first asked for."""
-    if name in ("causal_conv1d", "torch"):
+    """These import torch or jax, so they are loaded when they are first asked for."""
+    if name in ("causal_conv1d", "jax", "torch"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

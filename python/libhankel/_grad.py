@@ -54,6 +54,31 @@ def _target(out, shape, dtype, dy, what):
     return out
 
 
+def input_problem(geom, dx, f, dy):
+    """The problem whose x is dy, f is f and y is dx."""
+    problem = forward(geom, dx.shape, dx.type, f.shape, f.type, dy.type)
+    _given_dy(problem, geom.dims, dy)
+    place_all(problem, geom.dims, x=dx, f=f)
+    grad = problem.grad_input()
+    _lay_dy(grad.raw.x, problem.raw, dy, geom.dims.y, swapped=False)
+    grad.raw.x_type = dy.type
+    return grad
+
+
+def filter_problem(geom, x, df, dy):
+    """The problem whose x is x, f is dy and y is df; None where dy is empty: then df is zero, and the library has no
+    problem without a window."""
+    problem = forward(geom, x.shape, x.type, df.shape, df.type, dy.type)
+    _given_dy(problem, geom.dims, dy)
+    if 0 in dy.shape:
+        return None
+    place_all(problem, geom.dims, x=x, f=df)
+    grad = problem.grad_filter()
+    _lay_dy(grad.raw.f, problem.raw, dy, geom.dims.y, swapped=True)
+    grad.raw.f_type = dy.type
+    return grad
+
+
 def _run(problem, x, f, y, fresh, options):
     """Runs a derived problem. fresh: y was made here."""
     plan = planned(x, problem, Epilogue(), None, split(options, How)[0])
@@ -78,13 +103,7 @@ def conv_grad_input(dy: Array, f: Array, x_shape: Sequence[int], window_strides:
                     feature_group_count, batch_group_count, dimension_numbers)
     dx = _target(out, x_shape, out_dtype, dy, "x")
     together(dy, f=f, out=dx)
-    problem = forward(geom, x_shape, dx.type, f.shape, f.type, dy.type)
-    _given_dy(problem, geom.dims, dy)
-    place_all(problem, geom.dims, x=dx, f=f)
-    grad = problem.grad_input()
-    _lay_dy(grad.raw.x, problem.raw, dy, geom.dims.y, swapped=False)
-    grad.raw.x_type = dy.type
-    return _run(grad, dy, f, dx, out is None, options)
+    return _run(input_problem(geom, dx, f, dy), dy, f, dx, out is None, options)
 
 
 @repeatable
@@ -106,16 +125,11 @@ def conv_grad_filter(x: Array, dy: Array, f_shape: Sequence[int], window_strides
                     feature_group_count, batch_group_count, dimension_numbers)
     df = _target(out, f_shape, out_dtype, dy, "f")
     together(x, dy=dy, out=df)
-    problem = forward(geom, x.shape, x.type, f_shape, df.type, dy.type)
-    _given_dy(problem, geom.dims, dy)
-    if 0 in dy.shape:
-        df.owner[...] = 0  # nothing to add up; the library has no problem without a window
+    problem = filter_problem(geom, x, df, dy)
+    if problem is None:
+        df.owner[...] = 0
         return df.owner
-    place_all(problem, geom.dims, x=x, f=df)
-    grad = problem.grad_filter()
-    _lay_dy(grad.raw.f, problem.raw, dy, geom.dims.y, swapped=True)
-    grad.raw.f_type = dy.type
-    return _run(grad, x, dy, df, out is None, options)
+    return _run(problem, x, dy, df, out is None, options)
 
 
 def conv_grad_bias(dy: Array, dimension_numbers: Union[str, Sequence, None] = None, dy_dtype: object = None) -> Any:
