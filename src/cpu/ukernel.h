@@ -268,14 +268,16 @@ typedef struct hk_convert_args {
   int64_t count;
 } hk_convert_args;
 
-/* act: v[i] = act(v[i]) in place. PRELU's slope is slope[i*slope_step], slope_step 0 or 1. USER leaves v unchanged. */
+/* act: y[i] = act(v[i] + add[i*add_step]); y may equal v, and add be NULL. PRELU's slope is slope[i*slope_step]. Steps
+ * are 0 or 1. NONE and USER leave the sum as it is. */
 typedef struct hk_act_args {
-  float *v;
+  const float *v;
+  float *y;
   int64_t count;
   hk_act act;
   float a, b;
-  const float *slope;
-  int64_t slope_step;
+  const float *slope, *add;
+  int64_t slope_step, add_step;
 } hk_act_args;
 
 /* small: y[o][t] = act(bias[o] + add[o][t] + sum over segments s and channels c of f_s[o][c] * x_s[c][t]) for output

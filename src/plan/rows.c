@@ -19,26 +19,26 @@ static int64_t place(const hk_geom *g, const hk_strides *s, const hk_at *at) {
 
 enum { PART = 64 }; /* floats of a row that go through a kernel at once */
 
+/* n values of a vector that has one for all of a row (step 0), or one each: in place, or in room. */
+static const float *spread(const float *from, int64_t step, int64_t n, float *room) {
+  if (step) return from;
+  for (int64_t j = 0; j < n; j++) room[j] = *from;
+  return room;
+}
+
 /* v = v*scale + bias as kernels compute it, in one rounding where their ISA has it: whether a row is finished here or
  * in the registers of its tile must not show in its bits. */
-static void linear(const row *r, float *v) {
+static void scaled(const row *r, float *v) {
   const hk_epilogue *e = &r->plan->task.epi.e;
-  const float *scale = r->call->scale, *bias = r->call->bias;
   const int64_t k = r->at->k, step = r->at->along_k ? 1 : 0, scale_step = e->scale == 2 ? step : 0;
-  if (!e->scale) {
-    for (int64_t i = 0; e->bias && i < r->count; i++) v[i] += bias[k + i * step];
-    return;
-  }
-  if (e->scale == 2) scale += k;
+  const float *scale = r->call->scale + (e->scale == 2 ? k : 0), *bias = e->bias ? r->call->bias + k : NULL;
   float factor[PART], addend[PART];
   for (int64_t i = 0; i < r->count; i += PART) {
     const int64_t n = hk_min64(PART, r->count - i);
-    for (int64_t j = 0; j < n; j++) {
-      factor[j] = scale[(i + j) * scale_step];
-      addend[j] = e->bias ? bias[k + (i + j) * step] : 0.0f;
-    }
-    r->plan->map->fn(
-        &(hk_map_args){.op = HK_MAP_SCALE, .rows = 1, .n = n, .x = v + i, .x2 = factor, .x3 = addend, .y = v + i});
+    hk_map_args a = {.op = HK_MAP_SCALE, .rows = 1, .n = n, .x = v + i, .y = v + i};
+    a.x2 = spread(scale + i * scale_step, scale_step, n, factor);
+    if (bias) a.x3 = spread(bias + i * step, step, n, addend);
+    r->plan->map->fn(&a);
   }
 }
 
@@ -63,17 +63,15 @@ static void residual(const row *r, float *v) {
   }
 }
 
-static void activate(const row *r, float *v) {
+/* y = act(v + bias): bias only where no scale took it along. USER is the caller's. */
+static void activate(const row *r, const float *v, hk_act act, bool bias, float *y) {
   const hk_epilogue *e = &r->plan->task.epi.e;
-  const float *slopes = r->plan->packed->slopes;
   const int64_t step = r->at->along_k ? 1 : 0;
-  if (e->act == HK_ACT_NONE) return;
-  if (e->act == HK_ACT_USER) {
-    e->user(r->call->user, r->at, r->count, v);
-  } else {
-    const float *slope = e->act == HK_ACT_PRELU ? slopes + r->at->k : NULL;
-    r->plan->act->fn(&(hk_act_args){v, r->count, e->act, e->a, e->b, slope, step});
-  }
+  const float *slopes = r->plan->packed->slopes;
+  hk_act_args a = {.v = v, .y = y, .count = r->count, .act = act, .a = e->a, .b = e->b};
+  if (act == HK_ACT_PRELU) a.slope = slopes + r->at->k, a.slope_step = step;
+  if (bias) a.add = r->call->bias + r->at->k, a.add_step = step;
+  if (act != HK_ACT_NONE || bias || v != y) r->plan->act->fn(&a);
 }
 
 static void write(const row *r, const float *v) {
@@ -129,9 +127,21 @@ void hk_work_store(hk_work *work, const hk_task *t, bool along_k, double rows) {
 
 static void store_run(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, float *v) {
   const row r = row_make(plan, call, at, count);
-  linear(&r, v);
-  if (plan->task.epi.e.residual == HK_RESIDUAL_BEFORE) residual(&r, v);
-  activate(&r, v);
+  const hk_epilogue *e = &plan->task.epi.e;
+  bool bias = e->bias && !e->scale;
+  const bool user = e->act == HK_ACT_USER, last = e->residual != HK_RESIDUAL_AFTER && !e->user2 && !e->store && !user;
+  if (e->scale) scaled(&r, v);
+  if (e->residual == HK_RESIDUAL_BEFORE || user) {
+    activate(&r, v, HK_ACT_NONE, bias, v);
+    bias = false;
+  }
+  if (e->residual == HK_RESIDUAL_BEFORE) residual(&r, v);
+  if (last && plan->task.geom.y_type == HK_F32 && r.step == 1) { /* straight into y */
+    activate(&r, v, e->act, bias, (float *)call->y + r.base);
+    return;
+  }
+  if (user) e->user(call->user, at, count, v);
+  else activate(&r, v, e->act, bias, v);
   finish(&r, v);
 }
 

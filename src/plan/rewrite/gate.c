@@ -37,18 +37,16 @@ typedef struct job {
 /* The slope of PRELU is that of channel k. */
 static void activate(const hk_plan *plan, int64_t k, hk_act_args a) {
   if (a.act == HK_ACT_PRELU) a.slope = (const float *)plan->packed->slopes + k;
-  if (a.act != HK_ACT_NONE) plan->act->fn(&a);
+  plan->act->fn(&a);
 }
 
 /* n values from t and b, already adjacent, into y at `at` */
 static void gate_run(const job *j, const hk_at *at, int64_t n, const float *t, const float *b) {
   const hk_epilogue *e = &j->plan->task.epi.e;
   float top[RUN], low[RUN];
-  memcpy(top, t, (size_t)n * sizeof *t);
-  memcpy(low, b, (size_t)n * sizeof *b);
   const int64_t half = j->plan->task.geom.y_channels;
-  activate(j->plan, at->k, (hk_act_args){top, n, e->act, e->a, e->b, NULL, at->along_k});
-  activate(j->plan, at->k + half, (hk_act_args){low, n, e->act2, e->a2, e->b2, NULL, at->along_k});
+  activate(j->plan, at->k, (hk_act_args){t, top, n, e->act, e->a, e->b, .slope_step = at->along_k});
+  activate(j->plan, at->k + half, (hk_act_args){b, low, n, e->act2, e->a2, e->b2, .slope_step = at->along_k});
   if (e->gate == HK_GATE_GATED)
     for (int64_t i = 0; i < n; i++) top[i] *= low[i];
   else

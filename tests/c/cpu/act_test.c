@@ -26,7 +26,7 @@ static int sweep(const hk_kernel *k, hk_act act) {
       slope[i] = 0.25f + (float)(i % 7);
     }
     memcpy(v, in, sizeof v);
-    hk_act_args args = {v, N, act, -2.0f, 3.0f, slope, 1};
+    hk_act_args args = {v, v, N, act, -2.0f, 3.0f, slope, NULL, 1, 0};
     if (act == HK_ACT_LEAKY) args.a = 0.1f;
     k->fn(&args);
     for (int i = 0; i < N; i++) {
@@ -64,7 +64,7 @@ static int specials(const hk_kernel *k) {
   const float slope = 0.5f;
   for (int i = 0; i < HK_COUNT(limit); i++) {
     float v[3] = {NAN, INFINITY, -INFINITY};
-    k->fn(&(hk_act_args){v, 3, limit[i].act, -2.0f, 3.0f, &slope, 0});
+    k->fn(&(hk_act_args){v, v, 3, limit[i].act, -2.0f, 3.0f, &slope, NULL, 0, 0});
     if (!isnan(v[0]) || v[1] != limit[i].at_inf || v[2] != limit[i].at_minus_inf)
       return printf("%s act %d of NaN, inf, -inf: %g %g %g\n", k->name, limit[i].act, (double)v[0], (double)v[1],
                     (double)v[2]),
@@ -78,8 +78,8 @@ static int tails(const hk_kernel *k) {
   for (int n = 0; n <= 40; n++) {
     float v[48], want[48];
     for (int i = 0; i < 48; i++) v[i] = want[i] = 0.37f * (float)(i - 20);
-    for (int i = 0; i < n; i++) k->fn(&(hk_act_args){want + 3 + i, 1, HK_ACT_TANH, 0, 0, NULL, 0});
-    k->fn(&(hk_act_args){v + 3, n, HK_ACT_TANH, 0, 0, NULL, 0});
+    for (int i = 0; i < n; i++) k->fn(&(hk_act_args){want + 3 + i, want + 3 + i, 1, .act = HK_ACT_TANH});
+    k->fn(&(hk_act_args){v + 3, v + 3, n, .act = HK_ACT_TANH});
     if (memcmp(v, want, sizeof v)) return printf("%s: count %d\n", k->name, n), 1;
   }
   return 0;

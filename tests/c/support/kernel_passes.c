@@ -105,18 +105,22 @@ static hk_act draw_act(kernel_trial *t) {
 }
 
 void check_act(kernel_trial *t) {
-  const int64_t count = trial_between(t, 0, 70), slopes = trial_between(t, 0, 1);
-  hk_act_args a = {.count = count, .act = draw_act(t), .a = -2, .b = 3, .slope_step = slopes};
+  const int64_t count = trial_between(t, 0, 70), slopes = trial_between(t, 0, 1), adds = trial_between(t, 0, 2);
+  hk_act_args a = {.count = count, .act = draw_act(t), .a = -2, .b = 3, .slope_step = slopes, .add_step = adds == 2};
   if (a.act == HK_ACT_LEAKY) a.a = 0.5f;
-  a.v = trial_operand(t, count);
+  float *v = trial_operand(t, count);
+  a.v = v;
+  a.y = trial_chance(t, 50) ? v : trial_operand(t, count);
   a.slope = trial_operand(t, slopes ? count : 1);
-  float *want = trial_copy(t, a.v, count);
+  if (adds) a.add = trial_operand(t, a.add_step ? count : 1);
+  float *want = trial_copy(t, v, count);
   for (int64_t i = 0; i < count; i++) {
     const double slope = a.act == HK_ACT_PRELU ? (double)a.slope[i * slopes] : 0;
-    want[i] = (float)trial_act(a.act, a.a, a.b, slope, a.v[i]);
+    const float sum = a.add ? v[i] + a.add[i * a.add_step] : v[i];
+    want[i] = (float)trial_act(a.act, a.a, a.b, slope, sum);
   }
   t->fn(&a);
-  trial_compare(t, a.v, want, count);
+  trial_compare(t, a.y, want, count);
 }
 
 static hk_map_act draw_map_act(kernel_trial *t, const float *slopes) {
