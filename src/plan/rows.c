@@ -31,13 +31,15 @@ static const float *spread(const float *from, int64_t step, int64_t n, float *ro
 static void scaled(const row *r, float *v) {
   const hk_epilogue *e = &r->plan->task.epi.e;
   const int64_t k = r->at->k, step = r->at->along_k ? 1 : 0, scale_step = e->scale == 2 ? step : 0;
-  const float *scale = r->call->scale + (e->scale == 2 ? k : 0), *bias = e->bias ? r->call->bias + k : NULL;
+  const float *scale = r->call->scale, *bias = r->call->bias;
+  if (e->scale == 2) scale += k;
+  const float none = 0.0f; /* which kernels add too: it turns -0 into 0 */
   float factor[PART], addend[PART];
   for (int64_t i = 0; i < r->count; i += PART) {
     const int64_t n = hk_min64(PART, r->count - i);
     hk_map_args a = {.op = HK_MAP_SCALE, .rows = 1, .n = n, .x = v + i, .y = v + i};
     a.x2 = spread(scale + i * scale_step, scale_step, n, factor);
-    if (bias) a.x3 = spread(bias + i * step, step, n, addend);
+    a.x3 = e->bias ? spread(bias + k + i * step, step, n, addend) : spread(&none, 0, n, addend);
     r->plan->map->fn(&a);
   }
 }
@@ -67,10 +69,10 @@ static void residual(const row *r, float *v) {
 static void activate(const row *r, const float *v, hk_act act, bool bias, float *y) {
   const hk_epilogue *e = &r->plan->task.epi.e;
   const int64_t step = r->at->along_k ? 1 : 0;
-  const float *slopes = r->plan->packed->slopes;
+  const float *slopes = r->plan->packed->slopes, *biases = r->call->bias;
   hk_act_args a = {.v = v, .y = y, .count = r->count, .act = act, .a = e->a, .b = e->b};
   if (act == HK_ACT_PRELU) a.slope = slopes + r->at->k, a.slope_step = step;
-  if (bias) a.add = r->call->bias + r->at->k, a.add_step = step;
+  if (bias) a.add = biases + r->at->k, a.add_step = step;
   if (act != HK_ACT_NONE || bias || v != y) r->plan->act->fn(&a);
 }
 

@@ -109,9 +109,16 @@ typedef struct hk_fuse {
   bool all;       /* everything: the kernel stores to y */
   uint32_t flags; /* HK_IGEMM_AFFINE.. */
   float lo, hi, beta;
+  hk_act late; /* an activation that follows in place, by hk_fuse_late; NONE: the kernel does all */
 } hk_fuse;
 /* along_k: the kernel stores runs of channels (whose stride must be 1); else runs of pixels. */
 hk_fuse hk_fuse_make(const hk_task *task, bool along_k);
+/* The same for runs of channels, with any activation: what kernels do not know follows over the rows in y. */
+hk_fuse hk_fuse_make_late(const hk_task *task);
+/* The late activation over `rows` rows of y, `step` apart, of `count` channels from `first` (over all groups) on; y is
+ * the first of them. Does nothing where there is none. */
+void hk_fuse_late(const hk_plan *plan, const hk_fuse *fuse, int64_t first, int64_t count, float *y, int64_t step,
+                  int64_t rows);
 /* For blocks finished with adjacent channels and then transposed into y; without a residual. */
 hk_fuse hk_fuse_make_transposed(const hk_task *task);
 /* True when the pixels of a block are neighbours in a tensor laid out as s. */

@@ -28,6 +28,33 @@ hk_fuse hk_fuse_make(const hk_task *task, bool along_k) {
   return fuse_make(task, !along_k || (unit_y && unit_c));
 }
 
+hk_fuse hk_fuse_make_late(const hk_task *task) {
+  hk_fuse f = hk_fuse_make(task, true);
+  const hk_epilogue *e = &task->epi.e;
+  if (f.all || e->gate != HK_GATE_NONE || e->act == HK_ACT_NONE || e->act == HK_ACT_USER || e->user2 || e->store ||
+      e->residual == HK_RESIDUAL_AFTER)
+    return f;
+  hk_task linear = *task;
+  linear.epi.e.act = HK_ACT_NONE;
+  linear.epi.simple = true;
+  f = hk_fuse_make(&linear, true);
+  if (f.all) f.late = e->act;
+  return f;
+}
+
+void hk_fuse_late(const hk_plan *plan, const hk_fuse *fuse, int64_t first, int64_t count, float *y, int64_t step,
+                  int64_t rows) {
+  if (fuse->late == HK_ACT_NONE) return;
+  const hk_epilogue *e = &plan->task.epi.e;
+  hk_act_args a = {.act = fuse->late, .a = e->a, .b = e->b, .count = count};
+  if (a.act == HK_ACT_PRELU) a.slope = (const float *)plan->packed->slopes + first, a.slope_step = 1;
+  else if (step == count) a.count *= rows, rows = 1; /* rows without a gap are one */
+  for (int64_t r = 0; r < rows; r++) {
+    a.v = a.y = y + r * step;
+    plan->act->fn(&a);
+  }
+}
+
 hk_fuse hk_fuse_make_transposed(const hk_task *task) { return fuse_make(task, !task->epi.e.residual); }
 
 void hk_fuse_affine(const hk_plan *plan, const hk_call *call, int64_t first, int64_t columns, int64_t width,

@@ -162,8 +162,9 @@ static double predict(const hk_task *t, const hk_decision *d) {
   if (!t->f_now && d->knob[HK_IGEMM_PACK] == HK_PACK_WHOLE)
     w.seconds = hk_cost_move(2.0 * (double)packed_bytes(g, &s), 1e8) * 4;
   if (d->knob[HK_IGEMM_PACK] == HK_PACK_BLOCK) w.products *= 1.0 + 4.0 / (double)d->knob[HK_IGEMM_BM];
-  if (!hk_fuse_make(t, true).all && !transposes(t))
-    hk_work_store(&w, t, true, (double)(g->groups * g->gm) * (double)s.count);
+  const hk_fuse fuse = hk_fuse_make_late(t);
+  if (!fuse.all && !transposes(t)) hk_work_store(&w, t, true, (double)(g->groups * g->gm) * (double)s.count);
+  else if (fuse.late != HK_ACT_NONE) hk_work_store(&w, t, true, 0);
   const int64_t jobs =
       g->groups * hk_ceil_div(g->gm, d->knob[HK_IGEMM_BM]) * hk_ceil_div(s.count, d->knob[HK_IGEMM_BN]);
   return hk_cost_seconds(s.dot ? &hk_cost_here()->dot : &hk_cost_here()->igemm, &w, jobs, t->threads);
@@ -182,7 +183,7 @@ static bool in_line(const hk_geom *g, const hk_strides *s, const int64_t size[3]
 /* The kernel finishes the whole reduction of a tile at once, in y. */
 static bool one_piece(const hk_task *t, const hk_decision *d) {
   return d->knob[HK_IGEMM_BK] == t->geom.c && d->knob[HK_IGEMM_PACK] != HK_PACK_BLOCK && !transposes(t) &&
-         hk_fuse_make(t, true).all && hk_grid_count(&t->geom) == 1 && d->kernel->family != HK_FAMILY_DOT;
+         hk_fuse_make_late(t).all && hk_grid_count(&t->geom) == 1 && d->kernel->family != HK_FAMILY_DOT;
 }
 
 static bool can_merge(const hk_task *t, const hk_decision *d) {
@@ -357,7 +358,7 @@ static hk_status build(hk_plan *plan) {
   plan->own = o;
   o->panels = panels_of(g, plan->decision.kernel, k[HK_IGEMM_BK], k[HK_IGEMM_TAIL]);
   o->dot = hk_kernel_best(HK_FAMILY_DOT, plan->decision.kernel->isa);
-  o->fuse = hk_fuse_make(&plan->task, true);
+  o->fuse = hk_fuse_make_late(&plan->task);
   if (transposes(&plan->task)) {
     o->transpose = hk_kernel_best(HK_FAMILY_TRANSPOSE, plan->decision.isa);
     o->fuse = hk_fuse_make_transposed(&plan->task);
@@ -391,9 +392,9 @@ static void trace(const hk_plan *plan, hk_text *t) {
   const hk_igemm_own *o = plan->own;
   hk_text_add(t, " panels=%lld vectors=%lld tail=%lld merged=%d flat=%d lines=%lld", (long long)o->panels.count,
               (long long)o->panels.vectors, (long long)o->panels.tail, o->merged, o->flat, (long long)o->lines);
-  hk_text_add(t, " cuts=%dx%dx%d ahead=%d blocks=%lld splits=%lld segments=%lld fused=%d", o->cuts.planes,
+  hk_text_add(t, " cuts=%dx%dx%d ahead=%d blocks=%lld splits=%lld segments=%lld fused=%d late=%d", o->cuts.planes,
               o->cuts.lines, o->cuts.columns, o->ahead, (long long)o->blocks, (long long)o->splits,
-              (long long)o->segments, o->fuse.all);
+              (long long)o->segments, o->fuse.all, (int)o->fuse.late);
   hk_text_add(t, " dot=%s transpose=%s", o->panels.tail ? o->dot->name : "none",
               o->transpose ? o->transpose->name : "none");
 }

@@ -70,6 +70,17 @@ static void output_rows(work *w) {
   }
 }
 
+/* The activation that kernels do not know, over rows of y that panels p0..p1-1 have stored; y is channel 0 of the
+ * group. */
+static void finish_rows(const work *w, float *y, int64_t step, int64_t rows, int64_t p0, int64_t p1) {
+  const hk_igemm_own *o = w->j->o;
+  if (o->fuse.late == HK_ACT_NONE) return;
+  const int64_t first = hk_panels_get(&o->panels, p0).first;
+  const hk_panel last = hk_panels_get(&o->panels, p1 - 1);
+  hk_fuse_late(w->j->plan, &o->fuse, w->group * w->j->plan->task.geom.k + first, last.first + last.columns - first,
+               y + first, step, rows);
+}
+
 /* A finished panel of the block, [pixel][channel] in `partial`, to the planes of y. */
 static void transpose_panel(const work *w, const hk_panel *p, int64_t width) {
   const hk_geom *g = &w->j->plan->task.geom;
@@ -224,6 +235,7 @@ static void run_flat(work *w, int64_t index, int64_t p0, int64_t p1) {
     even_affine(w, &panel);
     run_even(w, &panel, &line, hk_min64(o->bm, g->gm - m0), 1, &start);
   }
+  finish_rows(w, line.y, g->y.at[2], hk_min64(o->bm, g->gm - m0), p0, p1);
 }
 
 /* What one output line reads and writes between its ends. */
@@ -284,6 +296,8 @@ static void run_lines(work *w, int64_t index, int64_t p0, int64_t p1) {
     for (int64_t i = 0; i < count; i++) run_even(w, &panel, &line[i].at, o->q1 - o->q0, line[i].kept, line[i].seg);
     if (b->count) run_panel(w, &panel);
   }
+  for (int64_t i = 0; i < count; i++) finish_rows(w, line[i].at.y, g->y.at[2], o->q1 - o->q0, p0, p1);
+  for (int32_t m = 0; m < b->count; m++) finish_rows(w, w->y_rows[m], 0, 1, p0, p1);
 }
 
 static void body(void *context, int64_t i) {
@@ -316,6 +330,7 @@ static void body(void *context, int64_t i) {
     const hk_panel panel = hk_panels_get(&o->panels, p);
     run_panel(&w, &panel);
   }
+  for (int32_t m = 0; m < w.block.count; m++) finish_rows(&w, w.y_rows[m], 0, 1, p0, p1);
 }
 
 hk_status hk_igemm_run(const hk_plan *plan, const hk_call *call) {
