@@ -73,6 +73,9 @@ void hk_geom_set_types(hk_geom *g, hk_type x, hk_type f, hk_type y);           /
 void hk_geom_set_ungated(hk_geom *g, const hk_strides *y);
 /* The last dimension's padding before x becomes elements of x. */
 void hk_geom_set_joined(hk_geom *g, const hk_strides *x);
+/* Some images and groups, and of dimension d >= 0 so many output rows and what they read, without padding. Needs no
+ * input dilation there, and no gate. */
+void hk_geom_set_slice(hk_geom *g, int64_t images, int64_t groups, int d, int64_t rows);
 /* One dimension dilated by d as `rows` interleaved rows without dilation, `in` of x and `out` of y in each. Needs
  * stride 1 and lo[2] % d == 0. */
 void hk_geom_set_phase(hk_geom *g, int64_t rows, int64_t in, int64_t out);

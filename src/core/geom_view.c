@@ -43,6 +43,18 @@ void hk_geom_set_joined(hk_geom *g, const hk_strides *x) {
   count(g);
 }
 
+void hk_geom_set_slice(hk_geom *g, int64_t images, int64_t groups, int d, int64_t rows) {
+  g->n = images;
+  g->groups = groups;
+  g->y_channels = g->k * groups;
+  if (d >= 0) {
+    g->in[d] = g->in_span[d] = hk_geom_source(g, d, rows - 1, g->win[d] - 1) + g->lo[d] + 1;
+    g->out[d] = rows;
+    g->lo[d] = g->hi[d] = 0;
+  }
+  count(g);
+}
+
 static void interleave(hk_strides *s, int64_t rows) {
   s->at[1] = s->at[2];
   s->at[2] *= rows;

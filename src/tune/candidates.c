@@ -145,17 +145,20 @@ static algo_set expand(search *s, algo_set but) {
   const int order = s->path.depth ? s->path.step[s->path.depth - 1]->order : -1;
   const algo_set here = ask_algos(s, but), slow = slow_ones(here | but);
   algo_set same_order = 0;
+  const hk_rewrite *taken = NULL; /* of this order */
   int last = -1;
   for (int i = 0; hk_rewrites[i]; i++) {
     const hk_rewrite *r = hk_rewrites[i];
     char why[HK_REASON] = "";
     if (r->device != s->task->options.device || r->order <= order) continue;
-    if (r->order != last) same_order = 0;
+    if (r->order != last) same_order = 0, taken = NULL;
     last = r->order;
-    if (!hk_path_push(&s->path, r, why)) {
+    if (r->last_resort && taken) snprintf(why, HK_REASON, "%s takes the problem", taken->name);
+    if (why[0] || !hk_path_push(&s->path, r, why)) {
       refuse_rewrite(s, r, why);
       continue;
     }
+    taken = r;
     const bool skip = hopeless(s, why);
     if (!skip) same_order |= expand(s, slow | same_order);
     s->path.depth--;

@@ -132,7 +132,7 @@ def test_what_no_plan_takes_is_refused():
                              (dict(h=1), "no output position"), (dict(n=1.5), "n is 1.5")):
         with pytest.raises(ValueError, match=sentence):
             get_igemm_conv2d("nhwc_hwcf", **dict(words, **change))
-    with pytest.raises(ValueError, match="block_n = 7, block_k = 8 reaches no plan of .*convert / planes has block_n"):
+    with pytest.raises(ValueError, match="block_n = 7, block_k = 8 reaches no plan of .*slice / planes has block_n"):
         get_igemm_conv2d("nchw_fchw", **words, block_n=7, block_k=8)
     for space in (SHARED_ADDRESS_SPACE, GLOBAL_ADDRESS_SPACE, "shared", "global", None):
         get_igemm_conv2d("nhwc_hwcf", mem_space=space, **words)

@@ -1,34 +1,14 @@
-/* convert: bf16, f16 and f8 through f32 algorithms. x is converted once per call into the workspace, dense in the order
- * it comes in (channels last or first), f once at creation (at execute when it comes then); sums are f32, and y is
- * rounded to its type in the epilogue. The conversion to f32 is exact, so the sums are those of the f32 algorithm. */
-#include <string.h>
-
+/* convert: bf16, f16 and f8 through f32 algorithms, where slice refuses. x is converted once per call into the
+ * workspace, dense in the order it comes in (channels last or first), f once at creation (at execute when it comes
+ * then); sums are f32, and y is rounded to its type in the epilogue. The conversion to f32 is exact, so the sums are
+ * those of the f32 algorithm. */
 #include "cost/cost.h"
-#include "plan/rewrite/rewrite.h"
-
-static bool narrow_type(hk_type t) { return t == HK_F16 || t == HK_BF16 || t == HK_F8E4M3; }
-
-/* The channels of x over all feature groups as one axis where their stride is constant, else [outer][count]. */
-typedef struct channels {
-  int64_t count, step, outer, outer_step;
-} channels;
-
-static channels channels_of(const hk_geom *g) {
-  const int64_t features = g->batch_grouped ? 1 : g->groups;
-  if (g->c == 1) return (channels){features, features == 1 ? 1 : g->x.group, 1, 0};
-  if (features == 1 || g->x.group == g->c * g->x.channel) return (channels){features * g->c, g->x.channel, 1, 0};
-  return (channels){g->c, g->x.channel, features, g->x.group};
-}
-
-static bool channels_last(const hk_geom *g) {
-  const channels c = channels_of(g);
-  return c.step == 1 && (c.count > 1 || c.outer > 1) && !(g->in[2] > 1 && g->x.at[2] == 1);
-}
+#include "plan/rewrite/widen.h"
 
 /* x as it lies in the workspace: [group of batch][n][at..][group][c] or [..][n][group][c][at..] */
 static hk_strides staged(const hk_geom *g) {
   const int64_t image = g->in[0] * g->in[1] * g->in[2], features = g->batch_grouped ? 1 : g->groups;
-  const bool last = channels_last(g);
+  const bool last = hk_widen_last(g);
   hk_strides s = {0};
   s.channel = last ? 1 : image;
   s.at[2] = last ? g->c * features : 1;
@@ -42,31 +22,23 @@ static hk_strides staged(const hk_geom *g) {
 
 static int64_t staged_elements(const hk_geom *g) { return g->n * g->groups * g->c * g->in[0] * g->in[1] * g->in[2]; }
 
-/* f keeps its strides; the converted copy covers its extent */
-static hk_extent filter_extent(const hk_geom *g) {
-  hk_strides s = g->f;
-  s.offset = 0;
-  return hk_extent_of(&s, g->groups, g->k, g->c, g->win);
-}
-
 static size_t rounded(size_t bytes) { return (bytes + HK_ALIGN - 1) / HK_ALIGN * HK_ALIGN; }
 
 static size_t own_bytes(const hk_task *t) {
-  const size_t x = rounded((size_t)staged_elements(&t->geom) * sizeof(float));
-  return x + (t->f_now ? 0 : rounded((size_t)filter_extent(&t->geom).elements * sizeof(float)));
+  return rounded((size_t)staged_elements(&t->geom) * sizeof(float)) + hk_widen_filter_bytes(t);
 }
 
 /* Cycles per value; x that lies neither channels-last nor -first is converted one by one. */
 static double seconds(const hk_task *t, double inner_s) {
   const double values = (double)staged_elements(&t->geom), moved = 6.0 * values;
-  const bool adjacent = channels_last(&t->geom) || t->geom.x.at[2] == 1;
+  const bool adjacent = hk_widen_last(&t->geom) || t->geom.x.at[2] == 1;
   const hk_work w = {.cycles = values * (adjacent ? 1.0 : 100.0), .moved = hk_cost_move(moved, moved)};
   return inner_s + hk_cost_seconds(&hk_cost_here()->convert, &w, 1, 1);
 }
 
 static bool takes(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  if (!narrow_type(g->x_type) && !narrow_type(g->f_type))
+  if (!hk_widen_narrow(g->x_type) && !hk_widen_narrow(g->f_type))
     return hk_refuse(why, "neither x nor f is f16, bf16 or f8e4m3");
   if (g->acc_type != HK_F32) return hk_refuse(why, "sums are f64; convert takes f32 sums only");
   if (t->options.stateful) return hk_refuse(why, "options.stateful is 1: state goes before convert");
@@ -82,25 +54,6 @@ static int inner(const hk_task *t, int part, hk_task *to) {
   return 1;
 }
 
-/* count elements of any float type from a strided place to adjacent f32 */
-static void convert_run(const hk_kernel *k, hk_type t, const char *src, int64_t step, float *dst, int64_t count) {
-  if (t == HK_F32 && step == 1) memcpy(dst, src, (size_t)count * sizeof *dst);
-  else if (k && step == 1) k->fn(&(hk_convert_args){src, dst, count});
-  else
-    for (int64_t i = 0; i < count; i++) dst[i] = (float)hk_load_element(t, src, i * step);
-}
-
-static hk_status filter(const hk_plan *plan, const void **f, void **made) {
-  const hk_geom *g = &plan->task.geom;
-  const hk_extent e = filter_extent(g);
-  float *to = *made = hk_alloc((size_t)e.elements * sizeof *to);
-  if (!to) return hk_fail(HK_NO_MEMORY, "no memory for %lld converted weights", (long long)e.elements);
-  const char *from = (const char *)*f - e.below * (int64_t)hk_type_bytes(g->f_type);
-  convert_run(hk_kernel_convert(g->f_type, HK_F32, plan->decision.isa), g->f_type, from, 1, to, e.elements);
-  *f = to + e.below;
-  return HK_OK;
-}
-
 typedef struct job {
   const hk_plan *plan;
   const hk_call *call;
@@ -114,26 +67,26 @@ typedef struct job {
 static void convert_row(void *context, int64_t index) {
   const job *j = context;
   const hk_geom *g = &j->plan->task.geom;
-  const channels c = channels_of(g);
+  const hk_channels c = hk_widen_channels(g);
   const int64_t bytes = (int64_t)hk_type_bytes(g->x_type), image = index / j->rows, row = index % j->rows;
   const int64_t batch = g->batch_grouped ? image / g->n : 0, n = g->batch_grouped ? image % g->n : image;
   const int64_t i0 = row / g->in[1], i1 = row % g->in[1], plane = g->in[0] * g->in[1] * g->in[2];
   const char *src = j->call->x + (batch * g->x.group + n * g->x.outer + i0 * g->x.at[0] + i1 * g->x.at[1]) * bytes;
   float *dst = j->x + batch * j->to.group + n * j->to.outer + i0 * j->to.at[0] + i1 * j->to.at[1];
-  const bool last = channels_last(g), whole = last && c.outer == 1 && g->x.at[2] == c.count;
+  const bool last = hk_widen_last(g), whole = last && c.outer == 1 && g->x.at[2] == c.count;
   if (whole) {
-    convert_run(j->kernel, g->x_type, src, 1, dst, c.count * g->in[2]);
+    hk_widen_run(j->kernel, g->x_type, src, 1, dst, c.count * g->in[2]);
     return;
   }
   for (int64_t o = 0; o < c.outer; o++, src += c.outer_step * bytes) {
     if (last)
       for (int64_t w = 0; w < g->in[2]; w++)
-        convert_run(j->kernel, g->x_type, src + w * g->x.at[2] * bytes, 1, dst + w * j->to.at[2] + o * c.count,
-                    c.count);
+        hk_widen_run(j->kernel, g->x_type, src + w * g->x.at[2] * bytes, 1, dst + w * j->to.at[2] + o * c.count,
+                     c.count);
     else
       for (int64_t k = 0; k < c.count; k++)
-        convert_run(j->kernel, g->x_type, src + k * c.step * bytes, g->x.at[2], dst + (o * c.count + k) * plane,
-                    g->in[2]);
+        hk_widen_run(j->kernel, g->x_type, src + k * c.step * bytes, g->x.at[2], dst + (o * c.count + k) * plane,
+                     g->in[2]);
   }
 }
 
@@ -146,11 +99,8 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   hk_call in = *call;
   in.x = at;
   if (!plan->task.f_now) {
-    const hk_extent e = filter_extent(g);
-    float *f = (float *)(at + rounded((size_t)staged_elements(g) * sizeof(float)));
-    convert_run(hk_kernel_convert(g->f_type, HK_F32, plan->decision.isa), g->f_type,
-                call->f - e.below * (int64_t)hk_type_bytes(g->f_type), 1, f, e.elements);
-    in.f = (const char *)(f + e.below);
+    float *f = (float *)(void *)(at + rounded((size_t)staged_elements(g) * sizeof(float)));
+    in.f = hk_widen_filter_to(plan, call->f, f);
   }
   return hk_rewrite_run_inner(plan, 0, &in);
 }
@@ -160,9 +110,10 @@ const hk_rewrite hk_rewrite_convert = {.name = "convert",
                                            "bf16, f16 and f8 through f32: x converted in the workspace, f at creation",
                                        .device = HK_CPU,
                                        .order = HK_ORDER_CONVERT,
+                                       .last_resort = true,
                                        .takes = takes,
                                        .inner = inner,
                                        .bytes = own_bytes,
                                        .seconds = seconds,
-                                       .filter = filter,
+                                       .filter = hk_widen_filter,
                                        .run = run};

@@ -84,6 +84,7 @@ bool hk_path_ask(const hk_path *p, hk_decision *d, bool offer, char *why) {
   for (int i = p->depth - 1; i >= 0; i--) {
     const hk_rewrite *r = p->step[i];
     d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN);
+    if (r->copies) d->workspace_bytes *= (size_t)r->copies(hk_path_task(p, i));
     if (r->bytes) d->workspace_bytes += r->bytes(hk_path_task(p, i));
   }
   d->predicted_s = hk_path_seconds(p, d->predicted_s);
@@ -129,7 +130,8 @@ static hk_status build_inner(hk_plan *plan, const void *f) {
     hk_task t = plan->task;
     parts = r->inner(&plan->task, i, &t);
     hk_task_set_nonfinite(&t, plan->task.nonfinite);
-    const hk_plan *like = i ? plan->inner[0] : hk_plan_shares(plan) ? &shared : NULL;
+    const bool late = plan->task.f_now && !t.f_now; /* the rewrite keeps the weights itself */
+    const hk_plan *like = i ? plan->inner[0] : hk_plan_shares(plan) || late ? &shared : NULL;
     if (hk_decision_check(&t, &d, why)) s = hk_plan_build_at(&plan->inner[i], &t, &d, &w, like ? NULL : f, like);
     else s = hk_fail(HK_UNSUPPORTED, "%s: %s", r->name, why);
   }
@@ -172,7 +174,8 @@ char *hk_rewrite_workspace(const hk_plan *plan, const hk_call *call) {
     const size_t bytes = plan->inner[i]->decision.workspace_bytes;
     if (bytes > most) most = bytes;
   }
-  return call->workspace + hk_round_up((int64_t)most, HK_ALIGN);
+  const hk_rewrite *r = plan->decision.path[0];
+  return call->workspace + hk_round_up((int64_t)most, HK_ALIGN) * (r->copies ? r->copies(&plan->task) : 1);
 }
 
 hk_status hk_rewrite_run_inner(const hk_plan *plan, int part, const hk_call *call) {

@@ -13,6 +13,7 @@ struct hk_rewrite {
   const char *summary; /* one line for docs/algorithms.md */
   hk_device device;
   int order;
+  bool last_resort; /* not followed where an earlier rewrite of its order takes the task; a given path may name it */
   /* Says whether it has anything to do for the task and can; writes why not. */
   bool (*takes)(const hk_task *task, char *why);
   /* Fills in the part-th inner task from a copy of the task, and returns how many parts there are, at most HK_PARTS.
@@ -21,6 +22,8 @@ struct hk_rewrite {
   int (*inner)(const hk_task *task, int part, hk_task *to);
   /* Workspace of its own pass, a multiple of HK_ALIGN, behind that of the inner plans. NULL: none. */
   size_t (*bytes)(const hk_task *task);
+  /* How many calls of the inner plan run at once, each with the workspace of its own. NULL: one. */
+  int64_t (*copies)(const hk_task *task);
   /* Predicted time with its own pass, from that of the inner plans. */
   double (*seconds)(const hk_task *task, double inner);
   /* The inner plans' f[0] from the caller's, plan->raw_f; *made is freed when they are built. NULL: the same. */

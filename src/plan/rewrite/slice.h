@@ -1,0 +1,21 @@
+/* How slice cuts a problem, and its run (slice_run.c). */
+#ifndef HK_PLAN_SLICE_H
+#define HK_PLAN_SLICE_H
+#include "plan/rewrite/rewrite.h"
+
+/* A slice: whole images (d < 0), or `rows` output rows of dimension d of one; of all groups, or of some of one image.
+ */
+typedef struct hk_slice {
+  int64_t images, groups, rows;
+  int d;
+  int64_t blocks, bands, count; /* blocks of rows, bands of groups; slices of all images */
+  int64_t in[3], out[3];        /* of a slice */
+  hk_strides x, y;              /* in the buffers, f32 and dense */
+  int64_t x_values, y_values;   /* of a slice */
+} hk_slice;
+hk_slice hk_slice_make(const hk_geom *g);
+
+/* Keeps the weights, as f32, where slices are of some groups. */
+hk_status hk_slice_build(hk_plan *plan);
+hk_status hk_slice_run(const hk_plan *plan, const hk_call *call);
+#endif
