@@ -18,6 +18,8 @@
 #define PLANES_BYTES ((int64_t)256 << 10)
 /* Rows that share so little of what they read are not cut: a slice then is an image. */
 #define MOST_READ 3
+/* Fewest taps for which fft and karatsuba may pay. */
+#define LINE_TAPS 8
 
 /* Up to `most` of total, so that all slices together take the least: each costs `more` quarters of one beyond what it
  * has, and what the last one has in common with the one before is computed twice. */
@@ -80,7 +82,8 @@ hk_slice hk_slice_make(const hk_geom *g) {
   const int64_t plane = (g->c * volume(g->in) + g->k * volume(g->out)) * (int64_t)sizeof(float);
   const int64_t image = g->groups * plane;
   for (int d = 0; d < 3; d++) s.out[d] = g->out[d];
-  if (by_groups(g)) s.groups = fit(g->groups, hk_max64(1, PLANES_BYTES / plane), 1);
+  s.planes = by_groups(g);
+  if (s.planes) s.groups = fit(g->groups, hk_max64(1, PLANES_BYTES / plane), 1);
   const int64_t rows = s.groups * plane > IMAGE_BYTES ? choose_rows(g, s.groups, &s.d) : 0;
   if (rows && rows < g->out[s.d]) {
     s.rows = s.out[s.d] = rows;
@@ -88,12 +91,15 @@ hk_slice hk_slice_make(const hk_geom *g) {
     s.blocks = hk_ceil_div(g->out[s.d], rows);
   } else {
     s.d = -1;
-    if (s.groups == g->groups) s.images = fit(g->n, hk_max64(1, ROWS_BYTES / image), 1);
+    if (!s.planes) s.images = fit(g->n, hk_max64(1, ROWS_BYTES / image), 1);
   }
   s.bands = hk_ceil_div(g->groups, s.groups);
   s.count = hk_ceil_div(g->n, s.images) * s.bands * s.blocks;
   s.x = dense(last(&g->x, g->groups, g->c, g->in[2]), s.groups, g->c, s.in);
   s.y = dense(last(&g->y, g->groups, g->k, g->out[2]), s.groups, g->k, s.out);
+  s.f = (hk_strides){.group = g->k * g->taps, .outer = g->taps, .channel = 1};
+  s.f.at[0] = g->win[1] * g->win[2], s.f.at[1] = g->win[2], s.f.at[2] = 1;
+  s.f_values = s.planes ? s.groups * s.f.group : 0;
   s.x_values = s.images * s.x.outer;
   s.y_values = s.images * s.y.outer;
   return s;
@@ -125,7 +131,9 @@ static bool takes(const hk_task *t, char *why) {
   if (t->padded_nonfinite) return hk_refuse(why, "weights hold Inf or NaN, and a slice pads with zeros");
   if (g->gk == 0 || g->gm == 0 || g->k == 0 || g->n * g->groups * g->c * volume(g->in) == 0)
     return hk_refuse(why, "x, f or y is empty");
-  if (e->act == HK_ACT_PRELU && hk_slice_make(g).groups < g->groups)
+  if (by_groups(g) && g->taps >= LINE_TAPS && (t->options.math & HK_MATH_FAST_ALGORITHMS))
+    return hk_refuse(why, "fft and karatsuba transform weights at creation, and slices of planes widen them in a call");
+  if (e->act == HK_ACT_PRELU && by_groups(g))
     return hk_refuse(why, "slopes are those of all channels, a slice has some of them");
   return true;
 }
@@ -136,7 +144,10 @@ static int inner(const hk_task *t, int part, hk_task *to) {
   hk_geom_set_types(&to->geom, HK_F32, HK_F32, HK_F32);
   hk_geom_set_layout(&to->geom, &s.x, &s.y);
   hk_geom_set_slice(&to->geom, s.images, s.groups, s.d, s.rows);
-  if (s.groups < t->geom.groups) to->f_now = false;
+  if (s.planes) {
+    to->f_now = false;
+    to->geom.f = s.f;
+  }
   to->epi.c = s.y;
   if (workers(t, &s) > 1) {
     to->threads = 1;
@@ -149,7 +160,8 @@ static int64_t rounded(int64_t floats) { return hk_round_up(floats * (int64_t)si
 
 static size_t own_bytes(const hk_task *t) {
   const hk_slice s = hk_slice_make(&t->geom);
-  return hk_widen_filter_bytes(t) + (size_t)(workers(t, &s) * (rounded(s.x_values) + rounded(s.y_values)));
+  const int64_t own = rounded(s.x_values) + rounded(s.y_values) + rounded(s.f_values);
+  return (s.planes ? 0 : hk_widen_filter_bytes(t)) + (size_t)(workers(t, &s) * own);
 }
 
 /* What is read and written of x and y comes from where they lie, and through the buffer. A tensor whose rows are

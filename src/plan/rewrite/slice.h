@@ -8,14 +8,15 @@
 typedef struct hk_slice {
   int64_t images, groups, rows;
   int d;
-  int64_t blocks, bands, count; /* blocks of rows, bands of groups; slices of all images */
-  int64_t in[3], out[3];        /* of a slice */
-  hk_strides x, y;              /* in the buffers, f32 and dense */
-  int64_t x_values, y_values;   /* of a slice */
+  int64_t blocks, bands, count;         /* blocks of rows, bands of groups; slices of all images */
+  bool planes;                          /* of some groups: their weights are widened with them */
+  int64_t in[3], out[3];                /* of a slice */
+  hk_strides x, y, f;                   /* in the buffers, f32 and dense */
+  int64_t x_values, y_values, f_values; /* of a slice */
 } hk_slice;
 hk_slice hk_slice_make(const hk_geom *g);
 
-/* Keeps the weights, as f32, where slices are of some groups. */
+/* Keeps the weights as they come where slices are of planes. */
 hk_status hk_slice_build(hk_plan *plan);
 hk_status hk_slice_run(const hk_plan *plan, const hk_call *call);
 #endif

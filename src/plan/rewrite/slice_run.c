@@ -196,8 +196,23 @@ static void convert_y(const job *j, const place *p, int op, const hk_strides *st
                buffer + buffer_at(&p->own, p, p->row, &j->s.y));
 }
 
+/* Some groups, whose weights come with the call of the inner plan. */
+static void run_planes(const job *j, const place *p, hk_call c, float *f) {
+  const hk_geom *g = &j->plan->task.geom;
+  box b = {.op = WIDEN, .type = g->f_type, .kernel = hk_kernel_convert(g->f_type, HK_F32, j->plan->decision.isa)};
+  box_add(&b, j->s.groups, g->f.group, j->s.f.group);
+  box_add(&b, g->k, g->f.outer, j->s.f.outer);
+  for (int d = 0; d < 3; d++) box_add(&b, g->win[d], g->f.at[d], j->s.f.at[d]);
+  box_join(&b);
+  box_run(&b, (char *)(uintptr_t)c.f + p->group * g->f.group * (int64_t)hk_type_bytes(g->f_type), f);
+  c.f = (const char *)f;
+  if (j->plan->task.epi.e.scale == 2) c.scale = (const float *)c.scale + p->group * g->k;
+  if (j->plan->task.epi.e.bias) c.bias = (const float *)c.bias + p->group * g->k;
+  hk_plan_run(j->plan->inner[0], &c);
+}
+
 /* The rows of the last slice that another one stores have no residual here: another thread may be writing them. */
-static void slice_run(const job *j, int64_t i, char *inner, float *x, float *y) {
+static void slice_run(const job *j, int64_t i, char *inner, float *x, float *y, float *f) {
   const hk_plan *plan = j->plan;
   const place p = place_of(j, i);
   hk_call c = j->call;
@@ -211,15 +226,8 @@ static void slice_run(const job *j, int64_t i, char *inner, float *x, float *y) 
   c.x = (const char *)x;
   c.y = (char *)y;
   c.workspace = inner;
-  if (j->s.groups == plan->task.geom.groups) {
-    hk_rewrite_run_inner(plan, 0, &c);
-  } else {
-    const hk_geom *g = &plan->task.geom;
-    c.f += p.group * g->f.group * (int64_t)sizeof(float);
-    if (plan->task.epi.e.scale == 2) c.scale = (const float *)c.scale + p.group * g->k;
-    if (plan->task.epi.e.bias) c.bias = (const float *)c.bias + p.group * g->k;
-    hk_plan_run(plan->inner[0], &c);
-  }
+  if (j->s.planes) run_planes(j, &p, c, f);
+  else hk_rewrite_run_inner(plan, 0, &c);
   convert_y(j, &p, NARROW, &plan->task.geom.y, j->call.y, y);
 }
 
@@ -227,20 +235,18 @@ static void worker(void *context, int64_t w) {
   const job *j = context;
   int64_t from, to;
   char *own = j->own + (size_t)w * j->own_bytes;
-  float *x = (float *)(void *)own, *y = x + hk_round_up(j->s.x_values, HK_ALIGN / (int64_t)sizeof(float));
+  const int64_t line = HK_ALIGN / (int64_t)sizeof(float);
+  float *x = (float *)(void *)own, *y = x + hk_round_up(j->s.x_values, line);
+  float *f = y + hk_round_up(j->s.y_values, line);
   hk_piece(j->s.count, w, j->workers, &from, &to);
-  for (; from < to; from++) slice_run(j, from, j->inner + (size_t)w * j->inner_bytes, x, y);
+  for (; from < to; from++) slice_run(j, from, j->inner + (size_t)w * j->inner_bytes, x, y, f);
 }
 
 hk_status hk_slice_build(hk_plan *plan) {
   const hk_task *t = &plan->task;
-  if (!t->f_now || hk_slice_make(&t->geom).groups == t->geom.groups) return HK_OK;
-  const hk_extent e = hk_widen_filter_extent(&t->geom);
-  float *to;
-  const hk_status s = hk_plan_pack_room(plan, e.elements, sizeof *to, NULL, 0, &to);
-  plan->f_shift = e.below;
-  if (to) hk_widen_filter_to(plan, plan->raw_f, to);
-  return s;
+  if (!t->f_now || !hk_slice_make(&t->geom).planes) return HK_OK;
+  const hk_status s = hk_plan_copy_weights(plan);
+  return s ? s : hk_plan_keep_layout(plan, plan->packed->f_bytes, NULL, 0);
 }
 
 hk_status hk_slice_run(const hk_plan *plan, const hk_call *call) {
@@ -250,10 +256,11 @@ hk_status hk_slice_run(const hk_plan *plan, const hk_call *call) {
   j.workers = plan->decision.path[0]->copies(t);
   j.own = hk_rewrite_workspace(plan, call);
   j.inner_bytes = (size_t)hk_round_up((int64_t)plan->inner[0]->decision.workspace_bytes, HK_ALIGN);
-  j.own_bytes = (size_t)(hk_round_up(j.s.x_values, line) + hk_round_up(j.s.y_values, line)) * sizeof(float);
-  if (t->f_now && j.s.groups < t->geom.groups) {
-    j.call.f = (const char *)((const float *)plan->packed->f + plan->f_shift);
-  } else if (!t->f_now) {
+  j.own_bytes = sizeof(float) * (size_t)(hk_round_up(j.s.x_values, line) + hk_round_up(j.s.y_values, line) +
+                                         hk_round_up(j.s.f_values, line));
+  if (t->f_now && j.s.planes) {
+    j.call.f = (const char *)plan->packed->f + plan->f_shift * (int64_t)hk_type_bytes(t->geom.f_type);
+  } else if (!t->f_now && !j.s.planes) {
     j.call.f = hk_widen_filter_to(plan, call->f, (float *)(void *)j.own);
     j.own += hk_widen_filter_bytes(t);
   }
