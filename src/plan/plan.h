@@ -146,6 +146,7 @@ typedef struct hk_packed {
   const hk_algo *algo;       /* who packed f */
   const hk_kernel *kernel;   /* and for which kernel */
   int64_t layout[HK_LAYOUT]; /* and what else the order of f depends on: see hk_plan_keep_layout */
+  bool as_given;             /* f is the caller's, for a rewrite that passes it on in its calls */
   void (*f_free)(void *f);   /* how to free f; NULL: hk_free */
   void *scale, *bias, *slopes;
   int32_t *f_zero;

@@ -130,8 +130,8 @@ static hk_status build_inner(hk_plan *plan, const void *f) {
     hk_task t = plan->task;
     parts = r->inner(&plan->task, i, &t);
     hk_task_set_nonfinite(&t, plan->task.nonfinite);
-    const bool late = plan->task.f_now && !t.f_now; /* the rewrite keeps the weights itself */
-    const hk_plan *like = i ? plan->inner[0] : hk_plan_shares(plan) || late ? &shared : NULL;
+    /* with nothing to pack all is shared: scale and bias are those of the whole, though the part may have fewer */
+    const hk_plan *like = i ? plan->inner[0] : hk_plan_shares(plan) || !t.f_now ? &shared : NULL;
     if (hk_decision_check(&t, &d, why)) s = hk_plan_build_at(&plan->inner[i], &t, &d, &w, like ? NULL : f, like);
     else s = hk_fail(HK_UNSUPPORTED, "%s: %s", r->name, why);
   }

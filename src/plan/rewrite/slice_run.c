@@ -244,7 +244,13 @@ static void worker(void *context, int64_t w) {
 
 hk_status hk_slice_build(hk_plan *plan) {
   const hk_task *t = &plan->task;
-  if (!t->f_now || !hk_slice_make(&t->geom).planes) return HK_OK;
+  const bool planes = hk_slice_make(&t->geom).planes;
+  if (!t->f_now) return HK_OK;
+  if (hk_plan_shares(plan) && plan->packed->as_given != planes)
+    return hk_fail(HK_UNSUPPORTED, "slices of planes take other weights than those of the plan it is made like; "
+                                   "hk_plan_create makes a plan of its own");
+  if (!planes) return HK_OK;
+  plan->packed->as_given = true;
   const hk_status s = hk_plan_copy_weights(plan);
   return s ? s : hk_plan_keep_layout(plan, plan->packed->f_bytes, NULL, 0);
 }
