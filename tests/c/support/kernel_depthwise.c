@@ -1,19 +1,35 @@
 /* Checkers of dwd, dwp, dwc and dwm. */
 #include <string.h>
 
+#include "core/core.h"
 #include "support/kernel.h"
 
+/* A copy of f32 operands in the type, between guards; the operands become what it holds. */
+static const float *narrowed(kernel_trial *t, hk_type type, float *v, int64_t count) {
+  if (type == HK_F32) return v;
+  uint16_t *to = (uint16_t *)(void *)trial_output(t, (count + 1) / 2);
+  if (t->high) to += (count + 1) / 2 * 2 - count; /* the last element touches the guard */
+  for (int64_t i = 0; i < count; i++) {
+    hk_store_element(type, to, i, (double)v[i]);
+    v[i] = (float)hk_load_element(type, to, i);
+  }
+  return (const float *)(const void *)to;
+}
+
+/* x and f are pointers to f32 in the arguments, whatever the row's types are. */
 void check_dwd(kernel_trial *t) {
   hk_dwd_args a = {.count = trial_between(t, 0, 200),
                    .x_step = trial_between(t, 1, 9),
                    .outputs = (int32_t)trial_between(t, 1, 8),
                    .add = trial_chance(t, 50)};
-  a.x = trial_operand(t, (a.outputs - 1) * a.x_step + a.count), a.f = trial_operand(t, a.count);
+  const int64_t length = (a.outputs - 1) * a.x_step + a.count;
+  float *x = trial_operand(t, length), *f = trial_operand(t, a.count);
+  a.x = narrowed(t, t->k->x_type, x, length), a.f = narrowed(t, t->k->f_type, f, a.count);
   a.sum = a.add ? trial_operand(t, a.outputs) : trial_output(t, a.outputs);
   float *want = trial_copy(t, a.sum, a.outputs);
   for (int32_t j = 0; j < a.outputs; j++) {
     double sum = a.add ? (double)a.sum[j] : 0;
-    for (int64_t i = 0; i < a.count; i++) sum += (double)a.f[i] * (double)a.x[j * a.x_step + i];
+    for (int64_t i = 0; i < a.count; i++) sum += (double)f[i] * (double)x[j * a.x_step + i];
     want[j] = (float)sum;
   }
   t->fn(&a);
