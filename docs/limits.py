@@ -45,7 +45,7 @@ scalar reference: correct and slow; `hk_options.forbid_fallback` makes it an err
 | what | at most |
 |---|---|
 | `hk_plan_create` with `HK_ESTIMATE`, `hk_plan_candidates` | 1 s of CPU time for any legal problem, whatever its sizes, plus reading and packing the weights once |
-| memory of a plan while it is made | 64 MiB beyond the packed weights; bf16, f16 and f8 weights are converted to f32 while they are packed |
+| memory of a plan while it is made | 64 MiB beyond the packed weights; bf16, f16 and f8 weights are converted to f32 while they are packed, except where the kernel or a call widens them (depthwise, channels-first) |
 | weights | read once before the decision (to find Inf and NaN where taps may lie outside x), packed after it |
 | `hk_plan_execute` | time proportional to inputs, outputs and products; no allocation |
 
