@@ -95,19 +95,26 @@ typedef struct part {
   int d;
 } part;
 
-/* The part of a tensor of these strides and sizes, the buffer beginning at image n0 and row row0. */
-static void convert_part(box b, const part *p, int64_t channels, const int64_t size[3], const hk_strides *s,
-                         const hk_strides *to, char *tensor, float *buffer) {
+/* A tensor: channels of a group, sizes, strides, and strides in the buffer. */
+typedef struct tensor {
+  int64_t channels;
+  const int64_t *size;
+  const hk_strides *from, *to;
+} tensor;
+
+/* The part of a tensor that begins at `at`, and at `buffer`. */
+static void convert_part(box b, const part *p, const tensor *t, char *at, float *buffer) {
+  const hk_strides *s = t->from, *to = t->to;
   box_add(&b, p->images, s->outer, to->outer);
   box_add(&b, p->groups, s->group, to->group);
-  box_add(&b, channels, s->channel, to->channel);
-  for (int d = 0; d < 3; d++) box_add(&b, d == p->d ? p->rows : size[d], s->at[d], to->at[d]);
+  box_add(&b, t->channels, s->channel, to->channel);
+  for (int d = 0; d < 3; d++) box_add(&b, d == p->d ? p->rows : t->size[d], s->at[d], to->at[d]);
   box_join(&b);
   if (b.plan && b.op != ZERO) {
-    cut c = {&b, hk_min64(b.axes[0].size, b.plan->task.threads), tensor, buffer};
+    cut c = {&b, hk_min64(b.axes[0].size, b.plan->task.threads), at, buffer};
     hk_plan_parallel(b.plan, c.pieces, run_piece, &c);
   } else {
-    box_run(&b, tensor, buffer);
+    box_run(&b, at, buffer);
   }
 }
 
@@ -165,6 +172,7 @@ static void widen_x(const job *j, const place *p, float *buffer) {
                      .type = g->x_type,
                      .kernel = hk_kernel_convert(g->x_type, HK_F32, j->plan->decision.isa),
                      .plan = helpers(j)};
+  const tensor t = {g->c, g->in, &g->x, &s->x};
   part all = {.n = p->n, .images = s->images, .group = p->group, .groups = s->groups, .d = s->d};
   int64_t first = 0;
   if (s->d >= 0) {
@@ -175,24 +183,24 @@ static void widen_x(const job *j, const place *p, float *buffer) {
     part outside = all;
     outside.row = top;
     outside.rows = all.rows ? all.row - top : end - top;
-    if (outside.rows) convert_part(zero, &outside, g->c, g->in, &g->x, &s->x, NULL, buffer);
+    if (outside.rows) convert_part(zero, &outside, &t, (char *)(uintptr_t)j->call.x, buffer);
     outside.row = all.row + all.rows;
     outside.rows = all.rows ? end - outside.row : 0;
     if (outside.rows)
-      convert_part(zero, &outside, g->c, g->in, &g->x, &s->x, NULL, buffer + buffer_at(&outside, p, first, &s->x));
+      convert_part(zero, &outside, &t, (char *)(uintptr_t)j->call.x, buffer + buffer_at(&outside, p, first, &s->x));
     if (!all.rows) return;
   }
   const char *x = j->call.x + tensor_at(&all, &g->x) * (int64_t)hk_type_bytes(g->x_type);
-  convert_part(widen, &all, g->c, g->in, &g->x, &s->x, (char *)(uintptr_t)x, buffer + buffer_at(&all, p, first, &s->x));
+  convert_part(widen, &all, &t, (char *)(uintptr_t)x, buffer + buffer_at(&all, p, first, &s->x));
 }
 
 /* The slice's own part of y, or of the residual. */
-static void convert_y(const job *j, const place *p, int op, const hk_strides *strides, char *tensor, float *buffer) {
+static void convert_y(const job *j, const place *p, int op, const hk_strides *strides, char *at, float *buffer) {
   const hk_geom *g = &j->plan->task.geom;
   const box b = {
       .op = op, .type = g->y_type, .kernel = op == NARROW ? j->plan->narrow : j->plan->wide, .plan = helpers(j)};
-  convert_part(b, &p->own, g->k, g->out, strides, &j->s.y,
-               tensor + tensor_at(&p->own, strides) * (int64_t)hk_type_bytes(g->y_type),
+  const tensor t = {g->k, g->out, strides, &j->s.y};
+  convert_part(b, &p->own, &t, at + tensor_at(&p->own, strides) * (int64_t)hk_type_bytes(g->y_type),
                buffer + buffer_at(&p->own, p, p->row, &j->s.y));
 }
 

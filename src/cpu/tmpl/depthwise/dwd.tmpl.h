@@ -1,8 +1,8 @@
 /* dwd: a few outputs of one channel as dot products along the window; see hk_dwd_args.
  *
- * Define HK_NAME and, for f16 or bf16 x and f, which are widened as they are loaded, HK_ELEMENT as their type; include a
- * vocabulary, then this. Lanes are neighbouring taps, so few outputs leave no lane idle. A
- * vector of weights serves all outputs; the loop is unrolled until the independent sums hide the FMA latency.
+ * Define HK_NAME and, for f16 or bf16 x and f, HK_ELEMENT as their type; they are widened as they are loaded. Include a
+ * vocabulary, then this. Lanes are neighbouring taps, so few outputs leave no lane idle. A vector of weights serves all
+ * outputs; the loop is unrolled until the independent sums hide the FMA latency.
  * Registers: at least 8 accumulators, one weight, one input. */
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
 #ifdef HK_ELEMENT
