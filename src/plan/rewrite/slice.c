@@ -24,9 +24,13 @@
 /* Up to `most` of total, so that all slices together take the least: each costs `more` quarters of one beyond what it
  * has, and what the last one has in common with the one before is computed twice. */
 static int64_t fit(int64_t total, int64_t most, int64_t more) {
-  int64_t best = hk_min64(total, most);
-  for (int64_t r = best; r > 0 && 4 * r > most; r--)
+  if (most >= total) return total;
+  int64_t best = most;
+  const int64_t least = hk_ceil_div(total, most);
+  for (int64_t count = least; count <= hk_min64(4 * least, least + 64); count++) {
+    const int64_t r = hk_ceil_div(total, count);
     if (hk_ceil_div(total, r) * (4 * r + more) < hk_ceil_div(total, best) * (4 * best + more)) best = r;
+  }
   return best;
 }
 
@@ -105,14 +109,13 @@ hk_slice hk_slice_make(const hk_geom *g) {
   return s;
 }
 
-/* Slices that run at once, each with one thread; 1: one after the other, with all threads in each. */
-static int64_t workers(const hk_task *t, const hk_slice *s) {
+int64_t hk_slice_workers(const hk_task *t, const hk_slice *s) {
   return t->threads > 1 && 2 * s->count > t->threads ? hk_min64(t->threads, s->count) : 1;
 }
 
 static int64_t copies(const hk_task *t) {
   const hk_slice s = hk_slice_make(&t->geom);
-  return workers(t, &s);
+  return hk_slice_workers(t, &s);
 }
 
 static bool is_float(hk_type t) { return t == HK_F32 || hk_widen_narrow(t); }
@@ -149,7 +152,7 @@ static int inner(const hk_task *t, int part, hk_task *to) {
     to->geom.f = s.f;
   }
   to->epi.c = s.y;
-  if (workers(t, &s) > 1) {
+  if (hk_slice_workers(t, &s) > 1) {
     to->threads = 1;
     to->options.parallel_for = NULL;
   }
@@ -161,7 +164,7 @@ static int64_t rounded(int64_t floats) { return hk_round_up(floats * (int64_t)si
 static size_t own_bytes(const hk_task *t) {
   const hk_slice s = hk_slice_make(&t->geom);
   const int64_t own = rounded(s.x_values) + rounded(s.y_values) + rounded(s.f_values);
-  return (s.planes ? 0 : hk_widen_filter_bytes(t)) + (size_t)(workers(t, &s) * own);
+  return (s.planes ? 0 : hk_widen_filter_bytes(t)) + (size_t)(hk_slice_workers(t, &s) * own);
 }
 
 /* What is read and written of x and y comes from where they lie, and through the buffer. A tensor whose rows are
@@ -171,7 +174,8 @@ static double seconds(const hk_task *t, double inner_s) {
   const hk_slice s = hk_slice_make(g);
   const double x = (double)s.x_values, y = (double)s.y_values, all = (double)s.count;
   const double narrow = x * (double)hk_type_bytes(g->x_type) + y * (double)hk_type_bytes(g->y_type);
-  const double wide = (double)sizeof(float) * (x + y), threads = (double)t->threads, at_once = (double)workers(t, &s);
+  const double wide = (double)sizeof(float) * (x + y), threads = (double)t->threads,
+               at_once = (double)hk_slice_workers(t, &s);
   const bool x_even = g->x.at[2] == 1 || s.x.channel == 1, y_even = g->y.at[2] == 1 || s.y.channel == 1;
   const hk_work w = {.cycles = x * (x_even ? 1.0 : 100.0) + y * (y_even ? 2.0 : 100.0),
                      .moved = hk_cost_move(narrow, all * narrow) + hk_cost_move(wide, wide)};

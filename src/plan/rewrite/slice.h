@@ -16,7 +16,10 @@ typedef struct hk_slice {
 } hk_slice;
 hk_slice hk_slice_make(const hk_geom *g);
 
-/* Keeps the weights as they come where slices are of planes. */
+/* Slices that run at once, each with one thread; 1: one after the other, with all threads in each. */
+int64_t hk_slice_workers(const hk_task *t, const hk_slice *s);
+
+/* Keeps the slice in plan->pass, and the weights as they come where slices are of planes. */
 hk_status hk_slice_build(hk_plan *plan);
 hk_status hk_slice_run(const hk_plan *plan, const hk_call *call);
 #endif

@@ -252,24 +252,27 @@ static void worker(void *context, int64_t w) {
 
 hk_status hk_slice_build(hk_plan *plan) {
   const hk_task *t = &plan->task;
-  const bool planes = hk_slice_make(&t->geom).planes;
+  hk_status s = hk_rewrite_alloc_pass(plan, sizeof(hk_slice));
+  if (s) return s;
+  *(hk_slice *)plan->pass = hk_slice_make(&t->geom);
+  const bool planes = ((const hk_slice *)plan->pass)->planes;
   if (!t->f_now) return HK_OK;
   if (hk_plan_shares(plan) && plan->packed->as_given != planes)
     return hk_fail(HK_UNSUPPORTED, "slices of planes take other weights than those of the plan it is made like; "
                                    "hk_plan_create makes a plan of its own");
   if (!planes) return HK_OK;
   plan->packed->as_given = true;
-  const hk_status s = hk_plan_copy_weights(plan);
+  s = hk_plan_copy_weights(plan);
   return s ? s : hk_plan_keep_layout(plan, plan->packed->f_bytes, NULL, 0);
 }
 
 hk_status hk_slice_run(const hk_plan *plan, const hk_call *call) {
   const hk_task *t = &plan->task;
   const int64_t line = HK_ALIGN / (int64_t)sizeof(float);
-  job j = {.plan = plan, .call = *call, .s = hk_slice_make(&t->geom), .inner = call->workspace};
-  j.workers = plan->decision.path[0]->copies(t);
-  j.own = hk_rewrite_workspace(plan, call);
+  job j = {.plan = plan, .call = *call, .s = *(const hk_slice *)plan->pass, .inner = call->workspace};
+  j.workers = hk_slice_workers(t, &j.s);
   j.inner_bytes = (size_t)hk_round_up((int64_t)plan->inner[0]->decision.workspace_bytes, HK_ALIGN);
+  j.own = j.inner + (size_t)j.workers * j.inner_bytes;
   j.own_bytes = sizeof(float) * (size_t)(hk_round_up(j.s.x_values, line) + hk_round_up(j.s.y_values, line) +
                                          hk_round_up(j.s.f_values, line));
   if (t->f_now && j.s.planes) {
