@@ -8,8 +8,6 @@
 
 #include "play.h"
 
-enum { ALIGN = 64 };
-
 typedef struct loading {
   nam_budget budget;
   nam_value *root;
@@ -22,8 +20,6 @@ typedef struct loading {
   int64_t in, out;
   double rate;
 } loading;
-
-static size_t aligned(size_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
 
 static hk_status build_size(loading *l, int32_t i, const hk_nam_options *o) {
   nam_net *net = &l->net[i];
@@ -49,16 +45,16 @@ static hk_status build_size(loading *l, int32_t i, const hk_nam_options *o) {
   return nam_status(hk_chain_measure(&l->desc[i], &l->chain[i], &l->stream[i]));
 }
 
-static size_t head_bytes(const loading *l) {
-  return aligned(sizeof(hk_nam) + (size_t)l->count * sizeof(nam_voice)) +
-         aligned((size_t)(l->in + l->out) * BLOCK * sizeof(float));
+size_t nam_head_bytes(int64_t channels, int32_t voices) {
+  return nam_aligned(sizeof(hk_nam) + (size_t)voices * sizeof(nam_voice)) +
+         nam_aligned((size_t)channels * BLOCK * sizeof(float));
 }
 
 /* The first `count` sizes. A recurrent one also keeps its warm state, which is never longer than its stream. */
 static size_t model_bytes(const loading *l, int32_t count) {
-  size_t bytes = ALIGN + head_bytes(l);
+  size_t bytes = NAM_ALIGN + nam_head_bytes(l->in + l->out, l->count);
   for (int32_t i = 0; i < count; i++) {
-    bytes += aligned(l->chain[i]) + (l->net[i].recurrent ? 2 : 1) * aligned(l->stream[i]);
+    bytes += nam_aligned(l->chain[i]) + (l->net[i].recurrent ? 2 : 1) * nam_aligned(l->stream[i]);
   }
   return bytes;
 }
@@ -160,16 +156,16 @@ static hk_status place_voice(hk_nam *m, const loading *l, int32_t i, char **p) {
   v->facts.size = sizeof v->facts;
   memcpy(v->layers, l->net[i].layers, sizeof v->layers);
   hk_status e = hk_chain_create(&v->chain, &l->desc[i], *p, l->chain[i]);
-  *p += aligned(l->chain[i]);
+  *p += nam_aligned(l->chain[i]);
   if (!e) e = hk_stream_create(&v->stream, v->chain, *p, l->stream[i]);
-  *p += aligned(l->stream[i]);
+  *p += nam_aligned(l->stream[i]);
   if (!e) e = hk_chain_info(v->chain, &v->facts);
   if (e) return nam_status(e);
   const bool recurrent = l->net[i].recurrent;
   if (!(e = hk_stream_prewarm(v->stream, recurrent ? l->prewarm[i] : v->facts.receptive_field)) && recurrent) {
     v->warm = *p;
     v->warm_bytes = v->facts.state_bytes;
-    *p += aligned(l->stream[i]);
+    *p += nam_aligned(l->stream[i]);
     e = hk_stream_save(v->stream, v->warm, v->warm_bytes);
   }
   return nam_status(e);
@@ -182,17 +178,19 @@ static hk_status make(hk_nam **model, const loading *l) {
     nam_refuse(HK_NO_MEMORY, "no memory for a model of %zu bytes", bytes);
     return HK_NO_MEMORY;
   }
-  char *p = (char *)aligned((size_t)(uintptr_t)memory);
+  char *p = (char *)nam_aligned((size_t)(uintptr_t)memory);
   hk_nam *m = (hk_nam *)p;
   m->memory = memory;
   m->bytes = bytes;
+  m->weights = m;
+  atomic_init(&m->users, 1);
   m->voices = l->count;
   m->active = l->count - 1;
   m->in = l->in;
   m->out = l->out;
-  m->block = (float *)(p + aligned(sizeof(hk_nam) + (size_t)l->count * sizeof(nam_voice)));
+  m->block = (float *)(p + nam_aligned(sizeof(hk_nam) + (size_t)l->count * sizeof(nam_voice)));
   describe(m, l);
-  p += head_bytes(l);
+  p += nam_head_bytes(l->in + l->out, l->count);
   hk_status e = HK_OK;
   for (int32_t i = 0; i < l->count && !e; i++) e = place_voice(m, l, i, &p);
   if (e) free(memory);
