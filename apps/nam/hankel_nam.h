@@ -1,4 +1,5 @@
-/* libhankel-nam: plays Neural Amp Modeler files (.nam, versions 0.5.0 to 0.7.x) block by block. C11 and C++.
+/* libhankel-nam: plays Neural Amp Modeler files (.nam, versions 0.5.0 to 0.7.x) block by block. C11 and C++. Structs
+ * with a field `size` start with it and follow the rule of hankel.h: set it to sizeof of the struct.
  *
  * A model is one allocation, made by load and freed by free; nothing else stays live. process and process_double never
  * allocate, lock or call the system; one thread at a time may use a model. Samples are f32; a model with several input
@@ -20,8 +21,10 @@ enum { HK_NAM_MIN_RATE = 8000, HK_NAM_MAX_RATE = 768000 };
 /* All zeros are the defaults. */
 typedef struct hk_nam_options {
   size_t size;
-  int32_t rational_tanh; /* nonzero: the short rational tanh (within 3e-3) in place of the accurate one */
-  hk_isa isa;            /* cap */
+  int32_t rational_tanh;     /* nonzero: the short rational tanh (within 3e-3) in place of the accurate one */
+  hk_isa isa;                /* cap */
+  int32_t film_blended_only; /* nonzero: layer1x1_post_film only where the gating is blended, as NAM Core 0.4.0 to 0.5.x
+                                computes it; the trainer applies it always, and so does zero */
 } hk_nam_options;
 
 /* options may be NULL. The loaded model has its largest size, is prewarmed and ready to play. Without enough memory
@@ -96,17 +99,17 @@ HK_API hk_status hk_rig_load_amp(hk_rig_part **part, const hk_rig *rig, const ch
                                  const hk_nam_options *options);
 /* An impulse response: frames x channels interleaved samples at their rate, resampled to the host's. One channel serves
  * both channels of the rig, two serve one each; four are left-left, left-right, right-left, right-right (true stereo).
- * At most 10 seconds. */
+ * A mono rig plays the first channel. At most 10 seconds. */
 HK_API hk_status hk_rig_load_cabinet(hk_rig_part **part, const hk_rig *rig, const float *samples, int64_t frames,
                                      int32_t channels, double sample_rate);
 HK_API void hk_rig_part_free(hk_rig_part *part);
 typedef struct hk_rig_part_facts {
   size_t size;
   hk_rig_slot slot;
-  hk_nam_facts amp; /* of an amp */
-  int64_t frames;   /* of a cabinet, at the host's rate */
-  int64_t latency;  /* frames of the host, added by resampling */
+  int64_t frames;  /* of a cabinet, at the host's rate */
+  int64_t latency; /* frames of the host, added by resampling */
   size_t bytes;
+  hk_nam_facts amp; /* of an amp; the last field, since it may grow */
 } hk_rig_part_facts;
 HK_API hk_status hk_rig_part_info(const hk_rig_part *part, hk_rig_part_facts *facts);
 

@@ -9,6 +9,7 @@
 #include "play.h"
 
 typedef struct loading {
+  hk_nam_options options;
   nam_budget budget;
   nam_value *root;
   int32_t count;
@@ -21,10 +22,12 @@ typedef struct loading {
   double rate;
 } loading;
 
-static hk_status build_size(loading *l, int32_t i, const hk_nam_options *o) {
+static hk_status build_size(loading *l, int32_t i) {
+  const hk_nam_options *o = &l->options;
   nam_net *net = &l->net[i];
   const int64_t in = nam_inputs(l->size[i].model);
-  net->rational = o && o->rational_tanh;
+  net->rational = o->rational_tanh;
+  net->film_blended_only = o->film_blended_only;
   if (!in || !nam_net_start(net, &l->budget, in)) return nam_failure();
   const int32_t out = nam_build(net, l->size[i].model, 1, l->size[i].ratio, 0);
   if (!out) return nam_failure();
@@ -41,7 +44,7 @@ static hk_status build_size(loading *l, int32_t i, const hk_nam_options *o) {
                                .count = net->count,
                                .output = out,
                                .layout = HK_CHANNELS_LAST,
-                               .isa = o ? o->isa : HK_ISA_BEST};
+                               .isa = o->isa};
   return nam_status(hk_chain_measure(&l->desc[i], &l->chain[i], &l->stream[i]));
 }
 
@@ -68,10 +71,10 @@ static double prewarm_work(loading *l, int32_t i) {
   return (net->recurrent ? (double)l->prewarm[i] : 64.0) * net->work;
 }
 
-static hk_status build_sizes(loading *l, const hk_nam_options *o) {
+static hk_status build_sizes(loading *l) {
   double work = 0;
   for (int32_t i = 0; i < l->count; i++) {
-    hk_status e = build_size(l, i, o);
+    hk_status e = build_size(l, i);
     if (e) return e;
     const size_t bytes = model_bytes(l, i + 1);
     work += prewarm_work(l, i);
@@ -92,10 +95,11 @@ static hk_status build_sizes(loading *l, const hk_nam_options *o) {
 static hk_status start(loading *l, const void *text, size_t bytes, const hk_nam_options *o) {
   memset(l, 0, sizeof *l);
   l->budget.left = MAX_LOAD - LOWERING;
-  if (!text || (o && o->size != sizeof *o)) {
-    nam_fail("text is NULL or options.size is not sizeof(hk_nam_options)");
+  if (!text) {
+    nam_fail("text is NULL");
     return HK_INVALID;
   }
+  if (o && !nam_struct_in(o, &l->options, sizeof l->options, "options")) return HK_INVALID;
   if (bytes > MAX_FILE) {
     nam_fail("the model file has %zu bytes; at most %d are supported", bytes, MAX_FILE);
     return HK_INVALID;
@@ -104,7 +108,7 @@ static hk_status start(loading *l, const void *text, size_t bytes, const hk_nam_
   hk_status e = nam_parse(text, bytes, &l->budget, &l->root);
   if (e) return e;
   if (!nam_sizes(l->root, l->size, &l->count) || !nam_rate(l->root, &l->rate)) return nam_failure();
-  e = build_sizes(l, o);
+  e = build_sizes(l);
   return e || nam_spend(&l->budget, model_bytes(l, l->count)) ? e : nam_failure();
 }
 

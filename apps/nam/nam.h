@@ -6,7 +6,8 @@
  *   model.c     version, architecture, sizes; nested models
  *   layers.c    the configuration of WaveNet's layer arrays      wavenet.c   their steps
  *   plain.c     LSTM, ConvNet, Linear
- *   load.c      one allocation for everything      play.c   process, reset, size */
+ *   load.c      one allocation for everything      play.c   process, reset, size
+ *   take.c      public structs by their size       clone.c  another player of the same weights */
 #ifndef NAM_H
 #define NAM_H
 #include <stdbool.h>
@@ -83,6 +84,11 @@ bool nam_as_int(const nam_value *v, const char *what, int64_t low, int64_t high,
 bool nam_activation(const nam_value *v, int64_t channels, int64_t full, bool rational, struct nam_net *net,
                     hk_step_act *act);
 
+/* take.c: public structs of the size that the caller's header gives them. in copies one to `room` of `known` bytes, its
+ * missing fields zero; out copies as much of `made` as the caller has room for and leaves its size. */
+bool nam_struct_in(const void *given, void *room, size_t known, const char *name);
+hk_status nam_struct_out(void *to, const void *made, size_t known, const char *name);
+
 /* net.c */
 typedef struct nam_chunk nam_chunk;
 typedef struct nam_signal {
@@ -94,10 +100,10 @@ typedef struct nam_net {
   nam_signal *signal; /* [1] the input, then one per step */
   int32_t count, room;
   bool recurrent;
-  double work;       /* operations per frame, what no formula counts estimated: see nam_step */
-  nam_chunk *chunks; /* weights and slopes; freed with the net */
-  bool rational;
-  double sample_rate; /* of the outermost model */
+  double work;                      /* operations per frame, what no formula counts estimated: see nam_step */
+  nam_chunk *chunks;                /* weights and slopes; freed with the net */
+  bool rational, film_blended_only; /* hk_nam_options */
+  double sample_rate;               /* of the outermost model */
   char layers[LAYERS_TEXT];
   size_t layers_length;
 } nam_net;

@@ -97,15 +97,14 @@ HK_API hk_status hk_nam_process_planar(hk_nam *m, const float *const *x, int64_t
 }
 
 HK_API hk_status hk_nam_info(const hk_nam *m, hk_nam_facts *facts) {
-  if (!m || !facts || facts->size != sizeof *facts)
-    return bad("model or facts is NULL, or facts.size is not sizeof(hk_nam_facts)");
+  if (!m) return bad("model is NULL");
   const nam_voice *v = &m->voice[m->active];
-  *facts = m->facts;
-  facts->at_size = m->active;
-  facts->layers = v->layers;
-  facts->receptive_field = v->facts.receptive_field;
-  facts->recurrent = v->facts.recurrent;
-  facts->flops = v->facts.flops;
-  facts->isa = v->facts.isa;
-  return HK_OK;
+  hk_nam_facts f = m->facts;
+  f.at_size = m->active;
+  f.layers = v->layers;
+  f.receptive_field = v->facts.receptive_field;
+  f.recurrent = v->facts.recurrent;
+  f.flops = v->facts.flops;
+  f.isa = v->facts.isa;
+  return nam_struct_out(facts, &f, sizeof f, "facts");
 }

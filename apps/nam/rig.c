@@ -28,11 +28,13 @@ static hk_status check_options(const hk_rig_options *o) {
 int64_t rig_most_latency(double rate) { return (int64_t)(72.0 * fmax(1.0, rate / HK_NAM_MIN_RATE)) + 16; }
 
 HK_API hk_status hk_rig_create(hk_rig **rig, const hk_rig_options *options) {
-  if (!rig || !options || options->size != sizeof *options) {
-    nam_fail("rig or options is NULL, or options.size is not sizeof(hk_rig_options)");
+  hk_rig_options room;
+  const hk_rig_options *o = &room;
+  if (!rig) {
+    nam_fail("rig is NULL");
     return HK_INVALID;
   }
-  const hk_rig_options *o = options;
+  if (!nam_struct_in(options, &room, sizeof room, "options")) return HK_INVALID;
   const hk_status e = check_options(o);
   if (e) return e;
   int64_t delay = 1;
@@ -127,12 +129,9 @@ static bool in_range(const char *name, double db) {
 }
 
 static hk_status take_controls(hk_rig *rig, const hk_rig_controls *given) {
-  static const hk_rig_controls none = {.size = sizeof none};
-  const hk_rig_controls *c = given ? given : &none, *old = &rig->controls;
-  if (c->size != sizeof *c) {
-    nam_fail("controls.size is %zu, not sizeof(hk_rig_controls), which is %zu", c->size, sizeof *c);
-    return HK_INVALID;
-  }
+  hk_rig_controls room = {.size = sizeof room};
+  const hk_rig_controls *c = &room, *old = &rig->controls;
+  if (given && !nam_struct_in(given, &room, sizeof room, "controls")) return HK_INVALID;
   if (!rig->fresh && c->input_db == old->input_db && c->output_db == old->output_db && c->gate_db == old->gate_db &&
       !c->bypass == !old->bypass && !c->resize == !old->resize && c->model_size == old->model_size &&
       c->level == old->level && c->interface_dbu == old->interface_dbu)

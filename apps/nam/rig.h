@@ -3,7 +3,8 @@
  *
  *   glide.c     gains that move without a step       gate.c     the noise gate
  *   sinc.c      rate conversion                      bridge.c   an amp at its own rate between two conversions
- *   part.c      making parts, off the audio thread   slot.c   sources, and the fade from one to the next
+ *   part.c      amps, made off the audio thread      cabinet.c  impulse responses, likewise
+ *   slot.c      sources, and the fade from one to the next
  *   rig.c       memory, controls, process */
 #ifndef NAM_RIG_H
 #define NAM_RIG_H
@@ -51,6 +52,9 @@ struct hk_rig_part {
   int32_t streams;
   int64_t frames;
 };
+
+hk_rig_part *rig_part_new(const hk_rig *rig, hk_rig_slot slot);          /* NULL, with a sentence: no memory */
+hk_status rig_part_end(hk_rig_part **part, hk_rig_part *p, hk_status e); /* of loading: hands p over, or frees it */
 
 typedef struct rig_source {
   hk_rig_part *part; /* NULL: the signal passes */

@@ -106,7 +106,8 @@ static bool add_layer(nam_net *net, nam_weights *w, const layer_array *a, const 
   st->head = st->head ? nam_add(net, st->head, h) : h;
   if (!st->head) return false;
   if (!a->layer1x1) return true;
-  if (a->films[LAYER1X1_POST].active) {
+  /* The trainer applies it always, NAM Core 0.4.0 to 0.5.x where the gating is blended. */
+  if (a->films[LAYER1X1_POST].active && (l->gate == HK_GATE_BLENDED || !net->film_blended_only)) {
     const int32_t r = film_step(net, a, &s, LAYER1X1_POST, conv_step(net, s.layer1x1, p), st->condition);
     st->x = r ? nam_add(net, st->x, r) : 0;
   } else {
