@@ -100,6 +100,8 @@ static hk_status make_streams(hk_rig_part *p) {
   hk_chain_facts facts = {.size = sizeof facts};
   hk_status e = nam_status(hk_chain_info(p->chain, &facts));
   for (int32_t c = 0; c < p->streams && !e; c++) e = nam_status(hk_stream_create(&p->stream[c], p->chain, NULL, 0));
+  p->chain_bytes = facts.chain_bytes;
+  p->stream_bytes = facts.stream_bytes;
   p->bytes += facts.chain_bytes + (size_t)p->streams * facts.stream_bytes;
   return e;
 }

@@ -1,6 +1,6 @@
-/* The rig: memory, controls, and one piece of a block through everything. Pieces end where a fade ends, and gains and
- * fades count frames, so the output does not depend on how the signal is cut into blocks: the same controls and parts
- * at the same frames give the same bits. */
+/* The rig: memory, controls, and one piece of a block through everything. Gains and fades count frames, so the output
+ * does not depend on how the signal is cut into blocks: the same controls and parts at the same frames give the same
+ * bits. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,11 +215,7 @@ static hk_status play_piece(hk_rig *rig, const float *const *x, int64_t at, int6
   mix_bypass(rig, n);
   for (int32_t c = 0; c < rig->channels; c++) memcpy(y[c] + at, rig->work + c * BLOCK, (size_t)n * sizeof(float));
   rig->delay_at += n;
-  for (int32_t s = 0; s < 2; s++) {
-    rig_slot *slot = &rig->slot[s];
-    slot->at += n;
-    if (slot->fading && slot->at == slot->listen + rig->fade) rig_slot_end(rig, slot);
-  }
+  for (int32_t s = 0; s < 2; s++) rig_slot_advance(rig, &rig->slot[s], n);
   return e;
 }
 
@@ -238,10 +234,8 @@ HK_API hk_status hk_rig_process(hk_rig *rig, const hk_rig_controls *controls, co
   for (int64_t at = 0; at < n && !e;) {
     int64_t piece = n - at < BLOCK ? n - at : BLOCK;
     for (int32_t s = 0; s < 2; s++) {
-      rig_slot *slot = &rig->slot[s];
-      rig_slot_take_up(rig, slot);
-      const int64_t left = slot->listen + rig->fade - slot->at;
-      if (slot->fading && left < piece) piece = left;
+      rig_slot_take_up(rig, &rig->slot[s]);
+      piece = rig_slot_piece(rig, &rig->slot[s], piece);
     }
     rig->fresh = false;
     e = play_piece(rig, x, at, piece, y);

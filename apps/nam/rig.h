@@ -4,7 +4,7 @@
  *   glide.c     gains that move without a step       gate.c     the noise gate
  *   sinc.c      rate conversion                      bridge.c   an amp at its own rate between two conversions
  *   part.c      amps, made off the audio thread      cabinet.c  impulse responses, likewise
- *   slot.c      sources, and the fade from one to the next
+ *   source.c    how a part plays                     slot.c     the fade from one source to the next
  *   rig.c       memory, controls, process */
 #ifndef NAM_RIG_H
 #define NAM_RIG_H
@@ -50,6 +50,7 @@ struct hk_rig_part {
   hk_chain *chain;
   hk_stream *stream[RIG_CHANNELS];
   int32_t streams;
+  size_t chain_bytes, stream_bytes;
   int64_t frames;
 };
 
@@ -63,12 +64,14 @@ typedef struct rig_source {
   rig_glide in, out; /* calibration, level */
 } rig_source;
 
-/* The next source is played unheard for `listen` frames, until its histories hold the signal, and then faded in. */
+/* Frames of touching: a multiple of the usual blocks, so that none of them is cut. */
+enum { RIG_TOUCH = 8 * BLOCK };
 typedef struct rig_slot {
   rig_source now, next;
   bool fading, waits; /* waits: `waiting` comes after this fade */
   hk_rig_part *waiting;
-  int64_t at, listen; /* frames since the fade began */
+  int64_t at;           /* frames since the change began */
+  int64_t listen, fade; /* when listening and fading begin */
 } rig_slot;
 
 struct hk_rig {
@@ -89,12 +92,21 @@ struct hk_rig {
 };
 
 int64_t rig_most_latency(double rate);
+/* A source over [channels][BLOCK] frames, in place. */
+hk_status rig_source_play(const rig_source *s, int64_t n, float *x);
 hk_status rig_source_reset(rig_source *s);
+void rig_source_rewind(const rig_source *s);                        /* the histories of rate conversion alone */
+int64_t rig_source_listens(const hk_rig *rig, const rig_source *s); /* frames until its histories hold the signal */
+/* Fetches frames at to at+n of RIG_TOUCH equal shares of its memory. */
+void rig_source_touch(const rig_source *s, int64_t at, int64_t n);
 /* A slot over [channels][BLOCK] frames, in place. */
 hk_status rig_slot_play(hk_rig *rig, rig_slot *slot, int64_t n, float *x);
 void rig_slot_take_up(hk_rig *rig, rig_slot *slot); /* what waits, where nothing fades */
 void rig_slot_end(hk_rig *rig, rig_slot *slot);     /* of a fade */
-void rig_aim(const hk_rig *rig, rig_source *s);     /* the gains of a source, by the controls */
+/* Frames that the next piece may have, at most n. */
+int64_t rig_slot_piece(const hk_rig *rig, const rig_slot *slot, int64_t n);
+void rig_slot_advance(hk_rig *rig, rig_slot *slot, int64_t n);
+void rig_aim(const hk_rig *rig, rig_source *s); /* the gains of a source, by the controls */
 double rig_gain(double db);
 /* How loud the next source is at a frame of the fade, 0 to 1. */
 float rig_fade(const hk_rig *rig, const rig_slot *slot, int64_t at);
