@@ -84,6 +84,20 @@ static hk_status check_conv(hk_graph *g, int32_t i, const hk_step *s, hk_net_sig
   return e;
 }
 
+/* What FIR refuses of the fields of CONV. */
+static hk_status check_fir(int32_t i, const hk_step *s) {
+  if (or_one(s->window) > HK_FIR_WINDOW_MAX) {
+    return hk_fail(HK_INVALID, "steps[%d].window is %lld; FIR takes at most %d taps", i, (long long)s->window,
+                   HK_FIR_WINDOW_MAX);
+  }
+  if (or_one(s->stride) != 1 || or_one(s->dilation) != 1) {
+    return hk_fail(HK_INVALID, "steps[%d]: stride is %lld and dilation %lld; FIR takes 1, CONV others", i,
+                   (long long)or_one(s->stride), (long long)or_one(s->dilation));
+  }
+  if (s->mix) return hk_fail(HK_INVALID, "steps[%d].mix is signal %d; only CONV has a mix, FIR takes 0", i, s->mix);
+  return HK_OK;
+}
+
 static hk_status check_tail(const hk_graph *g, int32_t i, const hk_step *s, hk_net_signal *out) {
   hk_status e = check_act(i, &s->act, "act");
   if (e) return e;
@@ -132,7 +146,11 @@ static hk_status check_step(hk_graph *g, int32_t i) {
   *out = g->signal[s->x];
   out->share = i + 2;
   switch (s->kind) {
-  case HK_STEP_CONV: e = check_conv(g, i, s, out); return e ? e : check_tail(g, i, s, out);
+  case HK_STEP_CONV:
+  case HK_STEP_FIR:
+    if (s->kind == HK_STEP_FIR) e = check_fir(i, s);
+    if (!e) e = check_conv(g, i, s, out);
+    return e ? e : check_tail(g, i, s, out);
   case HK_STEP_MAP: return check_tail(g, i, s, out);
   case HK_STEP_SCALE: return check_scale(g, i, s, out);
   case HK_STEP_LSTM: return check_lstm(g, i, s, out);
@@ -160,10 +178,14 @@ static void mark_live(hk_graph *g) {
     use(g, s->x, i);
     if (s->kind == HK_STEP_SCALE) use(g, s->x2, i);
     if (s->kind == HK_STEP_LSTM) g->recurrent = true;
-    if ((s->kind == HK_STEP_CONV || s->kind == HK_STEP_MAP) && s->residual) use(g, s->add, i);
+    if (s->kind != HK_STEP_SCALE && s->kind != HK_STEP_LSTM && s->residual) use(g, s->add, i);
+    hk_net_signal *x = &g->signal[s->x];
+    if (s->kind == HK_STEP_FIR) {
+      x->history = hk_max64(x->history, or_one(s->window) - 1);
+      x->whole = true;
+    }
     if (s->kind != HK_STEP_CONV) continue;
     if (s->mix) use(g, s->mix, i);
-    hk_net_signal *x = &g->signal[s->x];
     if (or_one(s->stride) > 1) continue; /* keeps a history of its own */
     x->history = hk_max64(x->history, or_one(s->dilation) * (or_one(s->window) - 1));
     if (x->channels == or_one(s->groups) && or_one(s->window) > 1) x->whole = true;

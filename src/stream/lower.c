@@ -176,7 +176,7 @@ static hk_net_op *conv_op(hk_graph *g, const hk_step *s, int32_t domain, int64_t
   op->k = k;
   op->c = c;
   op->groups = groups;
-  op->window = op->dilation = 1;
+  op->window = op->dilation = op->f_row = 1;
   op->rows = k;
   return op;
 }
@@ -212,7 +212,8 @@ static void lower_conv(hk_graph *g, int32_t i, const hk_step *s) {
   op->window = or_one(s->window);
   op->dilation = or_one(s->dilation);
   op->phases = or_one(s->stride);
-  op->taps_inside = op->c == op->groups && op->window > 1 && op->phases == 1;
+  op->f_row = op->window;
+  op->taps_inside = s->kind == HK_STEP_FIR || (op->c == op->groups && op->window > 1 && op->phases == 1);
   op->f = s->f;
   op->bias = s->bias;
   op->add = add;
@@ -325,7 +326,8 @@ hk_status hk_graph_lower(hk_graph *g) {
     const hk_step *s = &g->step[i];
     if (!g->signal[i + 2].live) continue;
     switch (s->kind) {
-    case HK_STEP_CONV: lower_conv(g, i, s); break;
+    case HK_STEP_CONV:
+    case HK_STEP_FIR: lower_conv(g, i, s); break;
     case HK_STEP_MAP: lower_map(g, i, s); break;
     case HK_STEP_SCALE: lower_scale(g, i, s); break;
     case HK_STEP_LSTM: lower_lstm(g, i, s); break;

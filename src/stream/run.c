@@ -51,7 +51,8 @@ static const float *delayed(const hk_stream *s, int32_t buffer, int64_t delay) {
 static void aim_segments(const hk_stream *s, const hk_net_op *op, hk_small_seg *seg) {
   const hk_net_buffer *b = &s->chain->buffer[op->x];
   if (op->taps_inside) {
-    seg++->x = delayed(s, op->x, op->dilation * (op->window - 1));
+    const float *x = delayed(s, op->x, op->dilation * (op->window - 1));
+    for (int64_t i = 0; i < op->c / op->groups; i++) seg++->x = x + i * b->stride;
   } else if (op->phases == 1) {
     for (int64_t w = op->window - 1; w >= 0; w--) seg++->x = delayed(s, op->x, op->dilation * w);
   } else {

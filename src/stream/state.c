@@ -43,8 +43,8 @@ static void fill_segments(hk_stream *s, const hk_net_op *op, const hk_net_call *
   const float *f = c->data + call->f;
   hk_small_seg *seg = s->seg + call->seg;
   if (op->taps_inside) {
-    *seg++ = (hk_small_seg){NULL, f, op->window, op->dilation, row};
-    f += tile * op->window;
+    for (int64_t i = 0; i < cg; i++, f += tile * op->window)
+      *seg++ = (hk_small_seg){NULL, f, op->window, op->dilation, row * cg};
   } else {
     for (int64_t w = 0; w < op->window; w++, f += tile * cg) {
       *seg++ = (hk_small_seg){NULL, f, cg, row * op->phases, row * op->phases * cg};

@@ -61,7 +61,8 @@ typedef struct hk_net_op {
   int64_t c, k, groups, window, dilation, phases, mix_c, mix_groups;
   const float *f, *bias, *mix_f; /* while packing only */
   int64_t bias_at;
-  bool taps_inside; /* one input channel per group: taps take the place of channels in one segment */
+  int64_t f_row;    /* taps of a row of f, of which the last `window` are this op's */
+  bool taps_inside; /* one segment per input channel of a group: taps take the place of channels in it */
   int32_t segs, calls, act;
   float lo, hi;
   hk_net_call call[HK_SMALL_PARTS];
