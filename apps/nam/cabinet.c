@@ -81,7 +81,7 @@ static hk_status make_chain(hk_rig_part *p, const response *r, hk_isa isa) {
     for (int64_t t = 0; t < n; t++) f[c * n + n - 1 - t] = from[t * r->channels];
   }
   const hk_step s = {
-      .size = sizeof s, .kind = HK_STEP_CONV, .x = 1, .k = width, .window = n, .groups = used == 2 ? 2 : 1, .f = f};
+      .size = sizeof s, .kind = HK_STEP_FIR, .x = 1, .k = width, .window = n, .groups = used == 2 ? 2 : 1, .f = f};
   const hk_chain_desc d = {.size = sizeof d,
                            .channels = width,
                            .max_block = BLOCK,

@@ -99,7 +99,7 @@ HK_API hk_status hk_rig_load_amp(hk_rig_part **part, const hk_rig *rig, const ch
                                  const hk_nam_options *options);
 /* An impulse response: frames x channels interleaved samples at their rate, resampled to the host's. One channel serves
  * both channels of the rig, two serve one each; four are left-left, left-right, right-left, right-right (true stereo).
- * A mono rig plays the first channel. At most 10 seconds. */
+ * A mono rig plays the first channel. At most 10 seconds, and HK_FIR_WINDOW_MAX frames of the host. */
 HK_API hk_status hk_rig_load_cabinet(hk_rig_part **part, const hk_rig *rig, const float *samples, int64_t frames,
                                      int32_t channels, double sample_rate);
 HK_API void hk_rig_part_free(hk_rig_part *part);

@@ -139,6 +139,11 @@ static hk_status take_controls(hk_rig *rig, const hk_rig_controls *given) {
   if (!in_range("input_db", c->input_db) || !in_range("output_db", c->output_db) ||
       !in_range("interface_dbu", c->interface_dbu))
     return HK_INVALID;
+  if (isnan(c->gate_db) || (uint32_t)c->level > HK_RIG_CALIBRATED) {
+    nam_fail("gate_db is %g, which must be a number, or level is %d, which must be 0 to %d", c->gate_db, (int)c->level,
+             HK_RIG_CALIBRATED);
+    return HK_INVALID;
+  }
   if (c->resize && !(c->model_size >= 0 && c->model_size <= 1)) {
     nam_fail("model_size is %g; sizes go from 0 (smallest) to 1 (largest)", c->model_size);
     return HK_INVALID;

@@ -97,8 +97,8 @@ static void test(const char *what, double rate, side a, side b, int fade_frames)
     for (int i = 0; i < blocks; i++)
       if (cost[i] > worst) worst = cost[i], at = i;
   }
-  printf("%-40s alone %.2f + %.2f us, fading %.2f median, %.2f worst (block %d of %d): %.3f of the sum, %d runs\n", what,
-         median(cost, BEFORE) / 1e3, median(cost + BEFORE + fade_blocks, AFTER) / 1e3, med / 1e3, worst / 1e3,
+  printf("%-40s alone %.2f + %.2f us, fading %.2f median, %.2f worst (block %d of %d): %.3f of the sum, %d runs\n",
+         what, median(cost, BEFORE) / 1e3, median(cost + BEFORE + fade_blocks, AFTER) / 1e3, med / 1e3, worst / 1e3,
          at - BEFORE, fade_blocks, worst / sum, runs);
   CHECK(worst <= ALLOWED * sum, "%s: block %d costs %.3f of the sum", what, at - BEFORE, worst / sum);
 }
