@@ -10,11 +10,14 @@
 static int64_t divide_up(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 static int64_t divide_down(int64_t a, int64_t b) { return -divide_up(-a, b); }
 
+/* The model's frames that n frames of the host are enough for; up:down is M:H. */
+static int64_t frames_made(const rig_bridge *b, int64_t n) {
+  return divide_up((n - b->in.half) * b->in.up, b->in.down);
+}
+
 static bool in_time(const rig_bridge *b, int64_t latency) {
-  const int64_t up = b->in.up, down = b->in.down; /* up:down is M:H */
-  for (int64_t n = 1; n <= down; n++) {
-    const int64_t made = divide_up((n - b->in.half) * up, down);
-    if (divide_down((n - 1 - latency) * up, down) + b->out.half > made - 1) return false;
+  for (int64_t n = 1; n <= b->in.down; n++) {
+    if (divide_down((n - 1 - latency) * b->in.up, b->in.down) + b->out.half >= frames_made(b, n)) return false;
   }
   return true;
 }
@@ -34,10 +37,8 @@ bool rig_bridge_plan(rig_bridge *b, double host, double model) {
   const int64_t up = b->in.up, down = b->in.down;
   b->latency = b->in.half - 1 + divide_up((b->out.half + 1) * down, up);
   while (in_time(b, b->latency - 1)) b->latency--;
-  const int64_t start = divide_down(-b->latency * up, down);
-  b->lead = b->out.half - 1 - start;
-  b->lead_phase = -b->latency * up - start * down;
   b->most = divide_up(BLOCK * up, down) + 1;
+  b->ahead = divide_up((b->latency - b->in.half) * up, down) + b->out.half + 2;
   return true;
 }
 
@@ -51,7 +52,7 @@ void rig_bridge_fill(rig_bridge *b, float *taps) {
 }
 
 static int64_t room_in(const rig_bridge *b) { return 2 * b->in.half + BLOCK; }
-static int64_t room_out(const rig_bridge *b) { return b->lead + 2 * b->out.half + 2 * b->most; }
+static int64_t room_out(const rig_bridge *b) { return b->ahead + b->most; }
 
 int64_t rig_crossing_floats(const rig_bridge *b) { return room_in(b) + room_out(b) + b->most; }
 
@@ -61,16 +62,18 @@ void rig_crossing_place(const rig_bridge *b, rig_crossing *c, float *memory) {
   c->model = c->out.frame + room_out(b);
 }
 
-static void rewind_reel(rig_reel *r, int64_t zeros, int64_t phase) {
-  memset(r->frame, 0, (size_t)zeros * sizeof *r->frame);
-  r->filled = zeros;
-  r->at = 0;
+static void rewind_reel(rig_reel *r, int64_t first, int64_t end, int64_t phase) {
+  r->filled = end > first ? end - first : 0;
+  r->at = end > first ? 0 : first - end;
   r->phase = phase;
+  memset(r->frame, 0, (size_t)r->filled * sizeof *r->frame);
 }
 
-void rig_crossing_reset(const rig_bridge *b, rig_crossing *c) {
-  rewind_reel(&c->in, b->in.half - 1, 0);
-  rewind_reel(&c->out, b->lead, b->lead_phase);
+void rig_crossing_reset(const rig_bridge *b, rig_crossing *c, int64_t now) {
+  const int64_t up = b->in.up, down = b->in.down, made = frames_made(b, now), host = divide_down(made * down, up),
+                model = divide_down((now - b->latency) * up, down);
+  rewind_reel(&c->in, host - b->in.half + 1, now, made * down - host * up);
+  rewind_reel(&c->out, model - b->out.half + 1, made, (now - b->latency) * up - model * down);
 }
 
 /* Eight sums, so that a compiler may use vectors; n is a multiple of 8. */

@@ -71,7 +71,7 @@ static hk_status make_bridge(hk_rig_part *p) {
   for (int32_t lane = 0; lane < RIG_LANES; lane++) {
     for (int32_t c = 0; c < p->channels; c++, at += each) {
       rig_crossing_place(&p->bridge, &p->crossing[lane][c], at);
-      rig_crossing_reset(&p->bridge, &p->crossing[lane][c]);
+      rig_crossing_reset(&p->bridge, &p->crossing[lane][c], 0);
     }
   }
   p->latency = p->bridge.latency;

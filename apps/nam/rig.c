@@ -87,6 +87,7 @@ HK_API void hk_rig_free(hk_rig *rig) {
 HK_API void hk_rig_reset(hk_rig *rig) {
   if (!rig) return;
   rig->fresh = true;
+  rig->now = 0;
   for (int32_t s = 0; s < 2; s++) {
     rig_slot *slot = &rig->slot[s];
     if (slot->fading) rig_slot_end(rig, slot);
@@ -157,6 +158,7 @@ static hk_status take_controls(hk_rig *rig, const hk_rig_controls *given) {
     rig_aim(rig, &rig->slot[s].next);
   }
   if (!rig->fresh) return HK_OK;
+  rig_gate_reset(&rig->gate, c->gate_db >= 0);
   rig_glide_set(&rig->input, rig->input.target);
   rig_glide_set(&rig->output, rig->output.target);
   rig_glide_set(&rig->bypass, rig->bypass.target);
@@ -170,7 +172,7 @@ static hk_status take_controls(hk_rig *rig, const hk_rig_controls *given) {
 /* x, delayed as the amp delays it; while amps of different latency are mixed, so are the delays. */
 static void read_dry(const hk_rig *rig, int64_t n) {
   const rig_slot *amp = &rig->slot[HK_RIG_AMP];
-  const int64_t now = rig->delay_at - latency(&amp->now), next = rig->delay_at - latency(&amp->next);
+  const int64_t now = rig->now - latency(&amp->now), next = rig->now - latency(&amp->next);
   for (int32_t c = 0; c < rig->channels; c++) {
     const float *from = rig->delay[c];
     float *to = rig->dry + c * BLOCK;
@@ -203,7 +205,7 @@ static void take_in(hk_rig *rig, const float *const *x, int64_t at, int64_t n) {
     const float *from = x[c] + at;
     float *to = rig->work + c * BLOCK;
     memcpy(to, from, (size_t)n * sizeof *to);
-    for (int64_t i = 0; i < n; i++) rig->delay[c][(rig->delay_at + i) & rig->delay_mask] = from[i];
+    for (int64_t i = 0; i < n; i++) rig->delay[c][(rig->now + i) & rig->delay_mask] = from[i];
   }
 }
 
@@ -219,7 +221,7 @@ static hk_status play_piece(hk_rig *rig, const float *const *x, int64_t at, int6
   rig_scale(rig, &rig->output, n, rig->work);
   mix_bypass(rig, n);
   for (int32_t c = 0; c < rig->channels; c++) memcpy(y[c] + at, rig->work + c * BLOCK, (size_t)n * sizeof(float));
-  rig->delay_at += n;
+  rig->now += n;
   for (int32_t s = 0; s < 2; s++) rig_slot_advance(rig, &rig->slot[s], n);
   return e;
 }

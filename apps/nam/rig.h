@@ -85,7 +85,8 @@ struct hk_rig {
   hk_rig_controls controls;
   rig_glide input, output, bypass;
   rig_gate gate;
-  int64_t delay_mask, delay_at; /* the dry signal, for the bypass */
+  int64_t now;        /* frames since the last reset */
+  int64_t delay_mask; /* the dry signal, for the bypass */
   float *delay[RIG_CHANNELS];
   float *work, *other, *dry; /* [channels][BLOCK] each */
   float *gain;               /* [BLOCK] */
@@ -94,8 +95,8 @@ struct hk_rig {
 int64_t rig_most_latency(double rate);
 /* A source over [channels][BLOCK] frames, in place. */
 hk_status rig_source_play(const rig_source *s, int64_t n, float *x);
-hk_status rig_source_reset(rig_source *s);
-void rig_source_rewind(const rig_source *s);                        /* the histories of rate conversion alone */
+hk_status rig_source_reset(rig_source *s);                          /* to frame 0 of the rig */
+void rig_source_rewind(const rig_source *s, int64_t now);           /* the histories of rate conversion alone */
 int64_t rig_source_listens(const hk_rig *rig, const rig_source *s); /* frames until its histories hold the signal */
 /* Fetches frames at to at+n of RIG_TOUCH equal shares of its memory. */
 void rig_source_touch(const rig_source *s, int64_t at, int64_t n);

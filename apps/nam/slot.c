@@ -47,7 +47,7 @@ void rig_slot_take_up(hk_rig *rig, rig_slot *slot) {
     if (!part && !slot->now.part) break;
     slot->next = (rig_source){.part = part, .size = wanted_size(rig, part)};
     if (part && part == slot->now.part) slot->next.lane = (slot->now.lane + 1) % RIG_LANES;
-    rig_source_rewind(&slot->next);
+    rig_source_rewind(&slot->next, rig->now);
     rig_aim(rig, &slot->next);
     rig_glide_set(&slot->next.in, slot->next.in.target);
     rig_glide_set(&slot->next.out, slot->next.out.target);
@@ -91,7 +91,7 @@ static hk_status touch_and_play(hk_rig *rig, rig_slot *slot, int64_t n, float *x
   if (slot->at + n == slot->listen) {
     for (int32_t c = 0; c < rig->channels; c++) rig->other[c * BLOCK] = 0.0f;
     e = rig_source_play(&slot->next, 1, rig->other);
-    rig_source_rewind(&slot->next);
+    rig_source_rewind(&slot->next, rig->now + n);
   }
   return e ? e : play_with_gains(rig, &slot->now, n, x);
 }

@@ -46,10 +46,10 @@ hk_status rig_source_play(const rig_source *s, int64_t n, float *x) {
   return e;
 }
 
-void rig_source_rewind(const rig_source *s) {
+void rig_source_rewind(const rig_source *s, int64_t now) {
   hk_rig_part *p = s->part;
   for (int32_t c = 0; p && p->conversion && c < p->channels; c++)
-    rig_crossing_reset(&p->bridge, p->crossing[s->lane] + c);
+    rig_crossing_reset(&p->bridge, p->crossing[s->lane] + c, now);
 }
 
 hk_status rig_source_reset(rig_source *s) {
@@ -59,7 +59,7 @@ hk_status rig_source_reset(rig_source *s) {
     if (p->slot == HK_RIG_AMP) e = nam_voice_reset(p->player[c], s->size);
     else if (c < p->streams) e = nam_status(hk_stream_reset(p->stream[c]));
   }
-  rig_source_rewind(s);
+  rig_source_rewind(s, 0);
   return e;
 }
 

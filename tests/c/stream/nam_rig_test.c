@@ -1,6 +1,7 @@
 /* The rig: the bits of the player at 0 dB, gains, levels, channels, cabinets, bypass, what is not finite, what is
  * refused, and that the output does not depend on the blocks. */
 #include <math.h>
+#include <stdbool.h>
 
 #include "support/rig.h"
 
@@ -218,6 +219,44 @@ static void test_bypass(void) {
   }
 }
 
+/* Silence of -60 dB, sound of -20 dB in the left channel alone, silence, something of -43 dB: within the hysteresis of
+ * a gate at -40 dB. Times in frames of 48 kHz. */
+static void test_gate(void) {
+  enum { ON = 6000, OFF = 12000, LOW = 18000 };
+  for (int i = 0; i < FRAMES; i++) {
+    const float level = i < ON ? 0.001f : i < OFF ? 0.1f : i < LOW ? 0.001f : 0.007f;
+    x[0][i] = i % 2 ? level : -level;
+    x[1][i] = i % 3 ? 0.001f : -0.001f;
+  }
+  hk_rig *r = rig_of(48000, 2);
+  hk_rig_controls c = none();
+  c.gate_db = -40;
+  rig_play(r, &c, in, FRAMES, out, 0);
+  double gain[FRAMES], step = 0;
+  bool linked = true;
+  for (int i = 0; i < FRAMES; i++) {
+    gain[i] = (double)y[0][i] / x[0][i];
+    linked &= fabs(gain[i] - (double)y[1][i] / x[1][i]) < 1e-6;
+    if (i) step = fmax(step, fabs(gain[i] - gain[i - 1]));
+  }
+  CHECK(linked, "the channels have gains of their own");
+  CHECK(gain[ON - 1] == 0, "closed to %g before the sound", gain[ON - 1]);
+  CHECK(gain[ON + 48] == 1 && gain[ON + 24] > 0.4, "open by %g after 1 ms", gain[ON + 48]);
+  CHECK(gain[OFF + 2400] == 1, "open by %g in the hold time", gain[OFF + 2400]);
+  CHECK(gain[OFF + 2400 + 4800 + 1500] == 0 && gain[OFF + 2400 + 2400 + 1500] > 0.3, "closed to %g and %g",
+        gain[OFF + 2400 + 2400 + 1500], gain[OFF + 2400 + 4800 + 1500]);
+  CHECK(gain[FRAMES - 1] == 0, "opened to %g below the threshold", gain[FRAMES - 1]);
+  CHECK(step < 0.032, "the gain moves by %g per frame", step); /* of a rise within 48 frames */
+  c.gate_db = -45;
+  rig_play(r, &c, in, ON, out, 0); /* closed by silence */
+  for (int i = 0; i < ON; i++) x[0][i] = i < 1000 ? 0.1f : 0.007f;
+  c.gate_db = -40;
+  rig_play(r, &c, in, ON, out, 0);
+  CHECK(y[0][ON - 1] == x[0][ON - 1], "-43 dB after the sound closes a gate of -40 dB");
+  hk_rig_free(r);
+  fill(0.3f);
+}
+
 /* What is not finite counts as 0 where it would stay; afterwards the output is as if it had never been there. */
 static void test_not_finite(void) {
   static const char *const models[] = {RIG_MODELS "lstm.nam", RIG_MODELS "wavenet.nam"};
@@ -356,6 +395,7 @@ int main(void) {
   test_cabinet_rate();
   test_blocks();
   test_bypass();
+  test_gate();
   test_not_finite();
   test_clones();
   test_refused();
