@@ -10,6 +10,7 @@
 static const char usage[] =
     "usage: hankel-nam render MODEL.nam IN.wav OUT.wav [--size V] [--resample | --force] [--rational-tanh] [--block N] "
     "[--quiet] [--isa NAME]\n"
+    "                         [--normalize] [--input-db X] [--output-db X] [--cabinet IR.wav]\n"
     "       hankel-nam bench  MODEL.nam [--size V] [--block N] [--seconds S] [--passes P] [--rational-tanh] [--isa "
     "NAME]\n"
     "       hankel-nam info   MODEL.nam [--size V] [--rational-tanh] [--isa NAME]\n"
@@ -19,6 +20,8 @@ static const char usage[] =
     "1).\n"
     "  --size V     0 (smallest) to 1 (largest) of a model with several sizes\n"
     "  --resample   play a file of another rate through converters; --force: play it as if it had the model's rate\n"
+    "  --normalize  -18 dB by the loudness of the file; --input-db, --output-db: gains before and behind the model\n"
+    "  --cabinet IR convolve the output with an impulse response: 1 channel, or 2 or 4 for a stereo output\n"
     "  --isa NAME   at most scalar, neon, avx2 or avx512\n";
 
 static void say(const char *format, va_list args) {
@@ -56,16 +59,25 @@ hk_nam *program_load(const arguments *a, hk_nam_facts *facts) {
 }
 
 /* The options, the letters of the verbs that take them, and the values they take: low to high, or none (a flag). */
-enum { FLAG, REAL, INTEGER, ISA };
+enum { FLAG, REAL, INTEGER, ISA, TEXT };
 typedef struct option {
   const char *name, *verbs;
   int kind;
   double low, high;
 } option;
-static const option options[] = {
-    {"--resample", "r", FLAG, 0, 0},        {"--force", "r", FLAG, 0, 0},        {"--quiet", "r", FLAG, 0, 0},
-    {"--rational-tanh", "rbi", FLAG, 0, 0}, {"--size", "rbi", REAL, 0, 1},       {"--block", "rb", INTEGER, 1, 1e6},
-    {"--seconds", "b", REAL, 0.01, 3600},   {"--passes", "b", INTEGER, 1, 1000}, {"--isa", "rbi", ISA, 0, 0}};
+static const option options[] = {{"--resample", "r", FLAG, 0, 0},
+                                 {"--force", "r", FLAG, 0, 0},
+                                 {"--quiet", "r", FLAG, 0, 0},
+                                 {"--rational-tanh", "rbi", FLAG, 0, 0},
+                                 {"--size", "rbi", REAL, 0, 1},
+                                 {"--block", "rb", INTEGER, 1, 1e6},
+                                 {"--normalize", "r", FLAG, 0, 0},
+                                 {"--input-db", "r", REAL, -200, 200},
+                                 {"--output-db", "r", REAL, -200, 200},
+                                 {"--cabinet", "r", TEXT, 0, 0},
+                                 {"--seconds", "b", REAL, 0.01, 3600},
+                                 {"--passes", "b", INTEGER, 1, 1000},
+                                 {"--isa", "rbi", ISA, 0, 0}};
 enum { OPTIONS = sizeof options / sizeof *options };
 
 static const struct {
@@ -111,6 +123,9 @@ static void set(arguments *a, const char *name, double v) {
   else if (!strcmp(name, "--force")) a->force = true;
   else if (!strcmp(name, "--rational-tanh")) a->rational = true;
   else if (!strcmp(name, "--quiet")) a->quiet = true;
+  else if (!strcmp(name, "--normalize")) a->normalize = true;
+  else if (!strcmp(name, "--input-db")) a->input_db = v;
+  else if (!strcmp(name, "--output-db")) a->output_db = v;
   else if (!strcmp(name, "--size")) a->size = v;
   else if (!strcmp(name, "--block")) a->block = (long)v;
   else if (!strcmp(name, "--seconds")) a->seconds = v;
@@ -130,7 +145,8 @@ static int take(arguments *a, char **argv, int *i) {
   if (o->kind != FLAG) {
     const char *value = argv[++*i];
     if (!value) return called_wrongly("%s needs a value", name);
-    code = o->kind == ISA ? isa_named(value, &a->isa) : number(o, value, &v);
+    if (o->kind == TEXT) a->cabinet = value;
+    else code = o->kind == ISA ? isa_named(value, &a->isa) : number(o, value, &v);
   }
   if (!code) set(a, name, v);
   return code;
@@ -156,6 +172,9 @@ int main(int argc, char **argv) {
     }
   }
   if (a.paths < verbs[verb].paths) return called_wrongly("%s needs %s", a.verb, verbs[verb].needs);
+  if (a.force && wants_rig(&a))
+    return called_wrongly(
+        "--force excludes --normalize, --input-db, --output-db and --cabinet: a rig keeps the model's rate");
   if (a.resample && a.force) return called_wrongly("--resample and --force exclude each other");
   return verbs[verb].main(&a);
 }

@@ -12,10 +12,18 @@ typedef struct arguments {
   long block;  /* 0: the verb's own choice */
   double seconds;
   int passes;
-  bool resample, force, rational, quiet;
+  bool resample, force, rational, quiet, normalize;
+  double input_db, output_db;
+  const char *cabinet; /* NULL: none */
   hk_isa isa;
 } arguments;
 
+struct sound;
+/* Whether the options ask for more than the model alone: then render plays through a rig. */
+bool wants_rig(const arguments *a);
+/* in (mono) through a rig at its rate; out has its length, and two channels if the cabinet has more than one. 0, or 1
+ * with a sentence on stderr. */
+int play_rig(const arguments *a, const struct sound *in, struct sound *out);
 int verb_render(const arguments *a);
 int verb_bench(const arguments *a);
 int verb_info(const arguments *a);

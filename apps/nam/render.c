@@ -67,9 +67,12 @@ static int through(const arguments *a, hk_nam *m, const hk_nam_facts *f, sound *
   if (other && !a->resample && !a->force) {
     return program_fail("%s has %d Hz, the model %d Hz: give --resample or --force", a->path[1], rate, model_rate);
   }
-  if (f->sample_rate <= 0 && !a->quiet)
+  if (f->sample_rate <= 0 && !a->quiet && wants_rig(a))
+    program_note("%s gives no sample rate; it plays at 48000 Hz", a->path[0]);
+  else if (f->sample_rate <= 0 && !a->quiet)
     program_note("%s gives no sample rate; it plays at the %d Hz of %s", a->path[0], rate, a->path[1]);
   if (fit_channels(a->path[1], in, f->in_channels)) return 1;
+  if (wants_rig(a)) return play_rig(a, in, out);
   if (other && a->resample && convert(in, model_rate)) return 1;
   if (in->frames > MAX_SAMPLES / f->out_channels) {
     return program_fail("%lld frames of %d output channels are more than %lld samples", (long long)in->frames,

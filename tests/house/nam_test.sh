@@ -52,6 +52,50 @@ refuses "44100 Hz, the model 48000 Hz" "$nam" render "$models/wavenet.nam" "$dir
 "$nam" render "$models/wavenet.nam" "$dir/other.wav" "$dir/c.wav" --force
 "$nam" render "$models/wavenet.nam" "$dir/other.wav" "$dir/d.wav" --resample
 [ "$(stat -c %s "$dir/c.wav")" = "$(stat -c %s "$dir/d.wav")" ] || fail "resampling changed the length"
+# Gains, normalisation and cabinets go through a rig; the levels by the samples of the files.
+impulse() { # path channels: two frames, of 0.5 and 0.25 in every channel
+  python3 - "$1" "$2" << 'EOF'
+import struct, sys, wave
+channels = int(sys.argv[2])
+with wave.open(sys.argv[1], "wb") as w:
+    w.setnchannels(channels); w.setsampwidth(2); w.setframerate(48000)
+    w.writeframes(struct.pack("<h", 16384) * channels + struct.pack("<h", 8192) * channels)
+EOF
+}
+compare() { # got base expression: of b, a sample of base, and of the one before
+  python3 - "$@" << 'EOF'
+import struct, sys
+def read(path):
+    data = open(path, "rb").read()
+    at = data.index(b"data")
+    count = struct.unpack("<I", data[at + 4:at + 8])[0] // 4
+    return struct.unpack(f"<{count}f", data[at + 8:at + 8 + 4 * count])
+got, base = read(sys.argv[1]), read(sys.argv[2])
+want = [eval(sys.argv[3], {"b": b, "before": base[i - 1] if i else 0.0}) for i, b in enumerate(base)]
+assert len(got) == len(want), (len(got), len(want))
+worst, peak = max(abs(g - w) for g, w in zip(got, want)), max(map(abs, want))
+assert worst <= 1e-5 * peak, (worst, peak)
+EOF
+}
+wavenet=$models/wavenet.nam
+impulse "$dir/ir.wav" 1
+impulse "$dir/ir2.wav" 2
+"$nam" render "$wavenet" "$dir/in.wav" "$dir/g.wav" --output-db -20
+compare "$dir/g.wav" "$dir/a.wav" "0.1 * b" || fail "--output-db"
+"$nam" render "$wavenet" "$dir/in.wav" "$dir/g.wav" --cabinet "$dir/ir.wav"
+compare "$dir/g.wav" "$dir/a.wav" "0.5 * b + 0.25 * before" || fail "--cabinet"
+"$nam" render "$models/linear.nam" "$dir/in.wav" "$dir/f.wav"
+"$nam" render "$models/linear.nam" "$dir/in.wav" "$dir/g.wav" --input-db 20 --output-db -20
+compare "$dir/g.wav" "$dir/f.wav" "b + 0.9 * 0.6" || fail "--input-db" # the model adds -0.6
+sed 's/"weights"/"metadata":{"loudness":-8},"weights"/' "$models/linear.nam" > "$dir/loud.nam"
+"$nam" render "$dir/loud.nam" "$dir/in.wav" "$dir/g.wav" --normalize
+compare "$dir/g.wav" "$dir/f.wav" "10 ** -0.5 * b" || fail "--normalize"
+"$nam" render "$wavenet" "$dir/in.wav" "$dir/g.wav" --cabinet "$dir/ir2.wav"
+[ "$(stat -c %s "$dir/g.wav")" -ge $((48000 * 8)) ] || fail "a stereo cabinet gives no stereo sound"
+"$nam" render "$wavenet" "$dir/other.wav" "$dir/g.wav" --cabinet "$dir/ir.wav" --resample
+[ "$(stat -c %s "$dir/g.wav")" = "$(stat -c %s "$dir/d.wav")" ] || fail "the rig changed the length"
+refuses "44100 Hz, the model 48000 Hz" "$nam" render "$wavenet" "$dir/other.wav" "$dir/g.wav" --cabinet "$dir/ir.wav"
+refuses "absent.wav" "$nam" render "$wavenet" "$dir/in.wav" "$dir/g.wav" --cabinet "$dir/absent.wav"
 refuses "not JSON" "$nam" info "$dir/in.wav"
 refuses "cannot be opened" "$nam" info "$dir/absent.nam"
 refuses "usage" "$nam" render "$models/wavenet.nam" "$dir/in.wav"
@@ -90,6 +134,9 @@ wrong "--size: 'x' is not" info "$models/lstm.nam" --size x
 wrong "--size needs a value" info "$models/lstm.nam" --size
 wrong "--block: '2.5' is not a whole number" bench "$models/lstm.nam" --block 2.5
 wrong "--isa: 'mmx' is not one of" info "$models/lstm.nam" --isa mmx
+wrong "--force excludes" render "$models/lstm.nam" "$dir/in.wav" "$dir/e.wav" --force --normalize
+wrong "--cabinet needs a value" render "$models/lstm.nam" "$dir/in.wav" "$dir/e.wav" --cabinet
+wrong "--output-db: '900' is not a number" render "$models/lstm.nam" "$dir/in.wav" "$dir/e.wav" --output-db 900
 wrong "--seconds is no option of render" render "$models/lstm.nam" "$dir/in.wav" "$dir/e.wav" --seconds 1
 wrong "--resample is no option of info" info "$models/lstm.nam" --resample
 wrong "'two.nam' is one word too many" info "$models/lstm.nam" two.nam

@@ -208,6 +208,8 @@ typedef struct flow { /* what layers hand on: x, the condition, and the sum for 
   bool has_head;
 } flow;
 
+static bool old_core; /* hk_nam_options.film_blended_only */
+
 /* Draws the weights of one layer in the order of the file, then plays it. */
 static void layer(file *f, const shape *s, const film films[8], const layer_spec *l, flow *w) {
   const int z = (l->mode ? 2 : 1) * s->bottleneck, keep_z = (l->mode ? 2 : 1) * s->keep_bottleneck;
@@ -232,6 +234,7 @@ static void layer(file *f, const shape *s, const film films[8], const layer_spec
   const sig h = s->head1x1 ? apply_film(&mine[7], apply(&to_head, p, s->head1x1_out), c) : p;
   w->head = w->has_head ? add(w->head, h) : h;
   w->has_head = true;
+  if (old_core && l->mode != BLENDED) mine[6].active = false;
   if (s->layer1x1) w->x = add(w->x, apply_film(&mine[6], apply(&one, p, s->keep), c));
 }
 
@@ -522,7 +525,7 @@ static sig draw_input(int channels) {
 /* frames PLAY of x through the model, in blocks of random length, against y */
 static void listen(const char *what, const char *json, sig x, sig y, double value, hk_isa isa) {
   static float in[8 * PLAY], out[8 * PLAY];
-  const hk_nam_options o = {.size = sizeof o, .isa = isa};
+  const hk_nam_options o = {.size = sizeof o, .isa = isa, .film_blended_only = old_core};
   hk_nam *m = NULL;
   const hk_status e = hk_nam_load_memory(&m, json, strlen(json), &o);
   CHECK(!e, "%s: %s\n%.3000s", what, hk_nam_last_error(), json);
@@ -558,7 +561,10 @@ static const choices kinds[] = {{0},
                                 {.heads = true},
                                 {.films = true},
                                 {.films = true, .gates = true, .groups = true, .heads = true}};
-static sig make_wavenet(file *f, sig x, int out, int variant) { return wavenet(f, x, out, &kinds[variant % 6], 0); }
+static sig make_wavenet(file *f, sig x, int out, int variant) {
+  old_core = kinds[variant % 6].films && maybe();
+  return wavenet(f, x, out, &kinds[variant % 6], 0);
+}
 static sig make_slim(file *f, sig x, int out, int variant) {
   const choices k = {.slim = true, .gates = variant / 3 % 2, .ratio_numerator = variant % 3};
   return wavenet(f, x, out, &k, 0);
