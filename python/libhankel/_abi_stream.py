@@ -35,7 +35,8 @@ class ChainFacts(Sized):
 
 
 class NamOptions(Sized):
-    _fields_ = [("size", C.c_size_t), ("rational_tanh", C.c_int32), ("isa", C.c_int)]
+    _fields_ = [("size", C.c_size_t), ("rational_tanh", C.c_int32), ("isa", C.c_int),
+                ("film_blended_only", C.c_int32)]
 
 
 class NamFacts(Sized):

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any, Optional, Union
 
-from . import _abi, _abi_stream
+from . import _abi, _abi_rig, _abi_stream
 from ._array import intake, overlap
 from ._dlpack import is_dense
 from ._memory import beside
@@ -33,7 +33,7 @@ def _lib():
         if path is None:
             raise ImportError(f"libhankel.nam: libhankel-nam is not in {beside_it}; build it (make), or name it in "
                               "LIBHANKEL_NAM")
-        _loaded = declare(C.CDLL(path), _abi_stream.NAM_PROTOTYPES)
+        _loaded = declare(C.CDLL(path), {**_abi_stream.NAM_PROTOTYPES, **_abi_rig.PROTOTYPES})
     return _loaded
 
 
@@ -43,17 +43,31 @@ def _call(name, *arguments):
         raise HankelError(status, _lib().hk_nam_last_error().decode("utf-8", "replace"))
 
 
+def _facts(raw):
+    """An hk_nam_facts as a dictionary; None where the file says nothing."""
+    names = [f[0] for f in raw._fields_ if f[0] != "size" and not f[0].startswith("has_")]
+    found = {name: getattr(raw, name) for name in names}
+    found = {name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+             for name, value in found.items()}
+    for name, has in (("loudness", raw.has_loudness), ("input_level_dbu", raw.has_input_level),
+                      ("output_level_dbu", raw.has_output_level), ("sample_rate", raw.sample_rate)):
+        found[name] = found[name] if has else None
+    return dict(found, recurrent=bool(raw.recurrent))
+
+
 class Model:
     """One amp model, prewarmed and ready to play (hk_nam); one thread at a time.
 
     source: the path of a .nam file, or its text as bytes. rational_tanh: the short tanh, within 3e-3. isa: a cap.
+    film_blended_only: layer1x1_post_film as NAM Core 0.4.0 to 0.5.x applies it.
     """
 
     def __init__(self, source: Union[str, os.PathLike, bytes], *, rational_tanh: bool = False,
-                 isa: Optional[str] = None) -> None:
+                 isa: Optional[str] = None, film_blended_only: bool = False) -> None:
         self._handle = C.c_void_p()
-        self._arguments = source, bool(rational_tanh), isa
-        options = _abi_stream.NamOptions(rational_tanh=bool(rational_tanh), isa=make_options(isa=isa).isa)
+        self._arguments = source, bool(rational_tanh), isa, bool(film_blended_only)
+        options = _abi_stream.NamOptions(rational_tanh=bool(rational_tanh), isa=make_options(isa=isa).isa,
+                                         film_blended_only=bool(film_blended_only))
         if isinstance(source, bytes):
             _call("hk_nam_load_memory", C.byref(self._handle), source, len(source), options)
         else:
@@ -70,14 +84,7 @@ class Model:
         recurrent, flops per frame, bytes, isa."""
         raw = _abi_stream.NamFacts()
         _call("hk_nam_info", self._handle, C.byref(raw))
-        names = [f[0] for f in raw._fields_ if f[0] != "size" and not f[0].startswith("has_")]
-        found = {name: getattr(raw, name) for name in names}
-        found = {name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-                 for name, value in found.items()}
-        for name, has in (("loudness", raw.has_loudness), ("input_level_dbu", raw.has_input_level),
-                          ("output_level_dbu", raw.has_output_level), ("sample_rate", raw.sample_rate)):
-            found[name] = found[name] if has else None
-        return dict(found, recurrent=bool(raw.recurrent))
+        return _facts(raw)
 
     def process(self, x: Any, out: Any = None) -> Any:
         """Plays a block of any length: float32 or float64 samples, (frames,) for one channel or (frames, channels).
@@ -114,13 +121,12 @@ class Model:
         _call("hk_nam_set_size", self._handle, float(value))
 
     def __reduce__(self):
-        source, rational_tanh, isa = self._arguments
-        return _restored, (source, rational_tanh, isa)
+        return _restored, self._arguments
 
     def __repr__(self) -> str:
         facts = self.info
         return f"<Model {facts['name'] or facts['architecture']!r} of {facts['bytes']} bytes, isa {facts['isa']}>"
 
 
-def _restored(source, rational_tanh, isa):
-    return Model(source, rational_tanh=rational_tanh, isa=isa)
+def _restored(source, rational_tanh, isa, film_blended_only=False):
+    return Model(source, rational_tanh=rational_tanh, isa=isa, film_blended_only=film_blended_only)

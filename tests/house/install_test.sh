@@ -29,6 +29,13 @@ eval "\"$HK_CC\" -std=c11 \"$outside/main.c\" -o \"$dir/static\" $line"
 "$dir/static"
 if readelf -d "$dir/static" | grep -q libhankel; then echo "the static program needs the shared library"; exit 1; fi
 
+if [ -e "$prefix/include/hankel_nam.h" ]; then # where the player is built
+  read -ra flags <<< "$(pkg-config --cflags --libs hankel-nam)"
+  awk '/^```/ {if (on) exit; if ($0 == "```c") {on = 1; next}} on' "$HANKEL_SOURCE_DIR/docs/nam.md" > "$dir/player.c"
+  "$HK_CC" -std=c11 -Wall -Werror "$dir/player.c" -o "$dir/player" "${flags[@]}" -lm
+  LD_LIBRARY_PATH=$lib "$dir/player" "$HANKEL_SOURCE_DIR/tests/fuzz/corpus/nam/wavenet.nam"
+fi
+
 cmake -S "$outside" -B "$dir/cmake" -G Ninja -DCMAKE_C_COMPILER="$HK_CC" -DCMAKE_PREFIX_PATH="$prefix" > "$dir/cmake.log" ||
   { cat "$dir/cmake.log"; exit 1; }
 cmake --build "$dir/cmake" > "$dir/cmake.log" || { cat "$dir/cmake.log"; exit 1; }

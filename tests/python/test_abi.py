@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import SOURCE
-from libhankel import _abi, _abi_causal, _abi_longconv, _abi_stream
+from libhankel import _abi, _abi_causal, _abi_longconv, _abi_rig, _abi_stream
 from libhankel._native import lib
 
 STRUCTS = {"hk_strides": _abi.Strides, "hk_problem": _abi.RawProblem, "hk_conv_desc": _abi.ConvDesc,
@@ -19,7 +19,9 @@ STRUCTS = {"hk_strides": _abi.Strides, "hk_problem": _abi.RawProblem, "hk_conv_d
            "hk_causal_desc": _abi_causal.CausalDesc, "hk_causal_args": _abi_causal.CausalArgs,
            "hk_causal_grads": _abi_causal.CausalGrads, "hk_longconv_desc": _abi_longconv.LongconvDesc,
            "hk_longconv_args": _abi_longconv.LongconvArgs, "hk_longconv_grads": _abi_longconv.LongconvGrads}
-NAM_STRUCTS = {"hk_nam_options": _abi_stream.NamOptions, "hk_nam_facts": _abi_stream.NamFacts}
+NAM_STRUCTS = {"hk_nam_options": _abi_stream.NamOptions, "hk_nam_facts": _abi_stream.NamFacts,
+               "hk_rig_options": _abi_rig.RigOptions, "hk_rig_part_facts": _abi_rig.RigPartFacts,
+               "hk_rig_controls": _abi_rig.RigControls}
 HEADERS = {"include/hankel.h": STRUCTS, "apps/nam/hankel_nam.h": NAM_STRUCTS}
 
 
@@ -33,7 +35,7 @@ def header_constants():
     for prefix, table in (("HK_PAD_", _abi.PADDING), ("HK_ACT_", _abi.ACT), ("HK_GATE_", _abi.GATE),
                           ("HK_ISA_", _abi.ISA), ("HK_RESIDUAL_", _abi.RESIDUAL), ("HK_", _abi.RIGOR),
                           ("HK_DENORMALS_", _abi.DENORMALS), ("HK_MATH_", _abi.MATH),
-                          ("HK_STEP_", _abi_stream.STEP_KIND)):
+                          ("HK_STEP_", _abi_stream.STEP_KIND), ("HK_RIG_", _abi_rig.LEVEL)):
         for name, value in table.items():
             if name is not None and name != "same":
                 pairs.append((prefix + name.upper(), value))
