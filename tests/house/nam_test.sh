@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The C example of docs/nam.md, as printed there, compiles without a warning against the built libraries and plays a small
+# The C examples of docs/nam.md, as printed there, compile without a warning against the built libraries and play a small
 # model; then the program: info, bench and render, and what render refuses, hostile sounds and models among it: within seconds and
 # 1 GiB of memory. Skipped where the player is not built.
 set -eu
@@ -15,6 +15,11 @@ san=()
 "$HK_CC" -std=c11 -Wall -Wextra -Werror "${san[@]}" "-I$HANKEL_SOURCE_DIR/include" "-I$HANKEL_SOURCE_DIR/apps/nam" "$dir/example.c" \
   -o "$dir/example" "-L$HANKEL_BUILD_DIR/lib" "-Wl,-rpath,$HANKEL_BUILD_DIR/lib" -lhankel-nam -lhankel -lm
 "$dir/example" "$models/wavenet.nam" > "$dir/out"
+awk '/^```/ {if (on) exit; if ($0 == "```c" && ++seen == 2) {on = 1; next}} on' "$HANKEL_SOURCE_DIR/docs/nam.md" > "$dir/rig.c"
+[ "$(wc -l < "$dir/rig.c")" -le 45 ] && [ -s "$dir/rig.c" ]
+"$HK_CC" -std=c11 -Wall -Wextra -Werror "${san[@]}" "-I$HANKEL_SOURCE_DIR/include" "-I$HANKEL_SOURCE_DIR/apps/nam" "$dir/rig.c" \
+  -o "$dir/rig" "-L$HANKEL_BUILD_DIR/lib" "-Wl,-rpath,$HANKEL_BUILD_DIR/lib" -lhankel-nam -lhankel -lm
+[ "$("$dir/rig" "$models/wavenet.nam")" = "1 part(s) came back, 0 frames late" ] || { echo "the rig of docs/nam.md"; exit 1; }
 diff -u - "$dir/out" << 'EOF'
 WaveNet, 1 size(s), 23 frames of memory
 the output is finite
