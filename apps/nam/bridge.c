@@ -3,6 +3,7 @@
  * host frame j leaves as the signal at (j - latency)*M/H of the model's frames. The latency is the smallest at which
  * that position never needs a frame that the model has not made, so n frames in are always n frames out. It is a whole
  * number of host frames and does not depend on the blocks. */
+#include <math.h>
 #include <string.h>
 
 #include "bridge.h"
@@ -84,8 +85,10 @@ static float dot(const float *f, const float *x, int64_t n) {
   return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
+/* Below -400 dB a frame counts as silence: its products with the taps would be denormals, which are slow. */
 static void append(rig_reel *r, const float *x, int64_t n) {
-  memcpy(r->frame + r->filled, x, (size_t)n * sizeof *x);
+  float *to = r->frame + r->filled;
+  for (int64_t i = 0; i < n; i++) to[i] = fabsf(x[i]) < 1e-20f ? 0.0f : x[i];
   r->filled += n;
 }
 

@@ -1,6 +1,7 @@
 /* The noise gate. It opens when the dry signal's envelope exceeds the threshold, and closes when the envelope has been
  * 6 dB below it for the hold time; between the two it stays as it is. The envelope rises at once and decays with 10 ms,
- * longer than half a period of the lowest strings. The gain follows a cubic between 0 and 1, so it has no corners. */
+ * longer than half a period of the lowest strings. The gain follows a cubic between 0 and 1, so it has no corners.
+ * A gate that is switched off opens as slowly as it closes. */
 #include <float.h>
 #include <math.h>
 
@@ -29,7 +30,7 @@ bool rig_gate_next(hk_rig *rig, const float *x, int64_t n, float *gain) {
     if (g->way == 1) return false;
   }
   const double threshold = rig_gain(db), close = rig_gain(db - HYSTERESIS_DB), decay = exp(-1.0 / (DECAY * rate)),
-               up = 1.0 / (ATTACK * rate), down = 1.0 / (RELEASE * rate);
+               up = 1.0 / ((db < 0 ? ATTACK : RELEASE) * rate), down = 1.0 / (RELEASE * rate);
   for (int64_t i = 0; i < n; i++) {
     const double peak = loudest(rig, x, i);
     g->peak = fmax(peak, g->peak * decay);

@@ -73,7 +73,7 @@ static void test(const char *what, double rate, side a, side b, bool exact) {
 }
 
 int main(void) {
-  for (int i = 0; i < FRAMES; i++) x[i] = 0.5f * sinf(0.008f * (float)i);
+  for (int i = 0; i < FRAMES; i++) x[i] = 0.3f * sinf(0.008f * (float)i);
   static const char *const wave = RIG_MODELS "wavenet.nam", *const films = RIG_MODELS "features.nam",
                            *const lstm = RIG_MODELS "lstm.nam", *const slim = RIG_MODELS "slimmable.nam";
   const double rates[] = {48000, 44100, 96000};
