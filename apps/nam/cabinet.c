@@ -48,6 +48,11 @@ static hk_status convert(response *r, double rate) {
   }
   sinc_bank b = sinc_plan((int64_t)r->rate, (int64_t)rate, SINC_WHOLE);
   const int64_t frames = sinc_frames(&b, r->frames), taps = sinc_taps(&b);
+  if (frames > HK_FIR_WINDOW_MAX) {
+    nam_fail("the impulse response has %lld frames at %g Hz; at most %d are supported", (long long)frames, rate,
+             HK_FIR_WINDOW_MAX);
+    return HK_INVALID;
+  }
   if (taps > SINC_MAX_TAPS) {
     nam_fail("converting %g Hz to %g Hz needs %lld filter taps; at most %d are supported", r->rate, rate,
              (long long)taps, SINC_MAX_TAPS);

@@ -23,9 +23,14 @@ int64_t rig_source_listens(const hk_rig *rig, const rig_source *s) {
   return (int64_t)ceil((double)v->facts.receptive_field * ratio) + 2 * s->part->latency;
 }
 
-/* What is not finite would stay in an LSTM for ever, and in other histories for their length. */
+/* What is not finite would stay in an LSTM for ever, in other histories for their length, and a source that is not
+ * heard yet would be heard: 0 * Inf is no number. */
 static void keep_finite(float *x, int64_t n) {
   for (int64_t i = 0; i < n; i++) x[i] = fabsf(x[i]) <= FLT_MAX ? x[i] : 0.0f;
+}
+
+static hk_status play_cabinet(const hk_rig_part *p, int32_t stream, int64_t n, float *x) {
+  return nam_status(hk_stream_process(p->stream[stream], x, n, x, NULL));
 }
 
 hk_status rig_source_play(const rig_source *s, int64_t n, float *x) {
@@ -33,16 +38,13 @@ hk_status rig_source_play(const rig_source *s, int64_t n, float *x) {
   hk_status e = HK_OK;
   if (!p) return e;
   for (int32_t c = 0; c < p->channels; c++) keep_finite(x + c * BLOCK, n);
-  if (p->slot == HK_RIG_CABINET) {
-    for (int32_t c = 0; c < p->streams && !e; c++)
-      e = nam_status(hk_stream_process(p->stream[c], x + c * BLOCK, n, x + c * BLOCK, NULL));
-    return e;
-  }
   for (int32_t c = 0; c < p->channels && !e; c++) {
     float *row = x + c * BLOCK;
-    if (!p->conversion) e = nam_voice_play(p->player[c], s->size, row, n, row);
+    if (p->slot == HK_RIG_CABINET) e = c < p->streams ? play_cabinet(p, c, n, row) : HK_OK;
+    else if (!p->conversion) e = nam_voice_play(p->player[c], s->size, row, n, row);
     else e = rig_crossing_play(&p->bridge, p->crossing[s->lane] + c, p->player[c], s->size, n, row);
   }
+  for (int32_t c = 0; c < p->channels; c++) keep_finite(x + c * BLOCK, n);
   return e;
 }
 

@@ -277,6 +277,17 @@ static void test_not_finite(void) {
     CHECK(!memcmp(y[0], want[0], sizeof y[0]), "model %d, NaN and Inf: off by %g", k, worst(y[0], want[0], 0, FRAMES));
   }
   fill(0.3f);
+  hk_rig *r = rig_of(48000, 2); /* a part that overflows is not heard before it fades in, and is silent then */
+  hk_rig_controls c = none();
+  c.input_db = 60;
+  rig_play(r, &c, in, FRAMES, ref, 0);
+  hk_rig_set(r, HK_RIG_AMP, rig_wire(r, 3e38, 48000, "null"));
+  rig_play(r, &c, in, FRAMES, out, 0);
+  CHECK(!memcmp(y[1], want[1], 2048 * sizeof(float)), "a part is heard before it fades in");
+  double most = 0;
+  for (int i = 0; i < FRAMES; i++) most = fmax(most, isfinite(y[1][i]) ? 0 : 1);
+  CHECK(most == 0 && y[1][FRAMES - 1] == 0, "a part that overflows gives %g", (double)y[1][FRAMES - 1]);
+  hk_rig_free(r);
 }
 
 static void test_clones(void) {
@@ -332,6 +343,12 @@ static void test_refused(void) {
   REFUSED("frame 2 of", hk_rig_load_cabinet(&p, r, h, 3, 2, 48000));
   REFUSED("only whole rates", hk_rig_load_cabinet(&p, r, h, 3, 1, 44100.5));
   REFUSED("filter taps", hk_rig_load_cabinet(&p, r, h, 3, 1, 767999));
+  hk_rig *fast = rig_of(768000, 1);
+  float *ten = calloc(480000, sizeof *ten);
+  if (!ten) exit(1);
+  REFUSED("7680000 frames at 768000 Hz", hk_rig_load_cabinet(&p, fast, ten, 480000, 1, 48000));
+  free(ten);
+  hk_rig_free(fast);
   CHECK(!p, "a part all the same");
   hk_rig_controls c = none();
   const float *from[2] = {x[0], x[1]};
