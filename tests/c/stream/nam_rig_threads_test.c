@@ -10,13 +10,16 @@ enum { FRAMES = 256, ROUNDS = 40 };
 static hk_rig *rig;
 static _Atomic(hk_rig_part *) fresh, used;
 static atomic_bool done;
+static atomic_int failures; /* CHECK counts for one thread */
 
 static void *work(void *unused) {
   static const char *const models[] = {RIG_MODELS "wavenet.nam", RIG_MODELS "slimmable.nam", RIG_MODELS "lstm.nam"};
   static float h[2000];
   for (int i = 0; i < ROUNDS; i++) {
     h[i] = 0.1f;
-    hk_rig_part *p = i % 2 ? rig_cabinet(rig, h, 1000, 2, 44100) : rig_amp(rig, models[i % 3]);
+    hk_rig_part *p = NULL;
+    if (i % 2 ? hk_rig_load_cabinet(&p, rig, h, 1000, 2, 44100) : hk_rig_load_amp(&p, rig, models[i % 3], NULL))
+      atomic_fetch_add(&failures, 1);
     while (atomic_load(&fresh)) {}
     atomic_store(&fresh, p);
     hk_rig_part_free(atomic_exchange(&used, NULL));
@@ -53,6 +56,7 @@ int main(void) {
     }
   }
   pthread_join(worker, NULL);
+  CHECK(!atomic_load(&failures), "%d parts were not made", atomic_load(&failures));
   hk_rig_part_free(atomic_load(&used));
   hk_rig_part_free(waiting);
   hk_rig_free(rig);
