@@ -78,7 +78,12 @@ int main(void) {
                            *const lstm = RIG_MODELS "lstm.nam", *const slim = RIG_MODELS "slimmable.nam";
   const double rates[] = {48000, 44100, 96000};
   const side none = {.amp = NULL};
-  for (int k = 0; k < 3; k++) {
+#ifdef HK_SANITIZED
+  enum { FIRST = 1, END = 2 }; /* the rate that has everything */
+#else
+  enum { FIRST = 0, END = 3 };
+#endif
+  for (int k = FIRST; k < END; k++) {
     const double rate = rates[k];
     printf("%g Hz\n", rate);
     test("amp to amp", rate, (side){.amp = wave}, (side){.amp = films}, true);

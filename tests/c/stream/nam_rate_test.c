@@ -125,7 +125,12 @@ int main(void) {
   static const int pairs[][2] = {{44100, 48000}, {48000, 44100}, {88200, 48000},  {96000, 48000}, {192000, 48000},
                                  {50000, 48000}, {32000, 48000}, {22050, 48000},  {48000, 96000}, {96000, 44100},
                                  {8000, 48000},  {11025, 44100}, {192000, 44100}, {47999, 48000}};
-  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+#ifdef HK_SANITIZED
+  const size_t count = 3;
+#else
+  const size_t count = sizeof pairs / sizeof *pairs;
+#endif
+  for (size_t i = 0; i < count; i++) {
     if (pairs[i][0] != 47999) {
       test_response(pairs[i][0], pairs[i][1], true);
       test_response(pairs[i][0], pairs[i][1], false);
