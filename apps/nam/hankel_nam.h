@@ -113,8 +113,9 @@ typedef struct hk_rig_part_facts {
 } hk_rig_part_facts;
 HK_API hk_status hk_rig_part_info(const hk_rig_part *part, hk_rig_part_facts *facts);
 
-/* The rig now owns part and fades to it; NULL fades to nothing in the slot (the signal passes). While a fade is under
- * way the newest part waits for its end, and one that waited before it is retired unheard. */
+/* part is one that no rig holds. The rig now owns part and fades to it; NULL fades to nothing in the slot (the signal
+ * passes). While a fade is under way the newest part waits for its end, and one that waited before it is retired
+ * unheard. */
 HK_API void hk_rig_set(hk_rig *rig, hk_rig_slot slot, hk_rig_part *part);
 /* A part that is not heard any more, for the caller to free away from the audio thread; NULL: none. */
 HK_API hk_rig_part *hk_rig_retired(hk_rig *rig);
