@@ -371,8 +371,14 @@ static void test_refused(void) {
   from[1] = NULL;
   REFUSED("x[1]", hk_rig_process(r, NULL, from, 8, to));
   REFUSED("n is negative", hk_rig_process(r, NULL, from, -1, to));
-  hk_rig *other = rig_of(44100, 2);
-  p = rig_wire(other, 1, 48000, "null");
+  hk_rig_free(r);
+  hk_rig_free(NULL);
+  hk_rig_part_free(NULL);
+}
+
+static void test_foreign_parts(void) {
+  hk_rig *r = rig_of(48000, 2), *other = rig_of(44100, 2);
+  hk_rig_part *p = rig_wire(other, 1, 48000, "null");
   hk_rig_set(r, HK_RIG_AMP, p); /* of another rig: comes back unheard */
   CHECK(hk_rig_retired(r) == p && !hk_rig_retired(r) && !hk_rig_latency(r), "a part of another rate was taken");
   hk_rig_set(other, HK_RIG_CABINET, p);
@@ -380,8 +386,6 @@ static void test_refused(void) {
   hk_rig_part_free(p);
   hk_rig_free(other);
   hk_rig_free(r);
-  hk_rig_free(NULL);
-  hk_rig_part_free(NULL);
 }
 
 /* Structs of an older header: what they lack is zero, and is not written. */
@@ -416,6 +420,7 @@ int main(void) {
   test_not_finite();
   test_clones();
   test_refused();
+  test_foreign_parts();
   test_sizes();
   return hk_test_end();
 }
