@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../nam/program.h"
-#include "../nam/sound.h"
+#include "../nam/program/program.h"
+#include "../nam/program/sound.h"
 #include "plugin.h"
 
 static _Thread_local char refusal[MAX_PATH + 256]; /* a path and a rule */

@@ -5,17 +5,21 @@
 
 #include "hankel_nam.h"
 
-typedef struct arguments {
+typedef struct arguments { /* options.c fills it */
   const char *verb, *path[3];
   int paths;
   double size; /* below 0: not given */
   long block;  /* 0: the verb's own choice */
   double seconds;
-  int passes;
+  long passes;
   bool resample, force, rational, quiet, normalize;
   double input_db, output_db;
   const char *cabinet; /* NULL: none */
   hk_isa isa;
+  /* live */
+  const char *name, *server;
+  double gate_db, interface_dbu; /* interface_dbu: NaN when not given */
+  bool stereo, no_connect;
 } arguments;
 
 struct sound;
@@ -25,6 +29,7 @@ bool wants_rig(const arguments *a);
  * with a sentence on stderr. */
 int play_rig(const arguments *a, const struct sound *in, struct sound *out);
 int verb_render(const arguments *a);
+int verb_live(const arguments *a);
 int verb_bench(const arguments *a);
 int verb_info(const arguments *a);
 /* Loads a->path[0] at the requested size, or prints why not and returns NULL. */

@@ -25,14 +25,14 @@ typedef struct timing {
 } timing;
 
 /* Returns false, with a sentence on stderr, if it could not be measured. */
-static bool measure(hk_nam *m, const hk_nam_facts *f, long block, long frames, int passes, timing *t) {
+static bool measure(hk_nam *m, const hk_nam_facts *f, long block, long frames, long passes, timing *t) {
   const long blocks = frames / block;
   double *fastest = malloc((size_t)blocks * sizeof *fastest);
   float *x = malloc((size_t)(block * f->in_channels) * sizeof *x),
         *y = malloc((size_t)(block * f->out_channels) * sizeof *y);
   const bool memory = fastest && x && y;
   bool good = memory;
-  for (int pass = 0; good && pass < passes; pass++) {
+  for (long pass = 0; good && pass < passes; pass++) {
     unsigned seed = 1;
     good = hk_nam_reset(m) == HK_OK;
     for (long b = 0; good && b < blocks; b++) {
@@ -76,7 +76,7 @@ int verb_bench(const arguments *a) {
   for (int i = 0; i < 20; i++) peak = larger(peak, hk_measure_peak(isa, HK_F32));
   printf("%s, size %d of %d: %.0f multiply-adds per frame, %s on %s\n", f.architecture, f.at_size + 1, f.sizes,
          f.flops / 2, f.isa, machine.cpu);
-  printf("%s tanh, %g s at %g Hz%s, fastest of %d passes per block, peak measured %.1f GFLOP/s\n",
+  printf("%s tanh, %g s at %g Hz%s, fastest of %ld passes per block, peak measured %.1f GFLOP/s\n",
          a->rational ? "rational" : "accurate", a->seconds, rate,
          f.sample_rate > 0 ? "" : " (assumed: the model gives no sample rate)", a->passes, 1e-9 * peak);
   printf("%6s %10s %10s %9s %10s %10s %10s\n", "block", "ms", "x real", "% of peak", "median us", "99.9% us",
