@@ -77,12 +77,13 @@ int main(void) {
   static char models[MATERIAL_MODELS][MATERIAL_PATH];
   const int count = material_models(models);
   material_signal(x, BLOCK_FRAMES * BLOCKS);
-  if (count < 10) {
-    test_pair(models[0], models[1]);
-    test_pair(models[1], models[0]);
-  } else {
-    for (int i = 8; i < count; i++) test_pair(models[i], models[i + 1 < count ? i + 1 : 8]);
-  }
+  char standard[MATERIAL_PATH], lite[MATERIAL_PATH];
+  material_amp("standard.nam", 16, standard);
+  material_amp("lite.nam", 12, lite);
+  test_pair(standard, lite);
+  test_pair(lite, standard);
+  for (int i = 8; i < count && i < 11; i++) test_pair(models[i], i + 1 < count ? models[i + 1] : standard);
   host_end();
+  material_end();
   return hk_test_end();
 }

@@ -132,6 +132,9 @@ int main(void) {
   CHECK(count >= 8, "only %d models were found", count);
   material_signal(x, FRAMES);
   for (int i = 0; i < count; i++) test_bits(models[i]);
+  char standard[MATERIAL_PATH];
+  material_amp("standard.nam", 16, standard);
+  test_bits(standard);
   test_shared_buffers(models[1]);
   test_cabinet(models[0]);
   test_rates(models[0]);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <math.h>
 #include <sndfile.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,34 @@ void material_copy(const char *from, const char *name, char path[MATERIAL_PATH])
   CHECK(count && out && fwrite(bytes, 1, count, out) == count, "%s was not copied", from);
   if (in) fclose(in);
   if (out) fclose(out);
+}
+
+static void print_array(FILE *to, int input, int channels, int head, bool bias) {
+  fprintf(to,
+          "{\"input_size\":%d,\"condition_size\":1,\"head_size\":%d,\"channels\":%d,\"kernel_size\":3,\"dilations\":"
+          "[1,2,4,8,16,32,64,128,256,512],\"activation\":\"Tanh\",\"gated\":false,\"head_bias\":%s}",
+          input, head, channels, bias ? "true" : "false");
+}
+
+void material_amp(const char *name, int channels, char path[MATERIAL_PATH]) {
+  const int c = channels, h = channels / 2;
+  /* per array: the input's 1x1; per layer convolution, mix-in, 1x1; the head's 1x1. Then the scale of the head. */
+  const int count = c + 10 * (4 * c * c + 3 * c) + c * h + h * c + 10 * (4 * h * h + 3 * h) + h + 1 + 1;
+  uint64_t seed = 3;
+  snprintf(path, MATERIAL_PATH, "%.400s/%.100s", material_folder(), name);
+  FILE *to = fopen(path, "w");
+  CHECK(to != NULL, "%s", path);
+  if (!to) return;
+  fputs("{\"version\":\"0.5.4\",\"architecture\":\"WaveNet\",\"sample_rate\":48000,\"config\":{\"head\":null,"
+        "\"head_scale\":0.02,\"layers\":[",
+        to);
+  print_array(to, 1, c, h, false);
+  fputc(',', to);
+  print_array(to, c, h, 1, true);
+  fputs("]},\"weights\":[", to);
+  for (int i = 0; i < count; i++) fprintf(to, "%s%.5f", i ? "," : "", 0.3 * (double)hk_test_float(&seed));
+  fputs("]}\n", to);
+  fclose(to);
 }
 
 void material_cabinet(const char *name, int64_t frames, int channels, int rate, float *ir, char path[MATERIAL_PATH]) {

@@ -18,6 +18,9 @@ void material_play(const char *model, const float *x, int64_t frames, float *y);
 /* A folder of its own under the system's, removed by material_end with the files in it. */
 const char *material_folder(void);
 void material_end(void);
+/* Writes a WaveNet of NAM's standard form, two arrays of ten layers, with `channels` and half of them, and weights that
+ * mean nothing. */
+void material_amp(const char *name, int channels, char path[MATERIAL_PATH]);
 /* Writes name in the folder: a decaying noise; the samples are also left in ir (frames x channels), if it is not NULL.
  */
 void material_cabinet(const char *name, int64_t frames, int channels, int rate, float *ir, char path[MATERIAL_PATH]);
