@@ -12,7 +12,8 @@
 #include "watch.h"
 
 enum { URIS = 1024 };
-static pthread_mutex_t map_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* A world of lilv is for one thread at a time. */
+static pthread_mutex_t map_mutex = PTHREAD_MUTEX_INITIALIZER, world_mutex = PTHREAD_MUTEX_INITIALIZER;
 static char *uris[URIS];
 static uint32_t uri_count;
 static LilvWorld *world;
@@ -120,7 +121,7 @@ static void connect(host *h) {
   clear_messages(h);
 }
 
-static bool instantiate(host *h, const host_options *o) {
+static LilvInstance *instantiate(host *h, const host_options *o) {
   const LV2_Feature all[] = {{LV2_URID__map, &map},
                              {LV2_URID__unmap, &unmap},
                              {LV2_WORKER__schedule, &h->schedule},
@@ -130,11 +131,13 @@ static bool instantiate(host *h, const host_options *o) {
   int count = 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (!o->without || strcmp(all[i].URI, o->without)) given[count++] = &all[i];
+  pthread_mutex_lock(&world_mutex);
   LilvNode *uri = lilv_new_uri(host_world(), o->stereo ? "urn:hankel:amp-stereo" : "urn:hankel:amp");
   h->plugin = lilv_plugins_get_by_uri(lilv_world_get_all_plugins(world), uri);
   lilv_node_free(uri);
   if (h->plugin) h->instance = lilv_plugin_instantiate(h->plugin, o->rate > 0 ? o->rate : 48000, given);
-  return h->instance != NULL;
+  pthread_mutex_unlock(&world_mutex);
+  return h->instance;
 }
 
 host *host_open(const host_options *o, char refusal[LOG_BYTES]) {
@@ -162,7 +165,9 @@ void host_close(host *h) {
   atomic_store(&h->stop, true);
   if (h->worker == WORKER_BESIDE) pthread_join(h->thread, NULL);
   lilv_instance_deactivate(h->instance);
+  pthread_mutex_lock(&world_mutex);
   lilv_instance_free(h->instance);
+  pthread_mutex_unlock(&world_mutex);
   pthread_mutex_destroy(&h->log_mutex);
   free(h);
 }
@@ -246,8 +251,17 @@ void host_play(host *h, const float *x, int64_t frames, uint32_t most, float *y)
 }
 
 LilvState *host_save(host *h, const char *folder) {
-  return lilv_state_new_from_instance(h->plugin, h->instance, &map, folder, folder, folder, folder, NULL, NULL,
-                                      LV2_STATE_IS_POD | LV2_STATE_IS_PORTABLE, NULL);
+  pthread_mutex_lock(&world_mutex);
+  LilvState *state = lilv_state_new_from_instance(h->plugin, h->instance, &map, folder, folder, folder, folder, NULL,
+                                                  NULL, LV2_STATE_IS_POD | LV2_STATE_IS_PORTABLE, NULL);
+  pthread_mutex_unlock(&world_mutex);
+  return state;
+}
+
+void host_drop(LilvState *state) {
+  pthread_mutex_lock(&world_mutex);
+  lilv_state_free(state);
+  pthread_mutex_unlock(&world_mutex);
 }
 
 void host_restore(host *h, const LilvState *state) { lilv_state_restore(state, h->instance, NULL, NULL, 0, NULL); }

@@ -67,6 +67,7 @@ void host_work(host *h);                                         /* BY_HAND: all
 void host_load(host *h, const char *property, const char *path); /* set, run of no frames, work, run of no frames */
 
 LilvState *host_save(host *h, const char *folder);
+void host_drop(LilvState *state);
 void host_restore(host *h, const LilvState *state);
 /* x through the plugin in blocks of random lengths of 0 to most frames, in place where x is y. */
 void host_play(host *h, const float *x, int64_t frames, uint32_t most, float *y);

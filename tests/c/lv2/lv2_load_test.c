@@ -171,7 +171,7 @@ static void *play_instance(void *of) {
   for (int i = 0; i < 40; i++) {
     if (i % 4 == 0) host_set(h, 0, AMP_MODEL, names[i / 4 % 2]);
     if (i % 8 == 2) host_set(h, 0, AMP_CABINET, i % 16 == 2 ? cabinet : "");
-    if (i % 5 == 1) lilv_state_free(host_save(h, NULL));
+    if (i % 5 == 1) host_drop(host_save(h, NULL));
     host_play(h, x, FRAMES / 10, 128, to);
     nanosleep(&wait, NULL);
   }

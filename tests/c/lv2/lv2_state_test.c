@@ -32,7 +32,7 @@ static void test_twin(void) {
   LilvState *state = host_save(h, NULL);
   CHECK(lilv_state_get_num_properties(state) == 2, "%u properties", lilv_state_get_num_properties(state));
   host_restore(twin, state);
-  lilv_state_free(state);
+  host_drop(state);
   host_play(h, x, FRAMES, 256, y);
   host_play(twin, x, FRAMES, 256, z);
   CHECK(!memcmp(y, z, sizeof y), "the restored instance plays something else");
@@ -44,7 +44,7 @@ static void test_twin(void) {
   host_restore(twin, state);
   run_nothing(twin);
   CHECK(!*twin->model && !*twin->cabinet, "an empty state left \"%s\", \"%s\"", twin->model, twin->cabinet);
-  lilv_state_free(state);
+  host_drop(state);
   host_close(empty);
   host_close(twin);
   host_close(h);
@@ -61,7 +61,7 @@ static void test_folder(void) {
   host_load(h, AMP_CABINET, ir);
   LilvState *state = host_save(h, inside);
   CHECK(!lilv_state_save(host_world(), host_map(), host_unmap(), state, NULL, inside, "state.ttl"), "not saved");
-  lilv_state_free(state);
+  host_drop(state);
   CHECK(!rename(inside, moved), "the folder was not moved");
   snprintf(file, sizeof file, "%s/state.ttl", moved);
   state = lilv_state_new_from_file(host_world(), host_map(), NULL, file);
@@ -75,7 +75,7 @@ static void test_folder(void) {
   host_play(h, x, FRAMES, 100, y);
   host_play(later, x, FRAMES, 100, z);
   CHECK(!memcmp(y, z, sizeof y), "the restored instance plays something else");
-  lilv_state_free(state);
+  host_drop(state);
   host_close(later);
   host_close(h);
 }
@@ -199,7 +199,7 @@ static void test_beside(void) {
   for (int i = 0; i < 20; i++) {
     if (i % 7 == 3) host_set(h, 0, AMP_MODEL, model);
     host_play(h, x, FRAMES, 64, y);
-    lilv_state_free(host_save(h, NULL));
+    host_drop(host_save(h, NULL));
   }
   pthread_join(thread, NULL);
   CHECK(!h->errors, "%s", h->log);
