@@ -43,6 +43,8 @@ typedef enum hk_family {
   HK_FAMILY_LONGFFT = 30,   /* convolution of a whole row by FFT; lanes are points of one row */
   HK_FAMILY_OUTER = 31,     /* outer products over pixels: filter gradients; lanes are channels */
   HK_FAMILY_TAPSUM = 32,    /* filter gradients of depthwise and grouped windows; lanes are channels */
+  HK_FAMILY_SPECTRA = 33,   /* sums of products of spectra of longfft */
+  HK_FAMILY_FIR = 34,       /* a long window summed directly; lanes are points in time */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -575,9 +577,17 @@ typedef struct hk_spread_args {
  *   CONVOLVE  y = F^-1(F(x) * h), z is overwritten; y may equal x
  *   GRADIENT  z = F(x), g = F(dy), sum += g * conj(z), y = F^-1(z * h), dx = F^-1(g * conj(h)); y.at, dx.at and sum may
  *             be NULL, and x.at where y.at and sum are; z and g are overwritten
- * n1 is 2^i or 3*2^i, n2 is 2^i; both are multiples of VW and at least 16 (n1 = 3*2^i: 48). Tables: hk_longconv_tables
- * (src/longconv/tables.c). buffer holds n1 complex vectors. */
-enum { HK_LONGFFT_FORWARD, HK_LONGFFT_INVERSE, HK_LONGFFT_CONVOLVE, HK_LONGFFT_GRADIENT };
+ *   COLUMNS, ROWS and ROWS_BACK, COLUMNS_BACK are the passes of FORWARD and of INVERSE, from step `from` to before
+ *             step `to`, so that a caller may spread a transform over time. A pass is over n2/VW blocks of columns or
+ *             n1/VW of rows, and takes HK_LONGFFT_STEPS steps per block, of near-equal cost. Rows need all columns;
+ *             block r of rows is complex vectors r*n2..(r+1)*n2-1 of z, and steps 0..3 of it in ROWS_BACK read one
+ *             quarter each. buffer keeps a block of columns between its steps
+ * n1 is 2^i or 3*2^i, n2 is 2^i; both are multiples of VW and at least 16 (n1 = 3*2^i: 48). Tables: hk_longfft_tables
+ * (src/cpu/longfft.c). buffer holds n1 complex vectors. */
+enum {
+  HK_LONGFFT_FORWARD, HK_LONGFFT_INVERSE, HK_LONGFFT_CONVOLVE, HK_LONGFFT_GRADIENT, HK_LONGFFT_COLUMNS,
+  HK_LONGFFT_ROWS, HK_LONGFFT_ROWS_BACK, HK_LONGFFT_COLUMNS_BACK, HK_LONGFFT_STEPS = 5
+};
 /* Position p < 2N is at[p + shift] for first <= p < last; others are read as 0 and not written. */
 typedef struct hk_longfft_row {
   float *at;
@@ -585,13 +595,31 @@ typedef struct hk_longfft_row {
 } hk_longfft_row;
 typedef struct hk_longfft_args {
   int32_t op;
-  int64_t n1, n2;
+  int64_t n1, n2, from, to;
   const float *columns, *rows; /* twiddles of the steps over columns and over rows */
   const float *lane, *base;    /* twiddles between them: lane[k1][re, im][VW] * base[j/VW][k1][re, im] */
   float *buffer, *z, *g, *sum;
   const float *h;
   hk_longfft_row x, y, dy, dx;
 } hk_longfft_args;
+
+/* spectra: for complex vectors i < count, as longfft lays them out,
+ *   sum[i] = (add ? sum[i] : 0) + sum over p < parts of z[p*z_step + i] * h[p*h_step + i]
+ * in the order of p, so that parts may be split over calls without a change of bits; steps count floats. */
+typedef struct hk_spectra_args {
+  float *sum;
+  const float *z, *h;
+  int64_t z_step, h_step, parts, count;
+  bool add;
+} hk_spectra_args;
+
+/* fir: for t < n, a multiple of VW,
+ *   y[t] += sum over c < channels and j < taps of f[c*taps + j] * x[c*x_stride + t + j] */
+typedef struct hk_fir_args {
+  const float *x, *f;
+  float *y;
+  int64_t x_stride, channels, taps, n;
+} hk_fir_args;
 
 #define HK_KERNEL(name, family, isa, x, f, mr, nr) void name(const void *args);
 #include "cpu/kernels.inc"

@@ -63,7 +63,10 @@ static hk_status build(hk_longconv *k, const void *f, const void *skip) {
   if (k->o.device == HK_CUDA) return hk_cu_longconv_make(&k->cuda, d);
   if (f && d->has_skip && !skip) return hk_fail(HK_INVALID, "skip (desc.has_skip) is NULL, f is given");
   choose(k);
-  if (!hk_longconv_tables(k)) return hk_fail(HK_NO_MEMORY, "no memory for the twiddles of a transform");
+  k->fft = (hk_longfft_args){.n1 = k->shape.n1, .n2 = k->shape.n2};
+  k->tables = hk_alloc((size_t)hk_longfft_floats(k->fft.n1, k->fft.n2, k->kernel->nr) * sizeof *k->tables);
+  if (!k->tables) return hk_fail(HK_NO_MEMORY, "no memory for the twiddles of a transform");
+  hk_longfft_tables(&k->fft, k->kernel->nr, k->tables);
   if (f && d->c && d->length) {
     const hk_status s = keep(k, f, skip);
     if (s) return s;

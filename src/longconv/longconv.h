@@ -4,7 +4,7 @@
 #ifndef HK_LONGCONV_H
 #define HK_LONGCONV_H
 #include "core/core.h"
-#include "cpu/ukernel.h"
+#include "cpu/longfft.h"
 #include "cuda/longconv/longconv.h"
 
 #define HK_LONGCONV_MOST ((int64_t)1 << 21) /* tokens, taps */
@@ -28,8 +28,8 @@ struct hk_longconv {
   bool direct_x, direct_y; /* rows of x and y are used in place */
   int64_t parts; /* of the sequences, where there are fewer groups than threads; each transforms the filters again */
   int64_t slots, slot_floats;
-  float *tables; /* columns, rows, lane, base; one after the other */
-  const float *columns, *rows, *lane, *base;
+  float *tables;
+  hk_longfft_args fft; /* sizes and tables */
   float *spectra;      /* of filters given at creation, one per channel; NULL: args have them */
   hk_cu_longconv cuda; /* with o.device = HK_CUDA, in place of the above */
 };
@@ -54,8 +54,6 @@ hk_status hk_longconv_check_args(const hk_longconv *k, const hk_longconv_args *a
 hk_status hk_longconv_check_grads(const hk_longconv *k, const hk_longconv_args *a, hk_longconv_grads *g);
 /* shape.c: vw is the number of lanes. */
 hk_longconv_shape hk_longconv_cut(int64_t length, int64_t window, int64_t vw);
-/* tables.c: allocates k->tables; false when memory is exhausted. */
-bool hk_longconv_tables(hk_longconv *k);
 /* rows.c: rows[i][t] = a * b of channels c..c+count-1 of sequence s; and out = rows * b. */
 typedef struct hk_longconv_part {
   const hk_longconv *k;

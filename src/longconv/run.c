@@ -32,15 +32,11 @@ int64_t hk_longconv_lay(const hk_longconv *k, float *workspace, hk_longconv_slot
 }
 
 hk_longfft_args hk_longconv_kernel(const hk_longconv *k, const hk_longconv_slot *slot, int32_t op) {
-  return (hk_longfft_args){.op = op,
-                           .n1 = k->shape.n1,
-                           .n2 = k->shape.n2,
-                           .columns = k->columns,
-                           .rows = k->rows,
-                           .lane = k->lane,
-                           .base = k->base,
-                           .buffer = slot->buffer,
-                           .z = slot->z};
+  hk_longfft_args a = k->fft;
+  a.op = op;
+  a.buffer = slot->buffer;
+  a.z = slot->z;
+  return a;
 }
 
 void hk_longconv_filters(const hk_longconv_part *p, const void *f, const void *skip, const hk_longconv_slot *slot) {

@@ -38,6 +38,8 @@ static void (*const checkers[HK_FAMILY_COUNT])(kernel_trial *) = {[HK_FAMILY_IGE
                                                                   [HK_FAMILY_CAUSALG] = check_causalg,
                                                                   [HK_FAMILY_SPREAD] = check_spread,
                                                                   [HK_FAMILY_LONGFFT] = check_longfft,
+                                                                  [HK_FAMILY_SPECTRA] = check_spectra,
+                                                                  [HK_FAMILY_FIR] = check_fir,
                                                                   [HK_FAMILY_OUTER] = check_outer,
                                                                   [HK_FAMILY_TAPSUM] = check_tapsum};
 

@@ -59,6 +59,8 @@ void check_causalt(kernel_trial *t);
 void check_causalg(kernel_trial *t);
 void check_spread(kernel_trial *t);
 void check_longfft(kernel_trial *t);
+void check_spectra(kernel_trial *t);
+void check_fir(kernel_trial *t);
 void check_outer(kernel_trial *t);
 void check_tapsum(kernel_trial *t);
 

@@ -7,7 +7,7 @@
  * part. Twiddles of a step of n points: for n/4 values of j, w^j, w^2j and w^3j as pairs, w = exp(-2 pi i / n); then
  * those of n/4 points. */
 #include "cpu/tmpl/depthwise/dwfuse.tmpl.h"
-#include "cpu/tmpl/transform/cpx.tmpl.h"
+#include "cpu/tmpl/transform/radix4.tmpl.h"
 
 HK_INLINE cpx times(cpx a, const float *h, int64_t i) {
   const cpx f = c_load(h, i);

@@ -9,7 +9,7 @@
  * block r, point j of a spectrum is the complex vector r*n2 + j. Steps are radix 4, decimation in frequency, and the
  * inverse runs them in reverse, so points stay in the order that the forward steps leave and nothing is reordered. A
  * block of columns or rows stays in L1 up to N = 64k, in L2 above. */
-#include "cpu/tmpl/transform/cpx.tmpl.h"
+#include "cpu/tmpl/transform/radix4.tmpl.h"
 
 /* A step of radix 3 over 3m points: w^j and w^2j for each j. */
 static void down3(float *z, const float *w, int64_t m) {
@@ -159,7 +159,7 @@ HK_INLINE void first_step(const hk_longfft_args *a, const hk_longfft_row *r, int
     }
     radix4(v);
     HK_UNROLL for (int q = 0; q < 4; q++)
-      c_store(a->buffer, i + q * m, c_mul(v[q], v_bcast(w + 2 * q), v_bcast(w + 2 * q + 1)));
+        c_store(a->buffer, i + q * m, c_mul(v[q], v_bcast(w + 2 * q), v_bcast(w + 2 * q + 1)));
   }
 }
 HK_INLINE void last_step(const hk_longfft_args *a, const hk_longfft_row *r, int64_t j, const bool real) {
@@ -191,48 +191,58 @@ HK_INLINE cpx twiddle(const hk_longfft_args *a, int64_t block, int64_t k) {
   return c_mul(lane, v_bcast(base), v_bcast(base + 1));
 }
 
-static void columns(const hk_longfft_args *a, const hk_longfft_row *r, float *z) {
+/* A block of VW columns takes HK_LONGFFT_STEPS steps: the first radix-4 step into buffer, then one for each quarter of
+ * its points. A vector of points is done by the step that completes it. */
+static void quarter(const hk_longfft_args *a, int64_t block, int64_t q, float *z) {
   hk_longfft_args forward = *a;
   forward.op = HK_LONGFFT_FORWARD;
-  const int64_t m = a->n1 / 4;
-  for (int64_t block = 0; block < a->n2 / HK_VW; block++) {
-    const int64_t j = block * HK_VW;
-    if (r->last <= a->n1 * a->n2) first_step(a, r, j, true);
-    else first_step(a, r, j, false);
-    for (int64_t i = 0; i < 4; i++) transform(&forward, a->buffer, i * m, a->columns + 8 * m, m);
-    for (int64_t k = 0; k < a->n1; k += HK_VW) {
-      v_f32 re[HK_VW], im[HK_VW];
-      HK_UNROLL for (int i = 0; i < HK_VW; i++) {
-        const cpx t = twiddle(a, block, k + i), v = c_mul(c_load(a->buffer, k + i), t.re, t.im);
-        re[i] = v.re, im[i] = v.im;
-      }
-      v_transpose(re);
-      float *to = z + (k / HK_VW * a->n2 + j) * 2 * HK_VW;
-      HK_UNROLL for (int i = 0; i < HK_VW; i++) v_store(to + i * 2 * HK_VW, re[i]);
-      v_transpose(im);
-      HK_UNROLL for (int i = 0; i < HK_VW; i++) v_store(to + i * 2 * HK_VW + HK_VW, im[i]);
+  const int64_t m = a->n1 / 4, first = q * m / HK_VW * HK_VW, last = (q + 1) * m / HK_VW * HK_VW;
+  transform(&forward, a->buffer, q * m, a->columns + 8 * m, m);
+  for (int64_t k = first; k < last; k += HK_VW) {
+    v_f32 re[HK_VW], im[HK_VW];
+    HK_UNROLL for (int i = 0; i < HK_VW; i++) {
+      const cpx t = twiddle(a, block, k + i), v = c_mul(c_load(a->buffer, k + i), t.re, t.im);
+      re[i] = v.re, im[i] = v.im;
     }
+    v_transpose(re);
+    float *to = z + (k / HK_VW * a->n2 + block * HK_VW) * 2 * HK_VW;
+    HK_UNROLL for (int i = 0; i < HK_VW; i++) v_store(to + i * 2 * HK_VW, re[i]);
+    v_transpose(im);
+    HK_UNROLL for (int i = 0; i < HK_VW; i++) v_store(to + i * 2 * HK_VW + HK_VW, im[i]);
   }
 }
-static void columns_back(const hk_longfft_args *a, const hk_longfft_row *r, const float *z) {
-  const int64_t m = a->n1 / 4;
-  for (int64_t block = 0; block < a->n2 / HK_VW; block++) {
-    const int64_t j = block * HK_VW;
-    for (int64_t k = 0; k < a->n1; k += HK_VW) {
-      v_f32 re[HK_VW], im[HK_VW];
-      const float *from = z + (k / HK_VW * a->n2 + j) * 2 * HK_VW;
-      HK_UNROLL for (int i = 0; i < HK_VW; i++) re[i] = v_load(from + i * 2 * HK_VW);
-      v_transpose(re);
-      HK_UNROLL for (int i = 0; i < HK_VW; i++) im[i] = v_load(from + i * 2 * HK_VW + HK_VW);
-      v_transpose(im);
-      HK_UNROLL for (int i = 0; i < HK_VW; i++) {
-        const cpx t = twiddle(a, block, k + i);
-        c_store(a->buffer, k + i, c_mul_conj((cpx){re[i], im[i]}, t.re, t.im));
-      }
+static void columns(const hk_longfft_args *a, const hk_longfft_row *r, float *z) {
+  for (int64_t u = a->from; u < a->to; u++) {
+    const int64_t block = u / HK_LONGFFT_STEPS, step = u % HK_LONGFFT_STEPS;
+    if (step) quarter(a, block, step - 1, z);
+    else if (r->last <= a->n1 * a->n2) first_step(a, r, block * HK_VW, true);
+    else first_step(a, r, block * HK_VW, false);
+  }
+}
+
+static void quarter_back(const hk_longfft_args *a, int64_t block, int64_t q, const float *z) {
+  const int64_t m = a->n1 / 4, first = (q * m + HK_VW - 1) / HK_VW * HK_VW;
+  const int64_t last = ((q + 1) * m + HK_VW - 1) / HK_VW * HK_VW;
+  for (int64_t k = first; k < last; k += HK_VW) {
+    v_f32 re[HK_VW], im[HK_VW];
+    const float *from = z + (k / HK_VW * a->n2 + block * HK_VW) * 2 * HK_VW;
+    HK_UNROLL for (int i = 0; i < HK_VW; i++) re[i] = v_load(from + i * 2 * HK_VW);
+    v_transpose(re);
+    HK_UNROLL for (int i = 0; i < HK_VW; i++) im[i] = v_load(from + i * 2 * HK_VW + HK_VW);
+    v_transpose(im);
+    HK_UNROLL for (int i = 0; i < HK_VW; i++) {
+      const cpx t = twiddle(a, block, k + i);
+      c_store(a->buffer, k + i, c_mul_conj((cpx){re[i], im[i]}, t.re, t.im));
     }
-    for (int64_t i = 0; i < 4; i++) inverse(a->buffer + i * m * 2 * HK_VW, a->columns + 8 * m, m);
-    if (r->last <= a->n1 * a->n2) last_step(a, r, j, true);
-    else last_step(a, r, j, false);
+  }
+  inverse(a->buffer + q * m * 2 * HK_VW, a->columns + 8 * m, m);
+}
+static void columns_back(const hk_longfft_args *a, const hk_longfft_row *r, const float *z) {
+  for (int64_t u = a->from; u < a->to; u++) {
+    const int64_t block = u / HK_LONGFFT_STEPS, step = u % HK_LONGFFT_STEPS;
+    if (step < 4) quarter_back(a, block, step, z);
+    else if (r->last <= a->n1 * a->n2) last_step(a, r, block * HK_VW, true);
+    else last_step(a, r, block * HK_VW, false);
   }
 }
 
@@ -271,16 +281,39 @@ static void gradient(const hk_longfft_args *a) {
   if (a->dx.at) columns_back(a, &a->dx, a->g);
 }
 
+/* A block of VW rows takes as many steps: radix 4 over all points, and each quarter. */
+static void rows(const hk_longfft_args *a) {
+  const int64_t m = a->n2 / 4;
+  for (int64_t u = a->from; u < a->to; u++) {
+    const int64_t at = u / HK_LONGFFT_STEPS * a->n2, step = u % HK_LONGFFT_STEPS;
+    if (step) transform(a, a->z, at + (step - 1) * m, a->rows + 6 * m, m);
+    else down(a->z + at * 2 * HK_VW, a->rows, m);
+  }
+}
+static void rows_back(const hk_longfft_args *a) {
+  const int64_t m = a->n2 / 4;
+  for (int64_t u = a->from; u < a->to; u++) {
+    const int64_t at = u / HK_LONGFFT_STEPS * a->n2, step = u % HK_LONGFFT_STEPS;
+    if (step < 4) inverse(a->z + (at + step * m) * 2 * HK_VW, a->rows + 6 * m, m);
+    else back(a->z + at * 2 * HK_VW, a->rows, m);
+  }
+}
+
 void HK_NAME(const void *args) {
   const hk_longfft_args *a = args;
-  const int64_t blocks = a->n1 / HK_VW;
-  if (a->op == HK_LONGFFT_GRADIENT) {
-    gradient(a);
-    return;
+  hk_longfft_args whole = *a;
+  whole.from = 0, whole.to = a->n2 / HK_VW * HK_LONGFFT_STEPS;
+  switch (a->op) {
+  case HK_LONGFFT_GRADIENT: gradient(&whole); return;
+  case HK_LONGFFT_COLUMNS: columns(a, &a->x, a->z); return;
+  case HK_LONGFFT_COLUMNS_BACK: columns_back(a, &a->y, a->z); return;
+  case HK_LONGFFT_ROWS: rows(a); return;
+  case HK_LONGFFT_ROWS_BACK: rows_back(a); return;
+  default: break;
   }
-  if (a->op != HK_LONGFFT_INVERSE) columns(a, &a->x, a->z);
-  for (int64_t r = 0; r < blocks; r++)
+  if (a->op != HK_LONGFFT_INVERSE) columns(&whole, &a->x, a->z);
+  for (int64_t r = 0; r < a->n1 / HK_VW; r++)
     if (a->op == HK_LONGFFT_INVERSE) inverse(a->z + r * a->n2 * 2 * HK_VW, a->rows, a->n2);
     else transform(a, a->z, r * a->n2, a->rows, a->n2);
-  if (a->op != HK_LONGFFT_FORWARD) columns_back(a, &a->y, a->z);
+  if (a->op != HK_LONGFFT_FORWARD) columns_back(&whole, &a->y, a->z);
 }

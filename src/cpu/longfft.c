@@ -2,7 +2,7 @@
  * taken in double. */
 #include <math.h>
 
-#include "longconv/longconv.h"
+#include "cpu/longfft.h"
 
 /* exp(-2 pi i * quarters / (4 n)) */
 static void put(float **to, int64_t quarters, int64_t n) {
@@ -27,30 +27,30 @@ static int64_t order(int64_t n, int64_t p) {
   return n == 4 ? p : p / m + ways * order(m, p % m);
 }
 
-bool hk_longconv_tables(hk_longconv *k) {
-  const int64_t n1 = k->shape.n1, n2 = k->shape.n2, n = k->shape.points, m = n1 / 4, vw = k->kernel->nr;
-  /* steps of n points need under 3n floats */
-  float *to = k->tables =
-      hk_alloc((size_t)(2 * n1 + 3 * m + 3 * n2 + 64 + 2 * n1 * vw + 2 * n1 * (n2 / vw)) * sizeof *to);
-  if (!to) return false;
-  k->columns = to;
+/* Steps of n points need under 3n floats. */
+static int64_t columns_floats(int64_t n1) { return hk_round_up(2 * n1 + 3 * n1 / 4 + 32, 16); }
+static int64_t rows_floats(int64_t n2) { return hk_round_up(3 * n2 + 32, 16); }
+
+int64_t hk_longfft_floats(int64_t n1, int64_t n2, int64_t vw) {
+  return columns_floats(n1) + rows_floats(n2) + 2 * n1 * vw + hk_round_up(2 * n1 * (n2 / vw), 16);
+}
+
+void hk_longfft_tables(hk_longfft_args *a, int64_t vw, float *to) {
+  const int64_t n1 = a->n1, n2 = a->n2, n = n1 * n2, m = n1 / 4;
+  float *columns = to, *rows = columns + columns_floats(n1), *lane = rows + rows_floats(n2), *base = lane + 2 * n1 * vw;
+  a->columns = columns, a->rows = rows, a->lane = lane, a->base = base;
   for (int64_t j = 0; j < m; j++)
-    for (int64_t q = 0; q < 4; q++) put(&to, j * (4 * q - 1), n1);
-  steps(&to, m);
-  k->rows = to;
-  steps(&to, n2);
-  to = k->tables + hk_round_up(to - k->tables, 16);
-  k->lane = to;
+    for (int64_t q = 0; q < 4; q++) put(&columns, j * (4 * q - 1), n1);
+  steps(&columns, m);
+  steps(&rows, n2);
   for (int64_t p = 0; p < n1; p++) {
     const int64_t k1 = p / m + 4 * order(m, p % m);
     for (int64_t l = 0; l < vw; l++) {
       float pair[2], *at = pair;
       put(&at, l * (4 * k1 - 1), n);
-      to[p * 2 * vw + l] = pair[0], to[p * 2 * vw + vw + l] = pair[1];
+      lane[p * 2 * vw + l] = pair[0], lane[p * 2 * vw + vw + l] = pair[1];
     }
   }
-  k->base = to += 2 * n1 * vw;
   for (int64_t j = 0; j < n2; j += vw)
-    for (int64_t p = 0; p < n1; p++) put(&to, j * (4 * (p / m + 4 * order(m, p % m)) - 1), n);
-  return true;
+    for (int64_t p = 0; p < n1; p++) put(&base, j * (4 * (p / m + 4 * order(m, p % m)) - 1), n);
 }
