@@ -442,8 +442,9 @@ typedef enum hk_step_kind {
 /* FIR computes what CONV computes with stride and dilation 1 and without mix, without latency too, for windows up to
  * HK_FIR_WINDOW_MAX (10 s at 192 kHz). The newest taps are summed directly; the rest of a long window goes through
  * partitioned FFTs, whose work is spread evenly over the frames that follow. The error is at most 1e-6 of the peak: of
- * the largest magnitude of x within the window times the largest sum of magnitudes of f over one output channel. The
- * result does not depend, to the bit, on how the signal is cut into blocks. */
+ * the largest magnitude of x so far times the largest sum of magnitudes of f over one output channel. An Inf or NaN in x
+ * spreads over a period (256 to 2^17 frames) on both sides of the window, never to earlier outputs. The result does not
+ * depend, to the bit, on how the signal is cut into blocks. */
 #define HK_FIR_WINDOW_MAX (1 << 21)
 
 /* The tail of CONV, FIR and MAP: v (+ beta*add if residual is BEFORE), activation or gate (halves the channels, as in
@@ -498,7 +499,7 @@ typedef struct hk_chain_facts {
   int64_t x_channels, y_channels, max_block, max_out; /* max_out: most frames one block can make */
   int64_t receptive_field; /* input frames that one output frame depends on; LSTM counts as 1 */
   int32_t recurrent;       /* nonzero: some LSTM remembers for ever */
-  double flops;            /* per input frame: twice the multiply-adds of what is computed */
+  double flops;            /* per input frame: twice the multiply-adds of what is computed; FIR: of its direct form */
   size_t chain_bytes, stream_bytes, state_bytes;
   const char *isa;
 } hk_chain_facts;
@@ -507,12 +508,13 @@ HK_API hk_status hk_chain_info(const hk_chain *chain, hk_chain_facts *facts);
 HK_API hk_status hk_stream_create(hk_stream **stream, const hk_chain *chain, void *memory, size_t memory_bytes);
 HK_API void hk_stream_destroy(hk_stream *stream);
 /* Takes 0..max_block frames and makes *n_out (may be NULL) frames: n, or what the strides leave. Never allocates,
- * locks, or calls the system; the cost of a block depends on its length alone. y may equal x when both lie alike. */
+ * locks, or calls the system; the cost of a block depends on its length alone (with FIR, nearly: it has work for every
+ * 16 frames of the stream). y may equal x when both lie alike. */
 HK_API hk_status hk_stream_process(hk_stream *stream, const float *x, int64_t n, float *y, int64_t *n_out);
 /* As new. */
 HK_API hk_status hk_stream_reset(hk_stream *stream);
 /* As after reset and then `frames` frames of zeros; at once, if the chain is not recurrent and frames is at least the
- * receptive field. */
+ * receptive field, and then to the rounding of FIR where its x is a constant other than 0. */
 HK_API hk_status hk_stream_prewarm(hk_stream *stream, int64_t frames);
 /* The whole state, state_bytes long; restore takes it into any stream of the same chain, or of one made alike. */
 HK_API hk_status hk_stream_save(const hk_stream *stream, void *state, size_t bytes);

@@ -20,6 +20,12 @@ static hk_status take_steps(hk_graph *g) {
   return HK_OK;
 }
 
+static int32_t long_windows(const hk_graph *g, int32_t count) {
+  int32_t found = 0;
+  for (int32_t i = 0; i < count; i++) found += g->step[i].kind == HK_STEP_FIR;
+  return found;
+}
+
 /* Room for the passes; ops per step: split, mix, convolution, residual, activation. */
 static hk_status graph_make(hk_graph *g, const hk_chain_desc *given) {
   *g = (hk_graph){0};
@@ -35,7 +41,10 @@ static hk_status graph_make(hk_graph *g, const hk_chain_desc *given) {
   if (!g->step || !g->signal || !g->op || !g->buffer || !g->domain)
     return hk_fail(HK_NO_MEMORY, "no memory for a chain of %d steps", count);
   hk_status e = count == desc->count ? take_steps(g) : HK_OK; /* the check refuses other counts */
-  if (!e) e = hk_graph_check(g);
+  if (e) return e;
+  g->fir = hk_alloc_zero((size_t)(1 + long_windows(g, count)) * sizeof *g->fir);
+  if (!g->fir) return hk_fail(HK_NO_MEMORY, "no memory for the long windows of a chain of %d steps", count);
+  e = hk_graph_check(g);
   return e ? e : hk_graph_lower(g);
 }
 
@@ -45,6 +54,7 @@ static void graph_free(hk_graph *g) {
   hk_free(g->op);
   hk_free(g->buffer);
   hk_free(g->domain);
+  hk_free(g->fir);
 }
 
 static hk_isa chain_isa(const hk_chain_desc *d) {
@@ -79,6 +89,9 @@ static void fill_header(hk_chain *c, const hk_graph *g) {
                   .segs = g->segs,
                   .lstm_floats = hk_round_up(g->lstm_floats, 16),
                   .ring_floats = g->ring_floats,
+                  .fir_floats = g->fir_floats,
+                  .marks = g->marks,
+                  .firs = g->firs,
                   .scratch_floats = g->scratch_floats};
   c->in = g->signal[1].buffer;
   c->out_domain = out->domain;
@@ -94,18 +107,29 @@ static void fill_header(hk_chain *c, const hk_graph *g) {
   hk_small_part one[HK_SMALL_PARTS];
   hk_small_split(c->isa, 1, 1, one);
   c->matvec = one[0].kernel->fn;
+  c->fir_head = hk_kernel_best(HK_FAMILY_FIR, c->isa)->fn;
+  c->longfft = hk_kernel_best(HK_FAMILY_LONGFFT, c->isa)->fn;
+  c->spectra = hk_kernel_best(HK_FAMILY_SPECTRA, c->isa)->fn;
   uint64_t h = mix_print(0xcbf29ce484222325u, g->lstm_floats);
   for (int32_t b = 0; b < g->buffers; b++) {
     h = mix_print(mix_print(mix_print(h, g->buffer[b].rows), g->buffer[b].length), g->buffer[b].stride);
   }
   for (int32_t j = 0; j < g->domains; j++) h = mix_print(mix_print(h, g->domain[j].parent), g->domain[j].stride);
-  c->print = h;
+  for (int32_t j = 0; j < g->firs; j++) {
+    const hk_net_fir *f = &g->fir[j];
+    h = mix_print(mix_print(mix_print(h, f->c), f->k), f->groups);
+    for (int32_t i = 0; i < f->levels; i++) {
+      const hk_fir_level *l = &f->level[i];
+      h = mix_print(mix_print(mix_print(h, l->points), l->parts), l->early);
+    }
+  }
+  c->print = mix_print(h, g->firs ? c->width : 0); /* spectra lie as vectors do */
 }
 
 static size_t chain_bytes(const hk_graph *g) {
   return aligned(sizeof(hk_chain)) + aligned((size_t)g->ops * sizeof *g->op) +
          aligned((size_t)g->buffers * sizeof *g->buffer) + aligned((size_t)g->domains * sizeof *g->domain) +
-         aligned((size_t)g->data * sizeof(float));
+         aligned((size_t)g->firs * sizeof *g->fir) + aligned((size_t)g->data * sizeof(float));
 }
 
 /* Copies the slopes into the chain's data, after everything that hk_op_calls has placed. */
@@ -116,7 +140,8 @@ static void copy_slopes(hk_net_op *op, hk_map_act *act, float **to) {
   *to += hk_round_up(op->rows, 16);
 }
 
-static void fill_chain(hk_chain *c, const hk_graph *g, int64_t slopes_at) {
+/* room: what hk_fir_room asks for. */
+static void fill_chain(hk_chain *c, const hk_graph *g, int64_t slopes_at, float *room) {
   char *p = (char *)c + aligned(sizeof *c);
   c->op = (hk_net_op *)p;
   p += aligned((size_t)g->ops * sizeof *g->op);
@@ -124,7 +149,10 @@ static void fill_chain(hk_chain *c, const hk_graph *g, int64_t slopes_at) {
   p += aligned((size_t)g->buffers * sizeof *g->buffer);
   c->domain = (hk_net_domain *)p;
   p += aligned((size_t)g->domains * sizeof *g->domain);
+  c->fir = (hk_net_fir *)p;
+  p += aligned((size_t)g->firs * sizeof *g->fir);
   c->data = (float *)p;
+  memcpy(c->fir, g->fir, (size_t)g->firs * sizeof *g->fir);
   memcpy(c->op, g->op, (size_t)g->ops * sizeof *g->op);
   memcpy(c->buffer, g->buffer, (size_t)g->buffers * sizeof *g->buffer);
   memcpy(c->domain, g->domain, (size_t)g->domains * sizeof *g->domain);
@@ -132,6 +160,7 @@ static void fill_chain(hk_chain *c, const hk_graph *g, int64_t slopes_at) {
   for (int32_t j = 0; j < c->ops; j++) {
     hk_net_op *op = &c->op[j];
     hk_op_pack(op, c->data);
+    if (op->kind == HK_OP_FIR) hk_fir_pack(c, op, room);
     copy_slopes(op, &op->map_act, &slopes);
     copy_slopes(op, &op->map_act2, &slopes);
     op->step = NULL;
@@ -153,6 +182,12 @@ static int64_t place_all(hk_graph *g) {
   return slopes_at;
 }
 
+static int64_t room_of(const hk_graph *g) {
+  int64_t room = 0;
+  for (int32_t j = 0; j < g->firs; j++) room = hk_max64(room, hk_fir_room(&g->fir[j]));
+  return room;
+}
+
 HK_API hk_status hk_chain_measure(const hk_chain_desc *desc, size_t *chain_size, size_t *stream_size) {
   hk_graph g;
   hk_status e = graph_make(&g, desc);
@@ -172,6 +207,9 @@ HK_API hk_status hk_chain_create(hk_chain **chain, const hk_chain_desc *desc, vo
   hk_graph g;
   hk_status e = graph_make(&g, desc);
   hk_chain *c = NULL;
+  float *room = NULL; /* while packing */
+  if (!e && g.firs && !(room = hk_alloc((size_t)room_of(&g) * sizeof *room)))
+    e = hk_fail(HK_NO_MEMORY, "no memory to transform the windows of a chain");
   if (!e) {
     const int64_t slopes_at = place_all(&g);
     const size_t bytes = chain_bytes(&g);
@@ -183,9 +221,10 @@ HK_API hk_status hk_chain_create(hk_chain **chain, const hk_chain_desc *desc, vo
       fill_header(c, &g);
       c->owned = !memory;
       c->bytes = bytes;
-      fill_chain(c, &g, slopes_at);
+      fill_chain(c, &g, slopes_at, room);
     }
   }
+  hk_free(room);
   graph_free(&g);
   if (!e) *chain = c;
   return e;

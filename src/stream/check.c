@@ -181,7 +181,7 @@ static void mark_live(hk_graph *g) {
     if (s->kind != HK_STEP_SCALE && s->kind != HK_STEP_LSTM && s->residual) use(g, s->add, i);
     hk_net_signal *x = &g->signal[s->x];
     if (s->kind == HK_STEP_FIR) {
-      x->history = hk_max64(x->history, or_one(s->window) - 1);
+      x->history = hk_max64(x->history, hk_fir_cut(x->channels, s).history);
       x->whole = true;
     }
     if (s->kind != HK_STEP_CONV) continue;

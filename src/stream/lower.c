@@ -88,6 +88,7 @@ static hk_net_op *op_new(hk_graph *g, hk_op_kind kind, const hk_step *s, int32_t
                     .add = -1,
                     .y = -1,
                     .sum = -1,
+                    .fir = -1,
                     .phases = 1,
                     .x3_row = -1,
                     .beta = 1.0f,
@@ -176,7 +177,7 @@ static hk_net_op *conv_op(hk_graph *g, const hk_step *s, int32_t domain, int64_t
   op->k = k;
   op->c = c;
   op->groups = groups;
-  op->window = op->dilation = op->f_row = 1;
+  op->window = op->dilation = 1;
   op->rows = k;
   return op;
 }
@@ -212,8 +213,7 @@ static void lower_conv(hk_graph *g, int32_t i, const hk_step *s) {
   op->window = or_one(s->window);
   op->dilation = or_one(s->dilation);
   op->phases = or_one(s->stride);
-  op->f_row = op->window;
-  op->taps_inside = s->kind == HK_STEP_FIR || (op->c == op->groups && op->window > 1 && op->phases == 1);
+  op->taps_inside = op->c == op->groups && op->window > 1 && op->phases == 1;
   op->f = s->f;
   op->bias = s->bias;
   op->add = add;
@@ -238,6 +238,23 @@ static void lower_conv(hk_graph *g, int32_t i, const hk_step *s) {
     if (!in_place) buffer_drop(g, z);
   }
   if (temporary >= 0) buffer_drop(g, temporary);
+}
+
+static void lower_fir(hk_graph *g, int32_t i, const hk_step *s) {
+  const hk_net_signal *x = &g->signal[s->x], *out = &g->signal[i + 2];
+  const bool plain = s->act.act == HK_ACT_NONE && s->gate == HK_GATE_NONE && !s->residual;
+  const int32_t source = signal_buffer(g, s->x), y = signal_buffer(g, i + 2);
+  const bool in_place = s->gate == HK_GATE_NONE && !s->residual;
+  const int32_t z = in_place ? y : buffer_new(g, s->k, out->domain, 0, false);
+  hk_net_op *op = op_new(g, HK_OP_FIR, s, out->domain);
+  op->x = source;
+  op->y = z;
+  op->fir = g->firs;
+  hk_net_fir *f = &g->fir[g->firs++];
+  *f = hk_fir_cut(x->channels, s);
+  g->flops += 2.0 * (double)f->k * (double)(f->c / f->groups) * (double)f->window * g->domain[out->domain].rate;
+  if (!plain) lower_tail(g, s, z, s->k, out->domain, y, false);
+  if (!in_place) buffer_drop(g, z);
 }
 
 /* Returns whether the newest op made `term` and can add it to `root` while it is in registers or L1. */
@@ -326,8 +343,8 @@ hk_status hk_graph_lower(hk_graph *g) {
     const hk_step *s = &g->step[i];
     if (!g->signal[i + 2].live) continue;
     switch (s->kind) {
-    case HK_STEP_CONV:
-    case HK_STEP_FIR: lower_conv(g, i, s); break;
+    case HK_STEP_CONV: lower_conv(g, i, s); break;
+    case HK_STEP_FIR: lower_fir(g, i, s); break;
     case HK_STEP_MAP: lower_map(g, i, s); break;
     case HK_STEP_SCALE: lower_scale(g, i, s); break;
     case HK_STEP_LSTM: lower_lstm(g, i, s); break;

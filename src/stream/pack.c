@@ -23,8 +23,10 @@ void hk_op_calls(hk_graph *g, hk_net_op *op, hk_isa isa) {
     op->call[0].f = g->data;
     g->data += (op->c + op->k + 1) * op->row + 2 * op->pad;
     op->call[0].seg = g->segs++;
+  } else if (op->kind == HK_OP_FIR) {
+    hk_fir_place(g, &g->fir[op->fir], isa);
   } else if (op->kind == HK_OP_CONV) {
-    op->segs = (int32_t)((op->taps_inside ? op->c / op->groups : op->window) + (op->mix >= 0));
+    op->segs = (int32_t)((op->taps_inside ? 1 : op->window) + (op->mix >= 0));
     op->bias_at = g->data;
     g->data += hk_round_up(op->k, 16);
     hk_small_part part[HK_SMALL_PARTS];
@@ -52,15 +54,14 @@ static float *pack_segment(const hk_net_op *op, const hk_net_call *call, const f
 }
 
 static void pack_conv(const hk_net_op *op, float *data) {
-  const int64_t cg = op->c / op->groups, skipped = op->f_row - op->window;
+  const int64_t cg = op->c / op->groups;
   if (op->bias) memcpy(data + op->bias_at, op->bias, (size_t)op->k * sizeof(float));
   else memset(data + op->bias_at, 0, (size_t)op->k * sizeof(float));
   for (int32_t j = 0; j < op->calls; j++) {
     const hk_net_call *call = &op->call[j];
     float *to = data + call->f;
     if (op->taps_inside) {
-      for (int64_t c = 0; c < cg; c++)
-        to = pack_segment(op, call, op->f + c * op->f_row + skipped, op->window, 1, cg * op->f_row, to);
+      to = pack_segment(op, call, op->f, op->window, 1, op->window, to);
     } else {
       for (int64_t s = 0; s < op->window; s++)
         to = pack_segment(op, call, op->f + s, cg, op->window, cg * op->window, to);

@@ -39,8 +39,7 @@ void hk_ring_store(const hk_stream *s, int32_t buffer, int64_t n, bool steady) {
   }
 }
 
-/* Returns row 0 of a buffer, `delay` frames before the block. */
-static const float *delayed(const hk_stream *s, int32_t buffer, int64_t delay) {
+const float *hk_stream_delayed(const hk_stream *s, int32_t buffer, int64_t delay) {
   const hk_net_buffer *b = &s->chain->buffer[buffer];
   if (!b->length) return (b->before ? s->ring : s->scratch) + b->offset + b->before - delay;
   int64_t at = s->at[buffer] - delay;
@@ -51,14 +50,13 @@ static const float *delayed(const hk_stream *s, int32_t buffer, int64_t delay) {
 static void aim_segments(const hk_stream *s, const hk_net_op *op, hk_small_seg *seg) {
   const hk_net_buffer *b = &s->chain->buffer[op->x];
   if (op->taps_inside) {
-    const float *x = delayed(s, op->x, op->dilation * (op->window - 1));
-    for (int64_t i = 0; i < op->c / op->groups; i++) seg++->x = x + i * b->stride;
+    seg++->x = hk_stream_delayed(s, op->x, op->dilation * (op->window - 1));
   } else if (op->phases == 1) {
-    for (int64_t w = op->window - 1; w >= 0; w--) seg++->x = delayed(s, op->x, op->dilation * w);
+    for (int64_t w = op->window - 1; w >= 0; w--) seg++->x = hk_stream_delayed(s, op->x, op->dilation * w);
   } else {
     for (int64_t w = op->window - 1; w >= 0; w--) {
       const int64_t back = op->dilation * w, phase = (op->phases - back % op->phases) % op->phases;
-      seg++->x = delayed(s, op->x, (back + phase) / op->phases) + phase * b->stride;
+      seg++->x = hk_stream_delayed(s, op->x, (back + phase) / op->phases) + phase * b->stride;
     }
   }
   if (op->mix >= 0) seg->x = hk_stream_rows(s, op->mix);
@@ -189,6 +187,10 @@ void hk_stream_piece(hk_stream *s, bool steady) {
     switch (op->kind) {
     case HK_OP_CONV: run_conv(s, op, wide); break;
     case HK_OP_MAP: run_map(s, op, wide); break;
+    case HK_OP_FIR:
+      if (steady) hk_fir_settle(s, op);
+      else hk_fir_run(s, op, n, wide);
+      break;
     default: run_lstm(s, op, n); break;
     }
     if (op->ring_y) hk_ring_store(s, op->y, n, steady);

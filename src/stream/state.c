@@ -1,6 +1,6 @@
 /* A stream's memory and state: create, reset, prewarm, save, restore. One block holds the stream, the frame counts of
- * this piece, the segments, then the state (phases, positions, LSTM state, rings: what save copies), then scratch
- * rows. */
+ * this piece, the segments, then the state (phases, positions, marks, LSTM state, rings, spectra and sums of long
+ * windows: what save copies), then scratch rows. */
 #include <string.h>
 
 #include "stream/stream.h"
@@ -29,8 +29,10 @@ size_t hk_stream_layout(const hk_chain *c, hk_stream *s, char *memory) {
   s->state = p;
   s->phase = (int64_t *)take(&p, (size_t)c->domains * sizeof(int64_t));
   s->at = (int64_t *)take(&p, (size_t)c->buffers * sizeof(int64_t));
+  s->mark = (int64_t *)take(&p, (size_t)c->marks * sizeof(int64_t));
   s->lstm = (float *)take(&p, (size_t)c->lstm_floats * sizeof(float));
   s->ring = (float *)take(&p, (size_t)c->ring_floats * sizeof(float));
+  s->fir = (float *)take(&p, (size_t)c->fir_floats * sizeof(float));
   s->state_bytes = sizeof(state_head) + (size_t)(p - s->state);
   s->scratch = (float *)take(&p, (size_t)c->scratch_floats * sizeof(float));
   return (size_t)(p - base);
@@ -43,8 +45,8 @@ static void fill_segments(hk_stream *s, const hk_net_op *op, const hk_net_call *
   const float *f = c->data + call->f;
   hk_small_seg *seg = s->seg + call->seg;
   if (op->taps_inside) {
-    for (int64_t i = 0; i < cg; i++, f += tile * op->window)
-      *seg++ = (hk_small_seg){NULL, f, op->window, op->dilation, row * cg};
+    *seg++ = (hk_small_seg){NULL, f, op->window, op->dilation, row};
+    f += tile * op->window;
   } else {
     for (int64_t w = 0; w < op->window; w++, f += tile * cg) {
       *seg++ = (hk_small_seg){NULL, f, cg, row * op->phases, row * op->phases * cg};
@@ -94,21 +96,25 @@ HK_API hk_status hk_stream_reset(hk_stream *s) {
   return HK_OK;
 }
 
-/* After zeros forever every signal is constant: one frame through the ops gives all of them. */
+/* After zeros forever every signal is constant, but for the rounding of long windows: one frame through the ops gives
+ * all of them. */
 static void settle(hk_stream *s, int64_t frames) {
   const hk_chain *c = s->chain;
-  for (int32_t d = 0; d < c->domains; d++) s->frames[d] = 1;
-  const hk_net_buffer *in = &c->buffer[c->in];
-  float *x = hk_stream_rows(s, c->in);
-  for (int64_t r = 0; r < in->rows; r++) x[r * in->stride] = 0.0f;
-  hk_ring_store(s, c->in, 1, true);
-  hk_stream_piece(s, true);
   s->frames[0] = frames;
   for (int32_t d = 1; d < c->domains; d++) {
     const int64_t parent = s->frames[c->domain[d].parent];
     s->phase[d] = parent % c->domain[d].stride;
     s->frames[d] = hk_ceil_div(parent, c->domain[d].stride);
   }
+  for (int32_t j = 0; j < c->ops; j++) {
+    if (c->op[j].kind == HK_OP_FIR) hk_fir_seek(s, &c->op[j], s->frames[c->op[j].domain]);
+  }
+  for (int32_t d = 0; d < c->domains; d++) s->frames[d] = 1;
+  const hk_net_buffer *in = &c->buffer[c->in];
+  float *x = hk_stream_rows(s, c->in);
+  for (int64_t r = 0; r < in->rows; r++) x[r * in->stride] = 0.0f;
+  hk_ring_store(s, c->in, 1, true);
+  hk_stream_piece(s, true);
 }
 
 HK_API hk_status hk_stream_prewarm(hk_stream *s, int64_t frames) {
@@ -154,6 +160,12 @@ static bool state_fits(const hk_stream *s, const char *body) {
     int64_t at;
     memcpy(&at, body + ((const char *)(s->at + b) - s->state), sizeof at);
     if (at < 0 || at >= hk_max64(1, c->buffer[b].length)) return false;
+  }
+  for (int32_t j = 0; j < c->firs; j++) {
+    int64_t mark[1 + HK_FIR_LEVELS];
+    memcpy(mark, body + ((const char *)(s->mark + c->fir[j].mark) - s->state),
+           (1 + (size_t)c->fir[j].levels) * sizeof *mark);
+    if (!hk_fir_marks_fit(&c->fir[j], mark)) return false;
   }
   return true;
 }
