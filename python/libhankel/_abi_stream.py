@@ -4,7 +4,7 @@ import ctypes as C
 
 from ._abi import Epilogue, Options, RawProblem, Sized, Weights
 
-STEP_KIND = {"conv": 1, "map": 2, "scale": 3, "lstm": 4}
+STEP_KIND = {"conv": 1, "map": 2, "scale": 3, "lstm": 4, "fir": 5}
 _floats = C.POINTER(C.c_float)
 
 

@@ -26,9 +26,9 @@ from ._memory import beside
 from ._native import call, invalid, lib
 from ._options import make_options
 from ._problem import Problem
-from ._steps import Act, Built, Step, conv, lstm, mapped, scaled
+from ._steps import Act, Built, Step, conv, fir, lstm, mapped, scaled
 
-__all__ = ["Act", "Chain", "Step", "Stream", "conv", "lstm", "mapped", "scaled"]
+__all__ = ["Act", "Chain", "Step", "Stream", "conv", "fir", "lstm", "mapped", "scaled"]
 _LAYOUTS = {"first": _abi.CHANNELS_FIRST, "last": _abi.CHANNELS_LAST}
 
 

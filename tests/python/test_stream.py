@@ -4,7 +4,7 @@ import pytest
 
 import libhankel as hk
 from libhankel import stream
-from libhankel.stream import Act, Chain, conv, lstm, mapped, scaled
+from libhankel.stream import Act, Chain, conv, fir, lstm, mapped, scaled
 
 rng = np.random.default_rng(5)
 
@@ -77,6 +77,19 @@ def test_a_problem_as_a_chain():
     np.testing.assert_array_equal(in_blocks(chain, x), np.maximum(causal(x, f.transpose(0, 2, 1).copy()) + b, 0))
     with pytest.raises(ValueError, match="not channels last"):
         Chain.of_problem("1d_n1_c2_i8_k4_w3_p2:0_f32", f=ints(4, 2, 3))
+
+
+def test_fir():
+    rng = np.random.default_rng(7)
+    f, x = rng.standard_normal((2, 1, 3000)).astype("f4"), rng.standard_normal((5000, 2)).astype("f4")
+    chain = Chain(2, [fir(1, f, groups=2, act="relu", add=1)], max_block=64)
+    want = np.stack([np.convolve(x[:, c].astype("f8"), f[c, 0, ::-1].astype("f8"))[:5000] for c in range(2)], 1)
+    got = chain.stream().process(x)
+    assert np.abs(got - (np.maximum(want, 0) + x)).max() <= 1e-6 * np.abs(want).max()
+    assert (chain.facts["receptive_field"], chain.facts["flops"]) == (3000, 12000)
+    np.testing.assert_array_equal(np.concatenate([chain.stream().process(x[:1])]), got[:1])
+    with pytest.raises(ValueError, match="FIR takes at most 2097152 taps"):
+        Chain(1, [fir(1, np.zeros((1, 1, 2**21 + 1), "f4"))], max_block=8)
 
 
 def test_state():
