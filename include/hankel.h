@@ -442,9 +442,9 @@ typedef enum hk_step_kind {
 /* FIR computes what CONV computes with stride and dilation 1 and without mix, without latency too, for windows up to
  * HK_FIR_WINDOW_MAX (10 s at 192 kHz). The newest taps are summed directly; the rest of a long window goes through
  * partitioned FFTs, whose work is spread evenly over the frames that follow. The error is at most 1e-6 of the peak: of
- * the largest magnitude of x so far times the largest sum of magnitudes of f over one output channel. An Inf or NaN in x
- * spreads over a period (256 to 2^17 frames) on both sides of the window, never to earlier outputs. The result does not
- * depend, to the bit, on how the signal is cut into blocks. */
+ * the largest magnitude of x so far times the largest sum of magnitudes of f over one output channel. An Inf or NaN in
+ * x spreads over a period (256 to 2^17 frames) on both sides of the window, never to earlier outputs. The result does
+ * not depend, to the bit, on how the signal is cut into blocks. */
 #define HK_FIR_WINDOW_MAX (1 << 21)
 
 /* The tail of CONV, FIR and MAP: v (+ beta*add if residual is BEFORE), activation or gate (halves the channels, as in
