@@ -134,7 +134,7 @@ static void test_sizes(void) {
 
 static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-/* Every step a history, or a rate, of its own, or a long window */
+/* Every step a history, or a rate, of its own */
 static void test_long(bool rates) {
   enum { STEPS = 65536 };
   hk_step *s = calloc(STEPS, sizeof *s);
