@@ -9,9 +9,9 @@ command -v qemu-aarch64 > /dev/null || { echo "no qemu-aarch64"; exit 77; }
 command -v ninja > /dev/null && generator=Ninja || generator="Unix Makefiles"
 cmake -S "$root" -B "$build" -G "$generator" -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$root/cmake/aarch64.cmake" \
   -DHK_CUDA=OFF -DHK_BENCH=OFF -DHK_APPS=OFF > "$build.log" 2>&1 || { tail -20 "$build.log"; exit 1; }
-cmake --build "$build" -j 2 --target act_test kernels_test decision_bits_test stream_chain_test > "$build.log" 2>&1 ||
-  { tail -40 "$build.log"; exit 1; }
-for test in act_test kernels_test stream_chain_test; do
+cmake --build "$build" -j 2 --target act_test kernels_test decision_bits_test stream_chain_test \
+  stream_fir_test > "$build.log" 2>&1 || { tail -40 "$build.log"; exit 1; }
+for test in act_test kernels_test stream_chain_test stream_fir_test; do
   qemu-aarch64 -L /usr/aarch64-linux-gnu "$build/tests/$test" > "$build.log" 2>&1 || { tail -20 "$build.log"; echo "$test failed"; exit 1; }
   grep -q neon "$build.log" || [ "$test" != act_test ] || { echo "$test met no NEON row"; exit 1; }
   tail -1 "$build.log"
