@@ -45,6 +45,7 @@ typedef enum hk_family {
   HK_FAMILY_TAPSUM = 32,    /* filter gradients of depthwise and grouped windows; lanes are channels */
   HK_FAMILY_SPECTRA = 33,   /* sums of products of spectra of longfft */
   HK_FAMILY_FIR = 34,       /* a long window summed directly; lanes are points in time */
+  HK_FAMILY_FRAME = 35,     /* few channels over interleaved frames; lanes are outputs of one or several frames */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -300,6 +301,33 @@ typedef struct hk_small_args {
   int32_t segs, act;
   float lo, hi;
 } hk_small_args;
+
+/* frame: y[y_at + t*y_frame + l] = act(bias[l] + sum over taps s and inputs m of f[(s*inputs + m)*NR + l] * X_s[m][l])
+ * for every tile, steps t = 0, frames, 2*frames, ... < n and lanes l < outputs * the smaller of frames and n - t, where
+ * X_s[m][l] is the float at x[s].x + x_at + t*x_frame plus
+ *   PLAIN      l; inputs is 1
+ *   PERMUTE    index[m*NR + l]
+ *   QUADS      the same, and index is in the aligned four lanes of l
+ *   BROADCAST  m; frames is 1
+ * With several frames per step x_at and y_at are 0, outputs is y_frame and reads is x_frame, and the lanes of each frame
+ * hold the same f and bias, and the same index relative to it: a step may begin at any frame. A frame needs the `reads`
+ * floats from x_at on; nothing beyond those of the last frame is read. f, bias and index are whole vectors. y does not
+ * overlap x; it may be written twice. */
+enum { HK_FRAME_PLAIN = 0, HK_FRAME_PERMUTE = 1, HK_FRAME_BROADCAST = 2, HK_FRAME_QUADS = 3 };
+typedef struct hk_frame_tile {
+  const float *f, *bias;
+  const int32_t *index;
+  int64_t inputs, frames, outputs, reads, x_at, y_at;
+  int32_t mode;
+} hk_frame_tile;
+typedef struct hk_frame_args {
+  const hk_frame_tile *tile;
+  const hk_small_seg *x; /* of each tap; only the address is used */
+  float *y;
+  int64_t n, x_frame, y_frame;
+  int32_t tiles, taps, act;
+  float lo, hi;
+} hk_frame_args;
 
 /* map: y[r][t] = f(x[r][t], x2[r][t]) + beta*add[r][t] for r < rows, t < n; then sum[r][t] += y[r][t]. add and sum may
  * be NULL; y may equal x, x2 or x3, nothing else overlaps.

@@ -80,6 +80,7 @@ static inline v_f32 v_permute(v_f32 a, v_i32 index) {
   const uint8x16_t bytes = vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(0x03020100u)));
   return vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(a), bytes));
 }
+static inline v_f32 v_permute_quads(v_f32 a, v_i32 index) { return v_permute(a, index); }
 /* Swaps v[i][j] and v[j][i]. */
 static inline void v_transpose(v_f32 v[4]) {
   const float32x4x2_t a = vtrnq_f32(v[0], v[1]), b = vtrnq_f32(v[2], v[3]);

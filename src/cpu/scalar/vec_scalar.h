@@ -59,6 +59,7 @@ static inline void v_prefetch(const void *p) { (void)p; }
 static inline void v_store_n(float *p, v_f32 v, int64_t n) { if (n > 0) *p = v; }
 static inline v_i32 v_load_i32(const int32_t *p) { return *p; }
 static inline v_f32 v_permute(v_f32 a, v_i32 index) { (void)index; return a; }
+static inline v_f32 v_permute_quads(v_f32 a, v_i32 index) { return v_permute(a, index); }
 static inline v_f32 v_even(v_f32 a, v_f32 b) { (void)b; return a; }
 static inline v_f32 v_odd(v_f32 a, v_f32 b) { (void)a; return b; }
 static inline v_f32 v_load_n(const float *p, int64_t n) { return n > 0 ? *p : 0.0f; }

@@ -85,6 +85,8 @@ static inline void v_store_n(float *p, v_f32 v, int64_t n) {
 static inline v_i32 v_load_i32(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 /* Lane i of the result is lane index[i] of a; indices lie within the vector. */
 static inline v_f32 v_permute(v_f32 a, v_i32 index) { return _mm256_permutevar8x32_ps(a, index); }
+/* The same where every index is in the aligned four lanes of its lane. */
+static inline v_f32 v_permute_quads(v_f32 a, v_i32 index) { return _mm256_permutevar_ps(a, index); }
 #include "vec_transpose8.h"
 /* p[0], p[1], p[0], p[1], ...; and p[0], 0, p[0], 0, ... */
 typedef double __attribute__((may_alias, aligned(4))) v_pair;

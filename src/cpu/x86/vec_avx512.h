@@ -68,6 +68,8 @@ static inline void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM
 static inline void v_store_n(float *p, v_f32 v, int64_t n) { _mm512_mask_storeu_ps(p, v_tail(n), v); }
 static inline v_i32 v_load_i32(const int32_t *p) { return _mm512_loadu_si512(p); }
 static inline v_f32 v_permute(v_f32 a, v_i32 index) { return _mm512_permutexvar_ps(index, a); }
+/* The same where every index is in the aligned four lanes of its lane. */
+static inline v_f32 v_permute_quads(v_f32 a, v_i32 index) { return _mm512_permutevar_ps(a, index); }
 static inline v_f32 v_even(v_f32 a, v_f32 b) {
   const v_i32 i = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return _mm512_permutex2var_ps(a, i, b);

@@ -65,6 +65,8 @@ static inline void v_store_n(float *p, v_f32 v, int64_t n) { _mm256_mask_storeu_
 static inline v_i32 v_load_i32(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 /* Lane i of the result is lane index[i] of a; indices lie within the vector. */
 static inline v_f32 v_permute(v_f32 a, v_i32 index) { return _mm256_permutevar8x32_ps(a, index); }
+/* The same where every index is in the aligned four lanes of its lane. */
+static inline v_f32 v_permute_quads(v_f32 a, v_i32 index) { return _mm256_permutevar_ps(a, index); }
 /* The even and the odd elements of a followed by b. */
 static inline v_f32 v_even(v_f32 a, v_f32 b) {
   const __m256d t = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));

@@ -44,6 +44,7 @@ void check_convert(kernel_trial *t);
 void check_act(kernel_trial *t);
 void check_map(kernel_trial *t);
 void check_small(kernel_trial *t);
+void check_frame(kernel_trial *t);
 void check_winoin(kernel_trial *t);
 void check_winoout(kernel_trial *t);
 void check_fft(kernel_trial *t);

@@ -1,4 +1,4 @@
-/* Checkers of gather, transpose, stage, convert, act, map and small. */
+/* Checkers of gather, transpose, stage, convert, act, map, small and frame. */
 #include <math.h>
 #include <string.h>
 
@@ -218,4 +218,96 @@ void check_small(kernel_trial *t) {
   t->fn(&a);
   trial_compare(t, a.y, want, size);
   trial_compare(t, sum, want_sum, size);
+}
+
+/* Several frames per step: PERMUTE or PLAIN over dense frames; else any part of a frame. Two tiles write one frame. */
+typedef struct frame_draw {
+  hk_frame_tile tile[2];
+  hk_small_seg x[3];
+  hk_frame_args a;
+} frame_draw;
+
+static void draw_frame_tile(kernel_trial *t, hk_frame_tile *q, int64_t most, int32_t taps) {
+  q->inputs = q->mode == HK_FRAME_PLAIN ? 1 : trial_between(t, 1, trial_chance(t, 50) ? 4 : 17);
+  q->outputs = trial_between(t, 1, most);
+  q->reads = q->mode == HK_FRAME_PLAIN || q->mode == HK_FRAME_QUADS ? q->outputs
+             : q->mode == HK_FRAME_BROADCAST                        ? q->inputs
+                                                                    : trial_between(t, 1, most);
+  float *f = trial_operand(t, taps * q->inputs * t->vw), *bias = trial_operand(t, t->vw);
+  int32_t *index = (int32_t *)(void *)trial_operand(t, q->inputs * t->vw);
+  for (int64_t i = 0; i < q->inputs * t->vw; i++) index[i] = (int32_t)trial_between(t, 0, q->reads - 1);
+  for (int64_t l = 0; l < t->vw; l++) { /* each frame as the first one */
+    const int64_t frame = l < q->frames * q->outputs ? l / q->outputs : 0, like = l - frame * q->outputs;
+    bias[l] = bias[like];
+    for (int64_t i = 0; i < taps * q->inputs; i++) f[i * t->vw + l] = f[i * t->vw + like];
+    for (int64_t m = 0; m < q->inputs; m++) {
+      const int64_t from = q->mode == HK_FRAME_QUADS ? l : frame * q->reads + index[m * t->vw + like];
+      index[m * t->vw + l] = (int32_t)from;
+    }
+  }
+  q->f = f;
+  q->bias = bias;
+  q->index = index;
+}
+
+static void draw_frame(kernel_trial *t, frame_draw *d) {
+  hk_frame_args *a = &d->a;
+  hk_frame_tile *q = d->tile;
+  *a = (hk_frame_args){.tile = q,
+                       .x = d->x,
+                       .n = trial_between(t, 1, 70),
+                       .tiles = (int32_t)trial_between(t, 1, 2),
+                       .taps = (int32_t)trial_between(t, 1, 3),
+                       .act = (int32_t)trial_between(t, HK_SMALL_NONE, HK_SMALL_LEAKY),
+                       .hi = 11};
+  a->lo = a->act == HK_SMALL_LEAKY ? 0.5f : -9;
+  if (trial_chance(t, 50)) a->taps = 1;
+  for (int32_t j = 0; j < a->tiles; j++) {
+    q[j] = (hk_frame_tile){.frames = 1, .mode = (int32_t)trial_between(t, HK_FRAME_PLAIN, HK_FRAME_QUADS)};
+    if (a->tiles == 1 && q->mode != HK_FRAME_BROADCAST) q->frames = trial_between(t, 1, t->vw);
+    draw_frame_tile(t, &q[j], t->vw / q[j].frames, a->taps);
+    q[j].x_at = q->frames > 1 ? 0 : trial_between(t, 0, 3);
+    q[j].y_at = j ? q->outputs : 0;
+    a->x_frame = hk_max64(a->x_frame, q[j].x_at + q[j].reads);
+    a->y_frame = hk_max64(a->y_frame, q[j].y_at + q[j].outputs);
+  }
+  if (q->frames == 1) {
+    a->x_frame += trial_between(t, 0, 3);
+    a->y_frame += trial_between(t, 0, 3);
+  }
+}
+
+static double frame_sum(const kernel_trial *t, const hk_frame_args *a, const hk_frame_tile *q, int64_t at, int64_t l) {
+  double v = q->bias[l];
+  for (int32_t s = 0; s < a->taps; s++) {
+    for (int64_t m = 0; m < q->inputs; m++) {
+      const int64_t from = q->mode == HK_FRAME_PLAIN ? l : q->mode == HK_FRAME_BROADCAST ? m : q->index[m * t->vw + l];
+      v += (double)q->f[(s * q->inputs + m) * t->vw + l] * (double)a->x[s].x[q->x_at + at * a->x_frame + from];
+    }
+  }
+  if (a->act == HK_SMALL_CLIP) v = fmin(fmax(v, a->lo), a->hi);
+  return a->act == HK_SMALL_LEAKY && v < 0 ? v * (double)a->lo : v;
+}
+
+void check_frame(kernel_trial *t) {
+  frame_draw d = {0};
+  draw_frame(t, &d);
+  hk_frame_args *a = &d.a;
+  int64_t x_end = 0, y_end = 0;
+  for (int32_t j = 0; j < a->tiles; j++) {
+    x_end = hk_max64(x_end, d.tile[j].x_at + d.tile[j].reads);
+    y_end = hk_max64(y_end, d.tile[j].y_at + d.tile[j].outputs);
+  }
+  const int64_t size = (a->n - 1) * a->y_frame + y_end;
+  for (int32_t s = 0; s < a->taps; s++) d.x[s].x = trial_operand(t, (a->n - 1) * a->x_frame + x_end);
+  a->y = trial_output(t, size);
+  float *want = trial_copy(t, a->y, size);
+  for (const hk_frame_tile *q = d.tile; q < d.tile + a->tiles; q++) {
+    for (int64_t at = 0; at < a->n; at += q->frames) {
+      for (int64_t l = 0; l < q->frames * q->outputs && l < (a->n - at) * q->outputs; l++)
+        want[q->y_at + at * a->y_frame + l] = (float)frame_sum(t, a, q, at, l);
+    }
+  }
+  t->fn(a);
+  trial_compare(t, a->y, want, size);
 }
