@@ -26,6 +26,14 @@ static int32_t long_windows(const hk_graph *g, int32_t count) {
   return found;
 }
 
+static hk_isa chain_isa(const hk_chain_desc *d) {
+  hk_isa isa = d->isa ? d->isa : hk_cpu_best_isa();
+  while (!hk_cpu_has(isa)) isa--; /* a cap above the machine's ISA */
+  return isa;
+}
+
+static const hk_kernel *frame_kernel(const hk_graph *g) { return hk_kernel_best(HK_FAMILY_FRAME, chain_isa(&g->desc)); }
+
 /* Room for the passes; ops per step: split, mix, convolution, residual, activation. */
 static hk_status graph_make(hk_graph *g, const hk_chain_desc *given) {
   *g = (hk_graph){0};
@@ -44,8 +52,11 @@ static hk_status graph_make(hk_graph *g, const hk_chain_desc *given) {
   if (e) return e;
   g->fir = hk_alloc_zero((size_t)(1 + long_windows(g, count)) * sizeof *g->fir);
   if (!g->fir) return hk_fail(HK_NO_MEMORY, "no memory for the long windows of a chain of %d steps", count);
-  e = hk_graph_check(g);
-  return e ? e : hk_graph_lower(g);
+  if ((e = hk_graph_check(g))) return e;
+  g->interleaved = hk_graph_interleaved(g, frame_kernel(g)->nr);
+  if (g->interleaved && !(g->tile = hk_frame_tiles(count)))
+    return hk_fail(HK_NO_MEMORY, "no memory for the tiles of a chain of %d steps", count);
+  return hk_graph_lower(g);
 }
 
 static void graph_free(hk_graph *g) {
@@ -55,12 +66,7 @@ static void graph_free(hk_graph *g) {
   hk_free(g->buffer);
   hk_free(g->domain);
   hk_free(g->fir);
-}
-
-static hk_isa chain_isa(const hk_chain_desc *d) {
-  hk_isa isa = d->isa ? d->isa : hk_cpu_best_isa();
-  while (!hk_cpu_has(isa)) isa--; /* a cap above the machine's ISA */
-  return isa;
+  hk_free(g->tile);
 }
 
 static int64_t most_frames(const hk_graph *g, int32_t domain, int64_t n) {
@@ -85,6 +91,8 @@ static void fill_header(hk_chain *c, const hk_graph *g) {
                   .max_out = most_frames(g, out->domain, d->max_block),
                   .reach = out->reach,
                   .recurrent = g->recurrent,
+                  .interleaved = g->interleaved,
+                  .tiles = g->tiles,
                   .flops = g->flops,
                   .segs = g->segs,
                   .lstm_floats = hk_round_up(g->lstm_floats, 16),
@@ -104,6 +112,12 @@ static void fill_header(hk_chain *c, const hk_graph *g) {
   const hk_kernel *map = hk_kernel_best(HK_FAMILY_MAP, c->isa);
   c->map = map->fn;
   c->width = map->nr;
+  c->frame = frame_kernel(g)->fn;
+  if (g->interleaved) {
+    const hk_net_op *last = g->op + g->ops - 1;
+    c->direct = last->kind == HK_OP_FRAME && last->y == c->out;
+    c->alone = c->direct && g->ops == 1 && !g->buffer[c->in].length;
+  }
   hk_small_part one[HK_SMALL_PARTS];
   hk_small_split(c->isa, 1, 1, one);
   c->matvec = one[0].kernel->fn;
@@ -112,7 +126,8 @@ static void fill_header(hk_chain *c, const hk_graph *g) {
   c->spectra = hk_kernel_best(HK_FAMILY_SPECTRA, c->isa)->fn;
   uint64_t h = mix_print(0xcbf29ce484222325u, g->lstm_floats);
   for (int32_t b = 0; b < g->buffers; b++) {
-    h = mix_print(mix_print(mix_print(h, g->buffer[b].rows), g->buffer[b].length), g->buffer[b].stride);
+    h = mix_print(mix_print(mix_print(h, g->buffer[b].rows * g->buffer[b].pitch), g->buffer[b].length),
+                  g->buffer[b].stride);
   }
   for (int32_t j = 0; j < g->domains; j++) h = mix_print(mix_print(h, g->domain[j].parent), g->domain[j].stride);
   for (int32_t j = 0; j < g->firs; j++) {
@@ -129,7 +144,8 @@ static void fill_header(hk_chain *c, const hk_graph *g) {
 static size_t chain_bytes(const hk_graph *g) {
   return aligned(sizeof(hk_chain)) + aligned((size_t)g->ops * sizeof *g->op) +
          aligned((size_t)g->buffers * sizeof *g->buffer) + aligned((size_t)g->domains * sizeof *g->domain) +
-         aligned((size_t)g->firs * sizeof *g->fir) + aligned((size_t)g->data * sizeof(float));
+         aligned((size_t)g->firs * sizeof *g->fir) + aligned((size_t)g->tiles * sizeof *g->tile) +
+         aligned((size_t)g->data * sizeof(float));
 }
 
 /* Copies the slopes into the chain's data, after everything that hk_op_calls has placed. */
@@ -151,15 +167,19 @@ static void fill_chain(hk_chain *c, const hk_graph *g, int64_t slopes_at, float 
   p += aligned((size_t)g->domains * sizeof *g->domain);
   c->fir = (hk_net_fir *)p;
   p += aligned((size_t)g->firs * sizeof *g->fir);
+  c->tile = (hk_frame_tile *)p;
+  p += aligned((size_t)g->tiles * sizeof *g->tile);
   c->data = (float *)p;
   memcpy(c->fir, g->fir, (size_t)g->firs * sizeof *g->fir);
   memcpy(c->op, g->op, (size_t)g->ops * sizeof *g->op);
   memcpy(c->buffer, g->buffer, (size_t)g->buffers * sizeof *g->buffer);
   memcpy(c->domain, g->domain, (size_t)g->domains * sizeof *g->domain);
+  if (g->tiles) memcpy(c->tile, g->tile, (size_t)g->tiles * sizeof *g->tile);
   float *slopes = c->data + slopes_at;
   for (int32_t j = 0; j < c->ops; j++) {
     hk_net_op *op = &c->op[j];
-    hk_op_pack(op, c->data);
+    if (op->kind == HK_OP_FRAME) hk_frame_pack(op, c->tile, c->data, frame_kernel(g)->nr);
+    else hk_op_pack(op, c->data);
     if (op->kind == HK_OP_FIR) hk_fir_pack(c, op, room);
     copy_slopes(op, &op->map_act, &slopes);
     copy_slopes(op, &op->map_act2, &slopes);
@@ -168,16 +188,21 @@ static void fill_chain(hk_chain *c, const hk_graph *g, int64_t slopes_at, float 
   }
 }
 
-/* Sizes: first what convolutions and LSTMs pack, then the slopes of maps. */
-static int64_t place_all(hk_graph *g) {
+static void place_ops(hk_graph *g, bool maps) {
   const hk_isa isa = chain_isa(&g->desc);
   for (int32_t j = 0; j < g->ops; j++) {
-    if (g->op[j].kind != HK_OP_MAP) hk_op_calls(g, &g->op[j], isa);
+    hk_net_op *op = &g->op[j];
+    if ((op->kind == HK_OP_MAP) != maps) continue;
+    if (op->kind == HK_OP_FRAME) hk_frame_calls(g, op, frame_kernel(g)->nr);
+    else hk_op_calls(g, op, isa);
   }
+}
+
+/* Sizes: first what convolutions and LSTMs pack, then the slopes of maps. */
+static int64_t place_all(hk_graph *g) {
+  place_ops(g, false);
   const int64_t slopes_at = g->data;
-  for (int32_t j = 0; j < g->ops; j++) {
-    if (g->op[j].kind == HK_OP_MAP) hk_op_calls(g, &g->op[j], isa);
-  }
+  place_ops(g, true);
   hk_graph_place(g);
   return slopes_at;
 }

@@ -213,6 +213,7 @@ static void lower_conv(hk_graph *g, int32_t i, const hk_step *s) {
   op->window = or_one(s->window);
   op->dilation = or_one(s->dilation);
   op->phases = or_one(s->stride);
+  if (g->interleaved) op->kind = HK_OP_FRAME;
   op->taps_inside = op->c == op->groups && op->window > 1 && op->phases == 1;
   op->f = s->f;
   op->bias = s->bias;
@@ -374,7 +375,9 @@ void hk_graph_place(hk_graph *g) {
       q->before = hk_round_up(q->history, 16);
       floats += q->before;
     }
-    q->stride = row_stride(floats);
+    q->pitch = g->interleaved ? q->rows : 1;
+    if (g->interleaved) q->rows = 1;
+    q->stride = row_stride(floats * q->pitch);
     int64_t *total = q->history ? &g->ring_floats : &g->scratch_floats;
     q->offset = *total;
     *total += q->rows * q->stride;

@@ -13,8 +13,12 @@ static inline void copy_lines(float *to, const float *from, int64_t n) {
   }
 }
 
-static void fill(float *to, float v, int64_t n) {
-  for (int64_t t = 0; t < n; t++) to[t] = v;
+/* Repeats the frame at `at` over all `frames` of a row. */
+static void fill_frames(float *row, int64_t at, int64_t frames, int64_t pitch) {
+  for (int64_t c = 0; c < pitch; c++) {
+    const float v = row[at * pitch + c];
+    for (int64_t t = 0; t < frames; t++) row[t * pitch + c] = v;
+  }
 }
 
 /* Mirrors the n frames just written at the block's position into the guard of their ring, or from it. steady: the
@@ -25,10 +29,11 @@ void hk_ring_store(const hk_stream *s, int32_t buffer, int64_t n, bool steady) {
   if (steady && b->history) {
     const int64_t at = b->length ? s->at[buffer] : b->before;
     for (int64_t r = 0; r < b->rows; r++, rows += b->stride)
-      fill(rows, rows[at], b->length ? b->length + b->guard : b->before);
+      fill_frames(rows, at, b->length ? b->length + b->guard : b->before, b->pitch);
   }
   if (steady || !b->length) return;
-  const int64_t at = s->at[buffer], end = at + n, length = b->length, guard = b->guard;
+  const int64_t pitch = b->pitch, at = s->at[buffer] * pitch, end = at + n * pitch, length = b->length * pitch,
+                guard = b->guard * pitch;
   if (at < guard) {
     const int64_t count = (end < guard ? end : guard) - at;
     for (int64_t r = 0; r < b->rows; r++)
@@ -41,10 +46,10 @@ void hk_ring_store(const hk_stream *s, int32_t buffer, int64_t n, bool steady) {
 
 const float *hk_stream_delayed(const hk_stream *s, int32_t buffer, int64_t delay) {
   const hk_net_buffer *b = &s->chain->buffer[buffer];
-  if (!b->length) return (b->before ? s->ring : s->scratch) + b->offset + b->before - delay;
+  if (!b->length) return (b->before ? s->ring : s->scratch) + b->offset + (b->before - delay) * b->pitch;
   int64_t at = s->at[buffer] - delay;
   if (at < 0) at += b->length;
-  return s->ring + b->offset + at;
+  return s->ring + b->offset + at * b->pitch;
 }
 
 static void aim_segments(const hk_stream *s, const hk_net_op *op, hk_small_seg *seg) {
@@ -90,9 +95,21 @@ static void run_conv(const hk_stream *s, const hk_net_op *op, int64_t n) {
   }
 }
 
+static void run_frame(const hk_stream *s, const hk_net_op *op, int64_t n) {
+  hk_small_seg *seg = s->seg + op->call[0].seg;
+  for (int64_t w = 0; w < op->window; w++) seg[w].x = hk_stream_delayed(s, op->x, op->dilation * (op->window - 1 - w));
+  const bool last = s->y && op == s->chain->op + s->chain->ops - 1;
+  hk_frame_run(s->chain, op, seg, last ? s->y : hk_stream_rows(s, op->y), n);
+}
+
+/* An interleaved chain has one row of frames: its maps are element-wise. */
 static void run_map(const hk_stream *s, const hk_net_op *op, int64_t n) {
   const hk_net_buffer *b = s->chain->buffer;
   hk_map_args a = {.rows = op->rows, .n = n, .op = op->map, .beta = op->beta, .act = op->map_act, .act2 = op->map_act2};
+  if (s->chain->interleaved) {
+    a.rows = 1;
+    a.n = n * op->rows;
+  }
   a.x = hk_stream_rows(s, op->x);
   a.x_stride = b[op->x].stride;
   a.y = hk_stream_rows(s, op->y);
@@ -186,6 +203,7 @@ void hk_stream_piece(hk_stream *s, bool steady) {
     if (!n) continue;
     switch (op->kind) {
     case HK_OP_CONV: run_conv(s, op, wide); break;
+    case HK_OP_FRAME: run_frame(s, op, n); break;
     case HK_OP_MAP: run_map(s, op, wide); break;
     case HK_OP_FIR:
       if (steady) hk_fir_settle(s, op);
@@ -208,7 +226,9 @@ void hk_stream_move(hk_stream *s) {
       if (s->at[b] >= q->length) s->at[b] -= q->length;
     } else if (n) {
       float *rows = s->ring + q->offset;
-      for (int64_t r = 0; q->before && r < q->rows; r++, rows += q->stride) copy_lines(rows, rows + n, q->before);
+      for (int64_t r = 0; q->before && r < q->rows; r++, rows += q->stride) {
+        copy_lines(rows, rows + n * q->pitch, q->before * q->pitch);
+      }
     }
   }
   for (int32_t d = 1; d < c->domains; d++) {
@@ -231,6 +251,10 @@ static void copy_in(const hk_stream *s, const float *x, int64_t n) {
   const hk_chain *c = s->chain;
   const int64_t row = c->buffer[c->in].stride;
   float *to = hk_stream_rows(s, c->in);
+  if (c->interleaved) {
+    memcpy(to, x, (size_t)(n * c->x_channels) * sizeof(float));
+    return;
+  }
   for (int64_t ch = 0; ch < c->x_channels; ch++) {
     if (c->x_time == 1) {
       memcpy(to + ch * row, x + ch * c->x_channel, (size_t)n * sizeof(float));
@@ -243,7 +267,12 @@ static void copy_in(const hk_stream *s, const float *x, int64_t n) {
 static void copy_out(const hk_stream *s, float *y, int64_t n) {
   const hk_chain *c = s->chain;
   const int64_t row = c->buffer[c->out].stride;
+  if (c->direct) return;
   const float *from = hk_stream_rows(s, c->out);
+  if (c->interleaved) {
+    memcpy(y, from, (size_t)(n * c->y_channels) * sizeof(float));
+    return;
+  }
   for (int64_t ch = 0; ch < c->y_channels; ch++) {
     if (c->y_time == 1) {
       memcpy(y + ch * c->y_channel, from + ch * row, (size_t)n * sizeof(float));
@@ -253,6 +282,29 @@ static void copy_out(const hk_stream *s, float *y, int64_t n) {
   }
 }
 
+/* Whether the kernel of a lone convolution may read x while it writes y. */
+static bool apart(const hk_chain *c, const float *x, const float *y, int64_t n) {
+  return (uintptr_t)(x + n * c->x_channels) <= (uintptr_t)y || (uintptr_t)(y + n * c->y_channels) <= (uintptr_t)x;
+}
+
+/* Returns the frames made. Not inlined: a lone convolution should not pay for its registers. */
+static __attribute__((noinline)) int64_t process_pieces(hk_stream *s, const float *x, int64_t n, float *y) {
+  const hk_chain *c = s->chain;
+  int64_t made = 0;
+  for (int64_t done = 0; done < n; done += HK_PIECE) {
+    const int64_t piece = hk_min64(HK_PIECE, n - done);
+    copy_in(s, x + done * c->x_time, piece);
+    if (c->direct) s->y = y + made * c->y_time;
+    hk_stream_advance(s, piece);
+    const int64_t out = s->frames[c->out_domain];
+    copy_out(s, y + made * c->y_time, out);
+    hk_stream_move(s);
+    made += out;
+  }
+  s->y = NULL;
+  return made;
+}
+
 HK_API hk_status hk_stream_process(hk_stream *s, const float *x, int64_t n, float *y, int64_t *n_out) {
   if (!s) return hk_fail(HK_INVALID, "stream is NULL");
   const hk_chain *c = s->chain;
@@ -260,17 +312,10 @@ HK_API hk_status hk_stream_process(hk_stream *s, const float *x, int64_t n, floa
     return hk_fail(HK_INVALID, "n is %lld; this stream takes 0 to %lld frames", (long long)n, (long long)c->max_block);
   }
   if (n && (!x || !y)) return hk_fail(HK_INVALID, "x or y is NULL");
+  int64_t made = n;
   const uint64_t mode = hk_fp_set(true);
-  int64_t made = 0;
-  for (int64_t done = 0; done < n; done += HK_PIECE) {
-    const int64_t piece = hk_min64(HK_PIECE, n - done);
-    copy_in(s, x + done * c->x_time, piece);
-    hk_stream_advance(s, piece);
-    const int64_t out = s->frames[c->out_domain];
-    copy_out(s, y + made * c->y_time, out);
-    hk_stream_move(s);
-    made += out;
-  }
+  if (c->alone && n && apart(c, x, y, n)) hk_frame_alone(s, x, n, y);
+  else made = process_pieces(s, x, n, y);
   hk_fp_restore(mode);
   if (n_out) *n_out = made;
   return HK_OK;

@@ -71,6 +71,7 @@ HK_API hk_status hk_stream_create(hk_stream **stream, const hk_chain *chain, voi
   s->owned = !memory;
   for (int32_t j = 0; j < chain->ops; j++) {
     const hk_net_op *op = &chain->op[j];
+    if (op->kind == HK_OP_FRAME) continue; /* they hold addresses only */
     for (int32_t i = 0; i < op->calls; i++) fill_segments(s, op, &op->call[i]);
   }
   hk_stream_reset(s);
@@ -112,7 +113,7 @@ static void settle(hk_stream *s, int64_t frames) {
   for (int32_t d = 0; d < c->domains; d++) s->frames[d] = 1;
   const hk_net_buffer *in = &c->buffer[c->in];
   float *x = hk_stream_rows(s, c->in);
-  for (int64_t r = 0; r < in->rows; r++) x[r * in->stride] = 0.0f;
+  for (int64_t r = 0; r < in->rows; r++) memset(x + r * in->stride, 0, (size_t)in->pitch * sizeof(float));
   hk_ring_store(s, c->in, 1, true);
   hk_stream_piece(s, true);
 }
@@ -129,7 +130,7 @@ HK_API hk_status hk_stream_prewarm(hk_stream *s, int64_t frames) {
     for (int64_t done = 0; done < frames; done += HK_PIECE) {
       const int64_t n = hk_min64(HK_PIECE, frames - done);
       float *x = hk_stream_rows(s, c->in);
-      for (int64_t r = 0; r < in->rows; r++) memset(x + r * in->stride, 0, (size_t)n * sizeof(float));
+      for (int64_t r = 0; r < in->rows; r++) { memset(x + r * in->stride, 0, (size_t)(n * in->pitch) * sizeof(float)); }
       hk_stream_advance(s, n);
       hk_stream_move(s);
     }

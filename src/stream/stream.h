@@ -4,12 +4,14 @@
  *   lower.c   graph -> ops over buffers: what is fused, what shares memory, where rings are
  *   pack.c    kernel calls and packed weights of an op
  *   chain.c   memory of a chain, public functions
+ *   frame.c   convolutions in the caller's interleaved layout
  *   run.c     one block: ops in order, in pieces of HK_PIECE frames so that everything stays in L1
  *   state.c   memory of a stream, reset, prewarm, save, restore
  *   fir.c     long windows: how they are cut into a head and levels of partitions, their spectra
  *   firrun.c  the slices of a level's work that fall into one piece
  *
- * A signal is a buffer of rows, one per channel, time contiguous. Rows that are read with a delay have a history:
+ * A signal is a buffer of rows, one per channel, time contiguous; in an interleaved chain it is one row of frames, each
+ * of `pitch` channels. Rows that are read with a delay have a history:
  *   short (up to HK_PIECE frames)  it lies before the block, and the newest frames move there after every piece
  *   long                           a ring: frame t is at t mod length, and `guard` frames beyond the end repeat the
  *                                  first ones, so that a piece is contiguous wherever it starts. A block is written
@@ -41,6 +43,7 @@ typedef struct hk_net_buffer {
   int32_t domain;
   int64_t rows, history, length, guard, stride, offset; /* length 0: no ring; offset in floats into the stream */
   int64_t before; /* short history: frames that lie before the block; they and the block are part of the state */
+  int64_t pitch;  /* floats per frame: 1 in rows of one channel */
   bool whole, used, phased; /* phased: written frame by frame, a ring of any length */
   bool closed;              /* while lowering: its last writer is known */
   int32_t next_free;        /* while lowering: below it on the stack of free buffers; -1 none */
@@ -72,7 +75,7 @@ typedef struct hk_net_fir {
   hk_fir_level level[HK_FIR_LEVELS];
 } hk_net_fir;
 
-typedef enum hk_op_kind { HK_OP_CONV, HK_OP_MAP, HK_OP_LSTM, HK_OP_SPLIT, HK_OP_FIR } hk_op_kind;
+typedef enum hk_op_kind { HK_OP_CONV, HK_OP_MAP, HK_OP_LSTM, HK_OP_SPLIT, HK_OP_FIR, HK_OP_FRAME } hk_op_kind;
 
 typedef struct hk_net_call { /* one kernel over all groups: tiles*mr channels of each group from `first` on */
   hk_kernel_fn fn;
@@ -94,7 +97,8 @@ typedef struct hk_net_op {
   int32_t segs, calls, act;
   float lo, hi;
   hk_net_call call[HK_SMALL_PARTS];
-  int32_t fir; /* index of the long window */
+  int32_t fir;               /* index of the long window */
+  int32_t first_tile, tiles; /* interleaved: of the chain */
   /* map */
   int32_t map;
   int64_t rows, x2_row, x3_row; /* rows of x2 to start at; x3_row < 0: none */
@@ -115,9 +119,10 @@ typedef struct hk_graph {
   hk_net_buffer *buffer;
   hk_net_domain *domain;
   hk_net_fir *fir;
+  hk_frame_tile *tile; /* interleaved only */
   double flops;
-  bool recurrent;
-  int32_t firs;
+  bool recurrent, interleaved;
+  int32_t firs, tiles;
   int64_t data, segs; /* floats and segments */
   int64_t lstm_floats, ring_floats, scratch_floats, lstm_work, fir_floats, marks;
 } hk_graph;
@@ -129,9 +134,13 @@ struct hk_chain {
   int32_t in, out, out_domain; /* buffers */
   int64_t x_channels, y_channels, max_block, max_out, reach;
   int64_t x_channel, x_time, y_channel, y_time;
-  hk_kernel_fn map, matvec, fir_head, longfft, spectra;
+  hk_kernel_fn map, matvec, fir_head, longfft, spectra, frame;
   int64_t width; /* lanes of a vector: blocks are rounded up to it inside */
-  bool recurrent;
+  bool recurrent, interleaved;
+  bool direct; /* interleaved, and the last op writes y itself */
+  bool alone;  /* direct, one op, no ring: most of its taps read the caller's x */
+  int32_t tiles;
+  hk_frame_tile *tile;
   double flops;
   size_t bytes;
   int64_t segs, lstm_floats, ring_floats, scratch_floats, fir_floats, marks;
@@ -154,6 +163,7 @@ struct hk_stream {
   int64_t *phase, *at; /* [domains], [buffers]: where the block starts in its ring */
   int64_t *mark;
   float *lstm, *ring, *fir, *scratch;
+  float *y; /* of this piece, where the last op writes it; else NULL */
 };
 
 hk_status hk_graph_check(hk_graph *g);                                 /* check.c; arrays are there, desc is set */
@@ -169,6 +179,12 @@ bool hk_fir_marks_fit(const hk_net_fir *f, const int64_t *mark);       /* fir.c 
 void hk_fir_run(const hk_stream *s, const hk_net_op *op, int64_t n, int64_t wide); /* firrun.c: n frames follow */
 void hk_fir_seek(const hk_stream *s, const hk_net_op *op, int64_t frames);         /* firrun.c: the time of the op */
 void hk_fir_settle(const hk_stream *s, const hk_net_op *op); /* firrun.c: as if x had always been constant */
+bool hk_graph_interleaved(const hk_graph *g, int64_t width); /* frame.c: whether the chain runs interleaved */
+hk_frame_tile *hk_frame_tiles(int32_t steps); /* frame.c: room for all tiles of a graph; NULL without memory */
+void hk_frame_calls(hk_graph *g, hk_net_op *op, int64_t width); /* frame.c: tiles, and room in data and segs */
+void hk_frame_pack(const hk_net_op *op, hk_frame_tile *tile, float *data, int64_t width);              /* frame.c */
+void hk_frame_run(const hk_chain *c, const hk_net_op *op, const hk_small_seg *x, float *y, int64_t n); /* frame.c */
+void hk_frame_alone(hk_stream *s, const float *x, int64_t n, float *y);     /* frame.c: a block of a lone convolution */
 size_t hk_stream_layout(const hk_chain *chain, hk_stream *s, char *memory); /* state.c: bytes; s may be NULL */
 void hk_stream_piece(hk_stream *s, bool steady); /* run.c: ops over frames[]; steady: rings become constant */
 void hk_stream_advance(hk_stream *s, int64_t n); /* run.c: one piece; its frames lie in the input's rows */
@@ -177,7 +193,7 @@ void hk_ring_store(const hk_stream *s, int32_t buffer, int64_t n, bool steady); 
 const float *hk_stream_delayed(const hk_stream *s, int32_t buffer, int64_t delay); /* run.c: row 0, so long ago */
 static inline float *hk_stream_rows(const hk_stream *s, int32_t buffer) { /* row 0 at the block's first frame */
   const hk_net_buffer *b = &s->chain->buffer[buffer];
-  if (b->length) return s->ring + b->offset + s->at[buffer];
-  return (b->before ? s->ring : s->scratch) + b->offset + b->before;
+  if (b->length) return s->ring + b->offset + s->at[buffer] * b->pitch;
+  return (b->before ? s->ring : s->scratch) + b->offset + b->before * b->pitch;
 }
 #endif
