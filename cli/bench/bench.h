@@ -24,6 +24,8 @@ typedef struct bench_sheet {
 } bench_sheet;
 
 int bench_stream(int64_t block, hk_isa isa, bool csv); /* bench/stream.c */
+/* bench/stream_list.c: CSV of the lone convolutions in a file, interleaved. */
+int bench_stream_list(const char *path, int64_t block, hk_isa isa);
 
 /* audit.c: every candidate of a problem is timed. */
 typedef struct bench_audit_options {

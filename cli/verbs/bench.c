@@ -29,7 +29,8 @@ static const cli_option table[] = {
     {"seconds", CLI_REAL, &o.seconds, "S", "time spent on a problem, all together (default 0.3)"},
     {"rounds", CLI_INTEGER, &o.rounds, "N", "rounds (default: as many as fit, 7 to 200)"},
     {"stream", CLI_FLAG, &o.stream, NULL,
-     "in place of problems: streams of 1 to 32 channels, every group, 1 and 3 taps"},
+     "in place of problems: streams of 1 to 32 channels, every group, 1 and 3 taps; with --batch the convolutions of a "
+     "list (bench/shapes/stream.tsv), one per stream, interleaved, as CSV"},
     {"block", CLI_INTEGER, &o.block, "N", "of --stream: frames in a block, 1 to 65536 (default 64)"},
     {"csv", CLI_FLAG, &o.csv, NULL, "print CSV"},
     {"json", CLI_FLAG, &o.json, NULL, "print JSON in google-benchmark's shape"},
@@ -310,22 +311,21 @@ static int peers_open(bench_sheet *s) {
   return code;
 }
 
-/* --stream draws its own problems: it takes --block, --isa, --csv and --own-time. */
+/* --stream draws its own problems or takes a list of its own: it allows --batch, --block, --isa, --csv, --own-time. */
 static int stream_bench(const cli_verb *verb, int words, hk_isa isa) {
-  static const char *const of_problems[] = {"batch",           "layout",      "types",    "only",
-                                            "deconv",          "peer",        "cold",     "late-weights",
-                                            "seconds",         "rounds",      "json",     "html",
-                                            "threads",         "epilogue",    "decision", "workspace",
-                                            "rigor",           "time-limit",  "math",     "batch-invariant",
-                                            "forbid-fallback", "wisdom-only", "stateful", "flush-denormals",
-                                            "unaligned",       "grad",        NULL};
+  static const char *const of_problems[] = {
+      "layout",          "types",       "only",     "deconv",          "peer",      "cold",       "late-weights",
+      "seconds",         "rounds",      "json",     "html",            "threads",   "epilogue",   "decision",
+      "workspace",       "rigor",       "math",     "batch-invariant", "unaligned", "time-limit", "grad",
+      "forbid-fallback", "wisdom-only", "stateful", "flush-denormals", NULL};
   if (words) {
     cli_error("one of PROBLEM, --batch and --stream; usage: hankel %s", verb->usage);
     return CLI_USAGE;
   }
   const int code = cli_options_refuse(of_problems, "--stream");
   if (code) return code;
-  if (o.block >= 1 && o.block <= 65536) return bench_stream(o.block, isa, o.csv);
+  if (o.block >= 1 && o.block <= 65536)
+    return o.batch ? bench_stream_list(o.batch, o.block, isa) : bench_stream(o.block, isa, o.csv);
   cli_error("--block: %lld is not between 1 and 65536", (long long)o.block);
   return CLI_USAGE;
 }
