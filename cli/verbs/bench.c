@@ -313,11 +313,32 @@ static int peers_open(bench_sheet *s) {
 
 /* --stream draws its own problems or takes a list of its own: it allows --batch, --block, --isa, --csv, --own-time. */
 static int stream_bench(const cli_verb *verb, int words, hk_isa isa) {
-  static const char *const of_problems[] = {
-      "layout",          "types",       "only",     "deconv",          "peer",      "cold",       "late-weights",
-      "seconds",         "rounds",      "json",     "html",            "threads",   "epilogue",   "decision",
-      "workspace",       "rigor",       "math",     "batch-invariant", "unaligned", "time-limit", "grad",
-      "forbid-fallback", "wisdom-only", "stateful", "flush-denormals", NULL};
+  static const char *const of_problems[] = {"layout",
+                                            "types",
+                                            "only",
+                                            "deconv",
+                                            "peer",
+                                            "cold",
+                                            "late-weights",
+                                            "seconds",
+                                            "rounds",
+                                            "json",
+                                            "html",
+                                            "threads",
+                                            "epilogue",
+                                            "decision",
+                                            "workspace",
+                                            "rigor",
+                                            "math",
+                                            "batch-invariant",
+                                            "unaligned",
+                                            "time-limit",
+                                            "grad",
+                                            "forbid-fallback",
+                                            "wisdom-only",
+                                            "stateful",
+                                            "flush-denormals",
+                                            NULL};
   if (words) {
     cli_error("one of PROBLEM, --batch and --stream; usage: hankel %s", verb->usage);
     return CLI_USAGE;

@@ -309,7 +309,7 @@ typedef struct hk_small_args {
  *   PERMUTE    index[m*NR + l]
  *   QUADS      the same, and index is in the aligned four lanes of l
  *   BROADCAST  m; frames is 1
- * With several frames per step x_at and y_at are 0, outputs is y_frame and reads is x_frame, and the lanes of each frame
+ * With several frames per step x_at and y_at are 0, outputs is y_frame, reads is x_frame, and the lanes of each frame
  * hold the same f and bias, and the same index relative to it: a step may begin at any frame. A frame needs the `reads`
  * floats from x_at on; nothing beyond those of the last frame is read. f, bias and index are whole vectors. y does not
  * overlap x; it may be written twice. */
