@@ -28,7 +28,7 @@ def hankel_rows():
     yield "conv1d(x, f)", lambda: hk.conv1d(x, f)
     yield "conv1d(x, f, bias, act='relu')", lambda: hk.conv1d(x, f, bias, act="relu")
     yield "conv2d(x, f, bias, padding=1)", lambda: hk.conv2d(image, window, bias, padding=1)
-    yield "conv1d, padding as pairs", lambda: hk.conv1d(x, f, padding=[(0, 0)])  # looked at each time
+    yield "conv1d, bias as a list", lambda: hk.conv1d(x, f, [1, 1, 1, 1])  # looked at each time
 
 
 def torch_rows():

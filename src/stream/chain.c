@@ -77,6 +77,25 @@ static int64_t most_frames(const hk_graph *g, int32_t domain, int64_t n) {
 
 static uint64_t mix_print(uint64_t h, int64_t v) { return (h ^ (uint64_t)v) * 0x100000001b3u; }
 
+/* Of everything that the layout of a state depends on. */
+static uint64_t layout_print(const hk_graph *g, int64_t width) {
+  uint64_t h = mix_print(0xcbf29ce484222325u, g->lstm_floats);
+  for (int32_t b = 0; b < g->buffers; b++) {
+    h = mix_print(mix_print(mix_print(h, g->buffer[b].rows * g->buffer[b].pitch), g->buffer[b].length),
+                  g->buffer[b].stride);
+  }
+  for (int32_t j = 0; j < g->domains; j++) h = mix_print(mix_print(h, g->domain[j].parent), g->domain[j].stride);
+  for (int32_t j = 0; j < g->firs; j++) {
+    const hk_net_fir *f = &g->fir[j];
+    h = mix_print(mix_print(mix_print(h, f->c), f->k), f->groups);
+    for (int32_t i = 0; i < f->levels; i++) {
+      const hk_fir_level *l = &f->level[i];
+      h = mix_print(mix_print(mix_print(h, l->points), l->parts), l->early);
+    }
+  }
+  return mix_print(h, g->firs ? width : 0); /* spectra lie as vectors do */
+}
+
 static void fill_header(hk_chain *c, const hk_graph *g) {
   const hk_chain_desc *d = &g->desc;
   const hk_net_signal *out = &g->signal[g->output];
@@ -124,21 +143,7 @@ static void fill_header(hk_chain *c, const hk_graph *g) {
   c->fir_head = hk_kernel_best(HK_FAMILY_FIR, c->isa)->fn;
   c->longfft = hk_kernel_best(HK_FAMILY_LONGFFT, c->isa)->fn;
   c->spectra = hk_kernel_best(HK_FAMILY_SPECTRA, c->isa)->fn;
-  uint64_t h = mix_print(0xcbf29ce484222325u, g->lstm_floats);
-  for (int32_t b = 0; b < g->buffers; b++) {
-    h = mix_print(mix_print(mix_print(h, g->buffer[b].rows * g->buffer[b].pitch), g->buffer[b].length),
-                  g->buffer[b].stride);
-  }
-  for (int32_t j = 0; j < g->domains; j++) h = mix_print(mix_print(h, g->domain[j].parent), g->domain[j].stride);
-  for (int32_t j = 0; j < g->firs; j++) {
-    const hk_net_fir *f = &g->fir[j];
-    h = mix_print(mix_print(mix_print(h, f->c), f->k), f->groups);
-    for (int32_t i = 0; i < f->levels; i++) {
-      const hk_fir_level *l = &f->level[i];
-      h = mix_print(mix_print(mix_print(h, l->points), l->parts), l->early);
-    }
-  }
-  c->print = mix_print(h, g->firs ? c->width : 0); /* spectra lie as vectors do */
+  c->print = layout_print(g, c->width);
 }
 
 static size_t chain_bytes(const hk_graph *g) {

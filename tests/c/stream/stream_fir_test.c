@@ -112,7 +112,10 @@ static double peak_of(const shape *s, const float *f) {
 static void compare(const shape *s, const float *f, const float *bias, const float *x, const float *y) {
   const double most = peak_of(s, f);
   double worst = 0, loudest = 0;
-  for (int64_t i = 0; i < s->frames * s->k; i++) loudest = fmax(loudest, fabs((double)y[i]));
+  for (int64_t i = 0; i < s->frames * s->k; i++) { /* no fmax: gcc 12 for aarch64 fails on its reduction */
+    const double v = fabs((double)y[i]);
+    if (v > loudest) loudest = v;
+  }
   const double peak = s->c == s->groups ? loudest : most;
   for (int i = 0; i < SAMPLES; i++) {
     int64_t t = i < 3 ? i : i < 6 ? s->frames - 1 - (i - 3) : below(s->frames);
