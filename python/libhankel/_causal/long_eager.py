@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .._operators import define
 from .eager import _is_current, _nowhere, _solid, _stream, dense, is_compiling
 from .long import execute, gradient
-
-_library = None
 
 
 def _scratch(x):
@@ -88,23 +87,11 @@ def _fake_backward(x, f, skip, pre, post, dy, need):
 
 def register() -> bool:
     """Defines the operators once. False where torch is too old to know fake kernels."""
-    global _library
-    if _library is not None:
-        return True
-    if not hasattr(torch.library, "register_autograd"):
-        return False
-    _library = torch.library.Library("libhankel", "FRAGMENT")
-    tag = getattr(torch.Tag, "needs_exact_strides", None) or torch.Tag.needs_fixed_stride_order
     given = "Tensor x, Tensor filters, Tensor? skip, Tensor? pre, Tensor? post"
-    for name, schema, real, fake in (
-            ("long_conv", f"({given}) -> Tensor", forward, lambda x, *others: torch.empty_like(x)),
-            ("long_conv_gradient", f"({given}, Tensor dy, bool[] need) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-             backward, _fake_backward)):
-        _library.define(name + schema, tags=(tag,))
-        _library.impl(name, real, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"libhankel::{name}", fake, lib=_library)
-    torch.library.register_autograd("libhankel::long_conv", _compiled_backward, setup_context=_setup, lib=_library)
-    return True
+    define("long_conv_gradient", f"({given}, Tensor dy, bool[] need) -> (Tensor, Tensor, Tensor, Tensor, Tensor)", backward,
+           _fake_backward)
+    return define("long_conv", f"({given}) -> Tensor", forward, lambda x, *others: torch.empty_like(x),
+                  _compiled_backward, _setup)
 
 
 def long_conv(x: Tensor, f: Tensor, skip: Optional[Tensor], pre: Optional[Tensor], post: Optional[Tensor]) -> Tensor:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from .._operators import define
 from . import eager
-
-_library = None
 
 
 def _fake_forward(x, weight, bias, residual, initial, ids, offsets, act, entries, longest):
@@ -47,24 +46,11 @@ def _gradient(ctx, dy, dfinal):
 
 def register() -> bool:
     """Defines the operators once. False where torch is too old to know fake kernels."""
-    global _library
-    if _library is not None:
-        return True
-    if not hasattr(torch.library, "register_autograd"):
-        return False
-    _library = torch.library.Library("libhankel", "DEF")
-    tag = getattr(torch.Tag, "needs_exact_strides", None) or torch.Tag.needs_fixed_stride_order
     given = "Tensor x, Tensor weight, Tensor? bias"
     packed = "Tensor? ids, Tensor? offsets, int act"
-    for name, schema, real, fake in (
-            ("causal", f"({given}, Tensor? residual, Tensor? initial, {packed}, int entries, int longest) -> "
-             "(Tensor, Tensor)", eager.forward, _fake_forward),
-            ("causal_gradient", f"({given}, Tensor dy, Tensor? initial, Tensor? dfinal, {packed}, int longest, "
-             "bool want_initial) -> (Tensor, Tensor, Tensor, Tensor)", _backward, _fake_backward),
-            ("causal_update", "(Tensor x, Tensor(a!) state, Tensor weight, Tensor? bias, int act, Tensor? positions, "
-             "Tensor? slots, int? skip) -> Tensor", eager.update, _fake_update)):
-        _library.define(name + schema, tags=(tag,))
-        _library.impl(name, real, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"libhankel::{name}", fake, lib=_library)
-    torch.library.register_autograd("libhankel::causal", _gradient, setup_context=_setup, lib=_library)
-    return True
+    define("causal_gradient", f"({given}, Tensor dy, Tensor? initial, Tensor? dfinal, {packed}, int longest, "
+           "bool want_initial) -> (Tensor, Tensor, Tensor, Tensor)", _backward, _fake_backward)
+    define("causal_update", "(Tensor x, Tensor(a!) state, Tensor weight, Tensor? bias, int act, Tensor? positions, "
+           "Tensor? slots, int? skip) -> Tensor", eager.update, _fake_update)
+    return define("causal", f"({given}, Tensor? residual, Tensor? initial, {packed}, int entries, int longest) -> "
+                  "(Tensor, Tensor)", eager.forward, _fake_forward, _gradient, _setup)

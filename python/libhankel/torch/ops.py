@@ -8,10 +8,10 @@ from typing import Callable, List, Optional
 import torch
 from torch import Tensor
 
+from .._operators import define
 from . import eager
 from .spec import Spec, channels_last, empty_output
 
-_library = None
 _ARGUMENTS = "int[] stride, int[] low, int[] high, int[] dilation, bool transposed, int[] output_padding, int groups"
 
 
@@ -71,33 +71,14 @@ def conv(x: Tensor, weight: Tensor, bias: Optional[Tensor], residual: Optional[T
     return torch.ops.libhankel.conv(x, weight, bias, residual, act, *flat(spec))
 
 
-def _define(name, schema, real, fake):
-    """One operator: its schema, its kernel for every device, and its fake kernel."""
-    tag = getattr(torch.Tag, "needs_exact_strides", None) or torch.Tag.needs_fixed_stride_order
-    _library.define(name + schema, tags=(tag,))
-    _library.impl(name, real, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"libhankel::{name}", fake, lib=_library)
-
-
-def register_fused(real: Callable, fake: Callable) -> None:
+def register_fused(real: Callable, fake: Callable) -> bool:
     """Defines fused, whose kernels fused.py has."""
-    if register():
-        _define("fused", "(Tensor x, Tensor? residual, int layer) -> Tensor", real, fake)
+    return define("fused", "(Tensor x, Tensor? residual, int layer) -> Tensor", real, fake)
 
 
 def register() -> bool:
     """Defines conv and conv_gradient once. False where torch is too old."""
-    global _library
-    if _library is not None:
-        return True
-    if not hasattr(torch.library, "register_autograd"):
-        return False
-    _library = torch.library.Library("libhankel", "FRAGMENT")
-    for definition in (
-            ("conv", f"(Tensor x, Tensor weight, Tensor? bias, Tensor? residual, str act, {_ARGUMENTS}) -> Tensor",
-             _conv, _fake_conv),
-            ("conv_gradient", f"(Tensor dy, Tensor x, Tensor weight, bool[] mask, {_ARGUMENTS}) -> "
-             "(Tensor, Tensor, Tensor)", _gradient, _fake_gradient)):
-        _define(*definition)
-    torch.library.register_autograd("libhankel::conv", _backward, setup_context=_setup, lib=_library)
-    return True
+    define("conv_gradient", f"(Tensor dy, Tensor x, Tensor weight, bool[] mask, {_ARGUMENTS}) -> (Tensor, Tensor, Tensor)",
+           _gradient, _fake_gradient)
+    return define("conv", f"(Tensor x, Tensor weight, Tensor? bias, Tensor? residual, str act, {_ARGUMENTS}) -> Tensor",
+                  _conv, _fake_conv, _backward, _setup)
