@@ -24,6 +24,7 @@ static bool supported(const hk_task *t, const hk_kernel *kernel, char *why) {
     no = "x and f must be f32, f16 or bf16";
   else if (g->groups == 1) no = "groups must be above 1";
   else if (t->epi.e.gate || t->options.stateful) no = "epilogue.gate and options.stateful must be 0";
+  else if (t->options.batch_invariant) no = "batch_invariant must be 0: whether n channels fit a vector depends on n";
   else if (g->gk == 0 || g->gm == 0 || g->k == 0) no = "x, f or y is empty";
   else if (g->taps * MAX_POINTS < g->pixels) no = "y has more than 4 positions per position of the window";
   else if (g->pixels > HK_TAPSUM_TAPS) no = "y has more than 1024 positions";
