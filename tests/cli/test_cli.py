@@ -248,6 +248,14 @@ def test_check_problem():
     assert out.splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
 
 
+@pytest.mark.parametrize("problem", ["2d_n2_c5_i7x6_k70_w1x1_f32_last", "2d_n1_c8_i9x9_k16_w3x3_p1_f32_last",
+                                     "2d_n1_c6_i11x9_k20_w3x3_d2_p2_g2_f32_last", "1d_n2_c3_i40_k24_w5_s2_p2_f32_last"])
+@pytest.mark.parametrize("epilogue", ["bias+silu", "scale+prelu", "scale1+bias+presum:0.5+tanh", "gelu"])
+def test_check_activations_that_follow_the_store(problem, epilogue):
+    """Every decision: igemm applies these over finished rows, lines and blocks of y."""
+    assert ok("check", problem, "--epilogue", epilogue).endswith("1 passed, 0 failed, 0 skipped\n")
+
+
 def test_check_random_same_for_any_jobs():
     one = ok("check", "--random", 300, "--seed", 5, "--stats")
     three = ok("check", "--random", 300, "--seed", 5, "--stats", "--jobs", 3)
