@@ -3,7 +3,7 @@
 #define PEERS_PLAIN_H
 #include <stdbool.h>
 
-#include "peer.h"
+#include "bench/peer.h"
 
 #define PEER_WHY 200
 
