@@ -372,6 +372,7 @@ typedef struct hk_machine {
   int32_t cores;           /* that this process may use */
   int64_t l1d_bytes, l2_bytes, l3_bytes;
   int32_t family, model, stepping; /* x86: by CPUID; Arm: implementer, part and revision; 0 where not known */
+  char features[64];       /* instructions beyond the ISA that kernels use: "avxvnni avx512vnni", or "" */
 } hk_machine;
 HK_API hk_status hk_machine_info(hk_machine *m);
 HK_API const char *hk_isa_name(hk_isa isa);

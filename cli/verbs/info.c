@@ -82,6 +82,7 @@ static void print_json(const report *r) {
   cli_json_integer(&j, "l2_bytes", r->m.l2_bytes);
   cli_json_integer(&j, "l3_bytes", r->m.l3_bytes);
   cli_json_text(&j, "best_isa", hk_isa_name(r->m.best_isa));
+  cli_json_text(&j, "features", r->m.features);
   cli_json_open(&j, "isas", '[');
   for (int i = 0; i < r->isas; i++) {
     cli_json_open(&j, NULL, '{');
@@ -123,6 +124,7 @@ static void print_words(const report *r) {
     if (r->f32[i] > 0) printf(" %8.1f GFLOP/s f32, %8.1f f64, one thread", 1e-9 * r->f32[i], 1e-9 * r->f64[i]);
     puts(r->isa[i] == r->m.best_isa ? "   (best)" : "");
   }
+  if (*r->m.features) printf("features   %s\n", r->m.features);
   for (int i = 0; i < 4; i++)
     if (r->level_rate[i] > 0)
       printf("bandwidth  %-8s %8.1f GB/s read + written, copy of %.0f KiB, one thread\n", levels[i],

@@ -130,7 +130,8 @@ class Candidate(Sized):
 class Machine(Sized):
     _fields_ = [("size", C.c_size_t), ("cpu", C.c_char * 64), ("best_isa", C.c_int), ("cores", C.c_int32),
                 ("l1d_bytes", C.c_int64), ("l2_bytes", C.c_int64), ("l3_bytes", C.c_int64),
-                ("family", C.c_int32), ("model", C.c_int32), ("stepping", C.c_int32)]
+                ("family", C.c_int32), ("model", C.c_int32), ("stepping", C.c_int32),
+                ("features", C.c_char * 64)]
 
 
 class Gpu(Sized):

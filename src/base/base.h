@@ -30,6 +30,19 @@ void hk_free(void *p);
 /* cpu.c */
 hk_isa hk_cpu_best_isa(void);       /* of this machine, capped by HANKEL_MAX_ISA */
 bool hk_cpu_has(hk_isa isa);
+/* Instructions that machines of one ISA have or lack; a kernel's row names the one it needs (cpu/kernels.inc). */
+typedef enum hk_feature {
+  HK_FEATURE_NONE = 0,
+  HK_FEATURE_AVXVNNI,    /* VPDPBUSD of 256 bits without AVX-512 */
+  HK_FEATURE_AVX512VNNI, /* VPDPBUSD, VPDPWSSD */
+  HK_FEATURE_AVX512BF16, /* VDPBF16PS, VCVTNEPS2BF16 */
+  HK_FEATURE_DOTPROD,    /* NEON SDOT, UDOT */
+  HK_FEATURE_I8MM,       /* NEON SMMLA, USMMLA, USDOT */
+  HK_FEATURE_BF16,       /* NEON BFMMLA, BFDOT, BFMLAL */
+  HK_FEATURE_COUNT
+} hk_feature;
+bool hk_cpu_has_feature(hk_feature feature); /* this machine has it and HANKEL_WITHOUT does not name it */
+const char *hk_feature_name(hk_feature feature);
 int32_t hk_cpu_count(void);         /* cores this process may use: affinity and cgroup quota */
 int32_t hk_threads_default(void);   /* HANKEL_NUM_THREADS, OMP_NUM_THREADS, else hk_cpu_count */
 bool hk_isa_parse(const char *text, hk_isa *isa);

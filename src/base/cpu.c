@@ -12,6 +12,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 static const char *const isa_names[] = {"best", "scalar", "neon", "avx2", "avx512", "amx"};
@@ -82,6 +84,63 @@ bool hk_cpu_has(hk_isa isa) {
 static void ignored(atomic_flag *told, const char *name, const char *value, const char *accepted) {
   if (atomic_flag_test_and_set(told)) return;
   hk_log(HK_LOG_ERROR, "hankel,error,environment,%s is '%.40s' and is ignored; accepted: %s", name, value, accepted);
+}
+
+/* ---- features */
+static const char *const feature_names[] = {"none", "avxvnni", "avx512vnni", "avx512bf16", "dotprod", "i8mm", "bf16"};
+_Static_assert(HK_COUNT(feature_names) == HK_FEATURE_COUNT, "every feature has a name");
+
+const char *hk_feature_name(hk_feature feature) { return feature_names[feature]; }
+
+static uint32_t bit_of(hk_feature feature) { return 1U << feature; }
+
+/* Bits of leaf 7 by Intel's and AMD's manuals, of HWCAP and HWCAP2 by the kernel's documentation for arm64. */
+static uint32_t features_found(void) {
+  uint32_t found = bit_of(HK_FEATURE_NONE);
+#if defined(__x86_64__)
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  if (!hk_cpu_has(HK_ISA_AVX2) || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
+  if (hk_cpu_has(HK_ISA_AVX512) && (c >> 11 & 1)) found |= bit_of(HK_FEATURE_AVX512VNNI);
+  if (a < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d)) return found;
+  if (a >> 4 & 1) found |= bit_of(HK_FEATURE_AVXVNNI);
+  if (hk_cpu_has(HK_ISA_AVX512) && (a >> 5 & 1)) found |= bit_of(HK_FEATURE_AVX512BF16);
+#elif defined(__aarch64__)
+  if (getauxval(AT_HWCAP) >> 20 & 1) found |= bit_of(HK_FEATURE_DOTPROD);
+  if (getauxval(AT_HWCAP2) >> 13 & 1) found |= bit_of(HK_FEATURE_I8MM);
+  if (getauxval(AT_HWCAP2) >> 14 & 1) found |= bit_of(HK_FEATURE_BF16);
+#endif
+  return found;
+}
+
+/* Takes the features away that text lists ("avxvnni,avx512bf16"); false: a word of it names none. */
+static bool features_without(const char *text, uint32_t *found) {
+  bool known = true;
+  while (*text) {
+    const size_t n = strcspn(text, ",");
+    bool any = false;
+    for (int i = 1; i < HK_FEATURE_COUNT; i++) {
+      if (strlen(feature_names[i]) != n || strncmp(text, feature_names[i], n)) continue;
+      *found &= ~bit_of((hk_feature)i);
+      any = true;
+    }
+    known &= any;
+    text += n + (text[n] == ',');
+  }
+  return known;
+}
+
+bool hk_cpu_has_feature(hk_feature feature) {
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  static _Atomic uint32_t cached; /* racing writers store the same value */
+  uint32_t found = cached;
+  if (!found) {
+    const char *without = getenv("HANKEL_WITHOUT");
+    found = features_found();
+    if (without && !features_without(without, &found))
+      ignored(&told, "HANKEL_WITHOUT", without, "a list of avxvnni, avx512vnni, avx512bf16, dotprod, i8mm, bf16");
+    cached = found;
+  }
+  return found & bit_of(feature);
 }
 
 /* A cap above what the CPU has is ignored silently; a cap of another architecture is reported like an unknown word. */
@@ -187,6 +246,11 @@ void hk_cpu_describe(hk_machine *m) {
   pthread_once(&once, read_model);
   memcpy(m->cpu, named.cpu, sizeof m->cpu);
   m->family = named.family, m->model = named.model, m->stepping = named.stepping;
+  size_t n = 0;
+  m->features[0] = 0;
+  for (int i = 1; i < HK_FEATURE_COUNT; i++)
+    if (hk_cpu_has_feature((hk_feature)i))
+      n += (size_t)snprintf(m->features + n, sizeof m->features - n, "%s%s", n ? " " : "", feature_names[i]);
   m->best_isa = hk_cpu_best_isa();
   m->cores = hk_cpu_count();
   m->l1d_bytes = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32768);

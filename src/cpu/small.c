@@ -6,7 +6,7 @@ static const hk_kernel *row(hk_isa isa, int64_t mr, int64_t mg) {
   const hk_kernel *best = NULL;
   for (int32_t i = 0; i < hk_kernel_count; i++) {
     const hk_kernel *k = &hk_kernels[i];
-    if (k->family != family || k->mr != mr || k->isa > isa || !hk_cpu_has(k->isa)) continue;
+    if (k->family != family || k->mr != mr || !hk_kernel_runs(k, isa)) continue;
     if (!best || k->isa > best->isa) best = k;
   }
   return best;

@@ -58,11 +58,14 @@ typedef struct hk_kernel {
   hk_type x_type, f_type;
   int32_t mr, nr;
   hk_kernel_fn fn;
+  hk_feature needs;
 } hk_kernel;
 
 /* registry.c: the kernels of this build, in the order of kernels.inc */
 extern const hk_kernel hk_kernels[];
 extern const int32_t hk_kernel_count;
+/* True when this machine can run the row and its ISA is at most isa. */
+bool hk_kernel_runs(const hk_kernel *kernel, hk_isa isa);
 /* Returns the first row of the family with the highest ISA that this machine has and that is at most isa, or NULL. */
 const hk_kernel *hk_kernel_best(hk_family family, hk_isa isa);
 /* Returns the convert row for a pair of types with the highest ISA that is at most isa, or NULL. */
@@ -650,6 +653,8 @@ typedef struct hk_fir_args {
 } hk_fir_args;
 
 #define HK_KERNEL(name, family, isa, x, f, mr, nr) void name(const void *args);
+#define HK_KERNEL_NEEDS(feature, name, family, isa, x, f, mr, nr) void name(const void *args);
 #include "cpu/kernels.inc"
 #undef HK_KERNEL
+#undef HK_KERNEL_NEEDS
 #endif

@@ -69,6 +69,9 @@ bool hk_decision_allowed(const hk_task *t, const hk_decision *d, char *why) {
   if (d->algo->device != t->options.device) snprintf(why, HK_REASON, "is for another device");
   else if (!hk_cpu_has(isa)) snprintf(why, HK_REASON, "this CPU lacks %s", hk_isa_name(isa));
   else if (isa > t->isa) snprintf(why, HK_REASON, "%s is above the ISA cap %s", hk_isa_name(isa), hk_isa_name(t->isa));
+  else if (d->kernel && !hk_cpu_has_feature(d->kernel->needs))
+    snprintf(why, HK_REASON, "needs %s, which this CPU lacks or HANKEL_WITHOUT takes away",
+             hk_feature_name(d->kernel->needs));
   else if (d->isa > t->isa || !hk_cpu_has(d->isa))
     snprintf(why, HK_REASON, "isa = %s is above the ISA cap %s", hk_isa_name(d->isa), hk_isa_name(t->isa));
   else if (d->algo->fallback && t->options.forbid_fallback)

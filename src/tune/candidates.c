@@ -97,7 +97,7 @@ static bool ask_algo(search *s, const hk_algo *algo) {
   bool any = false;
   if (algo->family == HK_FAMILY_NONE) return consider(s, algo, NULL);
   for (const hk_kernel *row = NULL; (row = hk_algo_next_row(algo, row));) {
-    if (s->path.depth && (row->isa > s->task->isa || !hk_cpu_has(row->isa))) continue;
+    if (s->path.depth && !hk_kernel_runs(row, s->task->isa)) continue;
     any |= consider(s, algo, row);
   }
   return any;

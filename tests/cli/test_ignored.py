@@ -90,7 +90,8 @@ def test_isa_that_is_printed_is_there(isa):
 
 
 @pytest.mark.parametrize("name, value, accepted", [
-    ("HANKEL_MAX_ISA", "avx3", "scalar"), ("HANKEL_NUM_THREADS", "0", "1 to 4096"),
+    ("HANKEL_MAX_ISA", "avx3", "scalar"), ("HANKEL_WITHOUT", "avxvnni,vnni", "avx512vnni"),
+    ("HANKEL_NUM_THREADS", "0", "1 to 4096"),
     ("HANKEL_NUM_THREADS", "2x", "1 to 4096"), ("HANKEL_NUM_THREADS", "99999", "1 to 4096"),
     ("HANKEL_VERBOSE", "warn,profil", "profile_exec"), ("HANKEL_VERBOSE", "none,7", "profile_exec"),
     ("HANKEL_LOGFILE", "/nonexistent/log", "stderr")])
@@ -103,9 +104,17 @@ def test_environment_that_is_ignored_is_told_once(name, value, accepted):
 
 
 @pytest.mark.parametrize("name, value", [
-    ("HANKEL_MAX_ISA", "scalar"), ("HANKEL_MAX_ISA", ""), ("HANKEL_MAX_ISA", "best"), ("HANKEL_NUM_THREADS", "1"),
+    ("HANKEL_MAX_ISA", "scalar"), ("HANKEL_MAX_ISA", ""), ("HANKEL_MAX_ISA", "best"), ("HANKEL_WITHOUT", ""),
+    ("HANKEL_WITHOUT", "avxvnni,i8mm"), ("HANKEL_NUM_THREADS", "1"),
     ("HANKEL_NUM_THREADS", ""), ("OMP_NUM_THREADS", "2,1"), ("OMP_NUM_THREADS", "x"), ("HANKEL_VERBOSE", "error,warn,"),
     ("HANKEL_VERBOSE", "0")])
 def test_environment_that_is_accepted_is_silent(name, value):
     code, _, err = hankel("plan", SMALL, env={name: value})
     assert code == 0 and "environment" not in err
+
+
+def test_features_that_are_taken_away_are_not_listed():
+    have = json.loads(ok("info", "--json", "--quick"))["features"].split()
+    for name in have:
+        left = json.loads(hankel("info", "--json", "--quick", env={"HANKEL_WITHOUT": name})[1])["features"].split()
+        assert left == [f for f in have if f != name]

@@ -23,7 +23,7 @@ typedef struct kernels {
 static kernels kernels_of(hk_isa isa) {
   kernels by = {0};
   for (const hk_kernel *k = hk_kernels; k < hk_kernels + hk_kernel_count; k++) {
-    if (k->family != HK_FAMILY_SMALL || k->mr > MOST_ROWS || k->isa > isa || !hk_cpu_has(k->isa)) continue;
+    if (k->family != HK_FAMILY_SMALL || k->mr > MOST_ROWS || !hk_kernel_runs(k, isa)) continue;
     if (!by.of[k->mr] || k->isa > by.of[k->mr]->isa) by.of[k->mr] = k;
   }
   return by;

@@ -68,7 +68,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   hk_small_part part[HK_SMALL_PARTS];
   const char *no = NULL;
   if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) no = "x and f must be f32";
-  else if (k->isa > t->isa || !hk_cpu_has(k->isa)) no = "the ISA of the kernel is above the cap";
+  else if (!hk_kernel_runs(k, t->isa)) no = "the ISA of the kernel is above the cap";
   else if (!t->f_now) no = "weights must be known at creation";
   else if (t->epi.e.gate) no = "a gate needs both halves of a channel pair in one tile";
   else if (t->options.stateful) no = "options.stateful must be 0";

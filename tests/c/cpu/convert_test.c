@@ -41,7 +41,7 @@ static void rows(void) {
   for (int i = 0; i < COUNT; i++) half[i] = (uint16_t)i;
   for (int32_t r = 0; r < hk_kernel_count; r++) {
     const hk_kernel *k = &hk_kernels[r];
-    if (k->family != HK_FAMILY_CONVERT || !hk_cpu_has(k->isa)) continue;
+    if (k->family != HK_FAMILY_CONVERT || !hk_kernel_runs(k, HK_ISA_AMX)) continue;
     if (k->f_type == HK_F32) {
       k->fn(&(hk_convert_args){half + 3, wide, COUNT - 3});
       for (int i = 3; i < COUNT; i++) {

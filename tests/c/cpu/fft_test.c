@@ -188,7 +188,7 @@ int main(void) {
     const int kind = (int)(i % KINDS);
     tensors t = tensors_make(d, kind);
     for (int32_t k = 0; k < hk_kernel_count; k++) {
-      if (!hk_cpu_has(hk_kernels[k].isa)) continue;
+      if (!hk_kernel_runs(&hk_kernels[k], HK_ISA_AMX)) continue;
       if (hk_kernels[k].family == HK_FAMILY_KARATSUBA && by_nine(d)) run_nine(d, &t, kind, hk_kernels[k].name);
       if (hk_kernels[k].family == HK_FAMILY_FFT) run_fft(d, &t, kind, hk_kernels[k].name);
     }

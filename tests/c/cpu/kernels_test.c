@@ -100,7 +100,7 @@ int main(int argc, char **argv) {
   for (int32_t i = 0; i < hk_kernel_count; i++) {
     const hk_kernel *k = &hk_kernels[i];
     if (!strstr(k->name, only)) continue;
-    if (!hk_cpu_has(k->isa)) {
+    if (!hk_kernel_runs(k, HK_ISA_AMX)) {
       absent++;
       continue;
     }

@@ -104,7 +104,7 @@ static void judge(const char *decision, int m) {
 static void judge_all(void) {
   fill(1, false);
   for (int32_t i = 0; i < hk_kernel_count; i++) {
-    if (hk_kernels[i].family != HK_FAMILY_IGEMM || !hk_cpu_has(hk_kernels[i].isa)) continue;
+    if (hk_kernels[i].family != HK_FAMILY_IGEMM || !hk_kernel_runs(&hk_kernels[i], HK_ISA_AMX)) continue;
     for (int m = 2; m <= 4; m += 2) {
       char decision[128];
       snprintf(decision, sizeof decision, "winograd%d kernel=%s", m, hk_kernels[i].name);
