@@ -62,8 +62,9 @@ static hk_status deduce(dims *d, bool deconv, const char *text) {
   if (d->s < 1 || d->d < 0) return missing(text, "strides must be >= 1 and dilations >= 0");
   if (d->d == INT64_MAX || !hk_mul_checked(d->k - 1, d->d + 1, &reach) || !hk_add_checked(reach, 1, &reach))
     return missing(text, "(k-1)*(d+1)+1 overflows 63 bits");
+  if (d->o < 0) return missing(text, "the output size must be positive");
+  if (d->p > INT64_MAX / 4 || d->p < -(INT64_MAX / 4)) return missing(text, "padding overflows 63 bits");
   if (!d->o) {
-    if (d->p > INT64_MAX / 4 || d->p < -(INT64_MAX / 4)) return missing(text, "padding overflows 63 bits");
     if (deconv) {
       if (!hk_mul_checked(d->i - 1, d->s, &far) || !hk_add_checked(far, reach, &far) ||
           !hk_add_checked(far, -2 * d->p, &d->o))

@@ -262,6 +262,9 @@ int main(void) {
   benchdnn("mb20ic4ih8oc6oh3kh3sh2ph1dh1n\"d\"", "2d_n20_c4_i8x8_k6_w3x3_s2_p1:0_d2_f32_first", 0);
   benchdnn("ic16oc16_iw1kw3ow100pw100", NULL, 0);
   benchdnn("ic8iw5oc8ow2kw3pw3dw2n\"deconv1d:1\"", NULL, 1);
+  hk_problem p;
+  CHECK_STATUS(HK_SYNTAX, "padding overflows", hk_problem_parse(&p, "ic1iw5oc1ow5kw3pw-9223372036854775808"));
+  CHECK_STATUS(HK_SYNTAX, "size must be positive", hk_problem_parse_deconv(&p, "ic1iw5oc1ow-5kw3pw1"));
   sizes("1d_c1_i10_k1_w3_s2", 4, 0);
   sizes("1d_c1_i2_k1_w5", 0, 0);
   sizes("1d_c1_i0_k1_w1_p2", 4, 0);
