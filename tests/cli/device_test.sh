@@ -24,4 +24,9 @@ check '1d_n1_c1440_i5_k15_w1_s2_g15_f16:f16:f32_xs=0.480.7200.5.1_fs=0.96.96.1.1
 # rows of another image began at another address modulo 16, and their sums had another order
 check '1d_n3_c33_i390_k33_w5_p1:2_g33_f16:f16:f32_first' --epilogue 'bias+hardswish+sum:-1' --seed 16300258080631 \
   --with in_place --math tf32 --batch-invariant --forbid-fallback
+# rewrites whose filters come at execute: the inner plan had no place for its slopes
+check '1d_n1_c2_i41_k31_w4_p9:0_d3_flip_bf16:f16:f8e4m3_first' --seed 11660573034726 --with late,state,wisdom
+check '1d_n6_c11_i27_k24_w1_p2_b3_bf16_xs=0.594.297.1.11_fs=0.88.11.1.11_ys=0.0.372.1.12' \
+  --epilogue 'scale1+gated:hardswish:prelu' --seed 16854287994848 --with late,alive --math fast
+check '1d_n2_c16_i228_k6_w3_p12:0_d6_g2_f32_first' --epilogue 'clip:-2:3' --seed 11154251052620 --with late,state
 exit $failed

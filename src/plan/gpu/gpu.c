@@ -33,7 +33,8 @@ hk_status hk_plan_cuda_weights(hk_plan *plan, hk_cu_weights **weights) {
   hk_packed *p = plan->packed;
   const hk_geom *g = &plan->task.geom;
   const size_t k = (size_t)(g->k * g->groups), real = g->acc_type == HK_F64 ? 8 : 4;
-  if (hk_plan_shares(plan)) return *weights = p->f, HK_OK;
+  /* a rewrite whose filters come at execute shares an empty one */
+  if (hk_plan_shares(plan) && p->f) return *weights = p->f, HK_OK;
   hk_cu_weights *w = hk_alloc_zero(sizeof *w);
   if (!w) return hk_fail(HK_NO_MEMORY, "no memory for the weights");
   p->f = *weights = w;
