@@ -1,12 +1,17 @@
 # The CUDA side. The host part (src/cuda/**.c) is always built: it loads the driver at run time. The kernels are compiled
 # by nvcc into one fatbin per row of src/cuda/driver/images.inc and embedded with .incbin as hk_fatbin_<name>[]; without
 # nvcc they are left out and the device says so.
+# HK_CUDA_COMPRESS has nvcc compress every image (a seventh of the size); the driver expands an image when it loads it.
 # Out: HK_IMAGES (the embedded fatbins); appends to HK_SOURCES.
 file(GLOB cuda_host CONFIGURE_DEPENDS src/cuda/*.c src/cuda/*/*.c)
 file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.cuh src/cuda/*.h src/cuda/*/*.cuh src/cuda/*/*.h src/cuda/*/*.inc)
 set(images ${PROJECT_SOURCE_DIR}/src/cuda/driver/images.inc)
 list(APPEND HK_SOURCES ${cuda_host})
 set(HK_CUDA_CODE "-gencode=arch=compute_90a,code=sm_90a" CACHE STRING "nvcc -gencode options")
+option(HK_CUDA_COMPRESS "Compress the device code: for packages" OFF)
+if(HK_CUDA_COMPRESS)
+  set(hk_compress -compress-mode=size)
+endif()
 
 if(HK_CUDA)
   find_program(HK_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
@@ -26,7 +31,7 @@ if(HK_CUDA)
       set(embed ${PROJECT_BINARY_DIR}/cuda/${name}.S)
       add_custom_command(OUTPUT ${fatbin}
         COMMAND bash ${PROJECT_SOURCE_DIR}/scripts/fatbin.sh ${HK_NVCC} ${fatbin} ${kernel}
-                -fatbin -O3 -std=c++17 -split-compile=0 ${HK_CUDA_CODE} $<$<BOOL:${type}>:-DHK_AS_${type}> -I${PROJECT_SOURCE_DIR}/src
+                -fatbin -O3 -std=c++17 -split-compile=0 ${HK_CUDA_CODE} ${hk_compress} $<$<BOOL:${type}>:-DHK_AS_${type}> -I${PROJECT_SOURCE_DIR}/src
         DEPENDS ${kernel} ${cuda_headers} ${PROJECT_SOURCE_DIR}/scripts/fatbin.sh COMMENT "nvcc ${name}" VERBATIM COMMAND_EXPAND_LISTS)
       file(CONFIGURE OUTPUT ${embed} CONTENT [[
 .section .rodata
