@@ -37,18 +37,30 @@ def invalid(message):
     return HankelError(_abi.INVALID, message)
 
 
+def _inside(folder, stem):
+    """Paths of a library in a folder; wheels hold it by its soname."""
+    paths = (Path(folder) / (stem + suffix) for suffix in (".so", ".so.0", ".dylib"))
+    return [str(path) for path in paths if path.exists()]
+
+
 def _candidates():
     if os.environ.get("LIBHANKEL"):
         yield os.environ["LIBHANKEL"]
         return
     here = Path(__file__).resolve().parent
     for folder in (here, here.parents[1] / "build" / "lib"):
-        for name in ("libhankel.so", "libhankel.dylib"):
-            if (folder / name).exists():
-                yield str(folder / name)
+        yield from _inside(folder, "libhankel")
     found = ctypes.util.find_library("hankel")
     if found:
         yield found
+
+
+def companion(stem):
+    """Path of another of hankel's libraries, "libhankel-nam" for one: beside the loaded one, else the system's; or None."""
+    loaded = Path(library_path)
+    if loaded.name != library_path:
+        return next(iter(_inside(loaded.resolve().parent, stem)), None)
+    return ctypes.util.find_library(stem[3:])
 
 
 _VOID = ("hk_plan_destroy", "hk_wisdom_forget", "hk_gpu_free", "hk_chain_destroy", "hk_stream_destroy", "hk_nam_free",

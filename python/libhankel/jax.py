@@ -15,7 +15,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from pathlib import Path
 from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
 
 import jax
@@ -28,7 +27,7 @@ from ._array import NAMES, Tensor, type_of
 from ._dlpack import dense
 from ._geometry import forward, geometry, output_shape, place_all
 from ._grad import filter_problem, input_problem
-from ._native import HankelError, invalid, lib, library_path
+from ._native import HankelError, companion, invalid, lib, library_path
 
 try:
     from jax import ffi
@@ -57,10 +56,10 @@ class _Spec(NamedTuple):
 @functools.lru_cache(maxsize=None)
 def _library():
     """libhankel-jax, its handler registered with XLA."""
-    path = Path(library_path).with_name("libhankel-jax.so")
-    if not path.exists():
-        raise ImportError(f"libhankel.jax: {path.name} is not beside {library_path}; build it (make)")
-    library = ctypes.CDLL(str(path))
+    path = companion("libhankel-jax")
+    if path is None:
+        raise ImportError(f"libhankel.jax: libhankel-jax is not beside {library_path}; build it (make)")
+    library = ctypes.CDLL(path)
     library.hk_jax_scratch.restype, library.hk_jax_scratch.argtypes = ctypes.c_int64, [ctypes.c_char_p, ctypes.c_int32]
     ffi.register_ffi_target(_TARGET, ffi.pycapsule(library.hk_jax_run), platform="cpu")
     return library

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from pathlib import Path
 from typing import Any, Optional, Union
 
 from . import _abi, _abi_rig, _abi_stream
 from ._array import intake, overlap
 from ._dlpack import is_dense
 from ._memory import beside
-from ._native import HankelError, declare, invalid, library_path
+from ._native import HankelError, companion, declare, invalid, library_path
 from ._options import make_options
 
 _loaded = None
@@ -27,11 +26,9 @@ def _lib():
     """libhankel-nam, loaded at its first use."""
     global _loaded
     if _loaded is None:
-        beside_it = Path(library_path).resolve().parent
-        names = [os.environ.get("LIBHANKEL_NAM")] + [str(beside_it / f"libhankel-nam.{e}") for e in ("so", "dylib")]
-        path = next((name for name in names if name and Path(name).exists()), None)
+        path = os.environ.get("LIBHANKEL_NAM") or companion("libhankel-nam")
         if path is None:
-            raise ImportError(f"libhankel.nam: libhankel-nam is not in {beside_it}; build it (make), or name it in "
+            raise ImportError(f"libhankel.nam: libhankel-nam is not beside {library_path}; build it (make), or name it in "
                               "LIBHANKEL_NAM")
         _loaded = declare(C.CDLL(path), {**_abi_stream.NAM_PROTOTYPES, **_abi_rig.PROTOTYPES})
     return _loaded
