@@ -4,7 +4,9 @@
 #   make coverage     lines of src/plan and src/cpu that `hankel check --random` alone reaches (COVERAGE_ARGS=N problems)
 #   make cuda         compile the CUDA kernels alone
 #   make test-frameworks   the PyTorch and JAX bindings with the newest of both, in a venv of its own (downloads gigabytes)
-#   make build | bench | test-gpu | bench-gpu | install | format | lint | clean | setup
+#   make docs         the documents as a site in build/site, with search and the API of hankel.h (needs mkdocs)
+#   make wheel | deb  packages in dist/: a wheel for pip, .deb files for apt (WHEEL_ARCH=aarch64: cross-built)
+#   make build | bench | test-gpu | bench-gpu | install | uninstall | format | lint | clean | setup
 # PREFIX and DESTDIR as usual; JOBS; CMAKE_ARGS reach cmake; TEST_ARGS reach ctest, e.g. TEST_ARGS="-L quick",
 # BENCH_ARGS `hankel bench`, e.g. BENCH_ARGS="--layout first --only r50".
 SHELL := /bin/bash
@@ -19,7 +21,8 @@ TYPE ?= $(if $(SAN),RelWithDebInfo,Release)
 WITH_CUDA := ON
 run: WITH_CUDA := $(if $(wildcard /dev/nvidiactl $(BUILD)/cuda/*.fatbin),ON,OFF)
 
-.PHONY: run test test-frameworks configure build cuda coverage bench test-gpu bench-gpu install format lint clean setup
+.PHONY: run test test-frameworks configure build cuda coverage bench test-gpu bench-gpu install uninstall \
+  docs wheel deb format lint clean setup
 .DEFAULT_GOAL := build
 
 run: configure
@@ -61,6 +64,18 @@ bench-gpu: build
 install: build
 	cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
 	DESTDIR=$(DESTDIR) cmake --install $(BUILD)
+
+uninstall:
+	DESTDIR=$(DESTDIR) scripts/uninstall.sh $(BUILD) $(PREFIX)
+
+docs:
+	python3 docs/site.py $(BUILD)/site
+
+wheel:
+	JOBS=$(JOBS) scripts/wheel.sh dist $(WHEEL_ARCH)
+
+deb:
+	JOBS=$(JOBS) scripts/deb.sh dist
 
 format:
 	scripts/lint.sh format

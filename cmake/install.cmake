@@ -1,5 +1,6 @@
-# What `make install` puts where: header, both libraries, hankel.pc, the CMake package hankel::hankel (and
-# hankel::hankel_static), the command with its man page and completion, licence and readme.
+# What `make install` puts where: header, both libraries, hankel.pc, the CMake package (targets hankel::hankel, hankel::nam
+# and their _static twins), the command with its man page and completion, the documents (docs/ as it is, and the site in
+# html/ where `make docs` has built it). apps/ install their own. scripts/uninstall.sh removes all of it.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hankel)
 
@@ -17,7 +18,9 @@ if(TARGET hankel)
   file(RELATIVE_PATH pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
   configure_file(cmake/hankel.pc.in ${PROJECT_BINARY_DIR}/hankel.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/hankel.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-  install(FILES LICENSE README.md CHANGELOG.md docs/manual.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
+  install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.py" EXCLUDE)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/site/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/html OPTIONAL)
 endif()
 
 if(TARGET hk_cli)
