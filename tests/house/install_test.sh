@@ -13,6 +13,8 @@ pc=$(find "$prefix" -name hankel.pc)
 lib=$(dirname "$(dirname "$pc")")
 export PKG_CONFIG_PATH=${pc%/*}
 
+version=$(sed -n 's/^#define HK_VERSION_TEXT "\(.*\)"/\1/p' "$HANKEL_SOURCE_DIR/include/hankel.h")
+head -1 "$HANKEL_SOURCE_DIR/debian/changelog" | grep -qF "hankel ($version)" || { echo "debian/changelog is not of $version"; exit 1; }
 for wanted in include/hankel.h "${lib#"$prefix"/}/libhankel.so.0" "${lib#"$prefix"/}/libhankel.a"; do
   [ -e "$prefix/$wanted" ] || { echo "not installed: $wanted"; exit 1; }
 done
