@@ -1,11 +1,12 @@
 # The CUDA side. The host part (src/cuda/**.c) is always built: it loads the driver at run time. The kernels are compiled
-# by nvcc into one fatbin per row of src/cuda/driver/images.inc and embedded with .incbin as hk_fatbin_<name>[]; without
-# nvcc they are left out and the device says so.
+# by nvcc into one fatbin per row of src/cuda/driver/images.inc and embedded with .incbin as hk_fatbin_<name>[] in
+# libhankel-cuda (cmake/library.cmake), which the library opens at run time; without nvcc there is none, and the device says so.
 # HK_CUDA_COMPRESS has nvcc compress every image (a seventh of the size); the driver expands an image when it loads it.
 # Out: HK_IMAGES (the embedded fatbins); appends to HK_SOURCES.
 file(GLOB cuda_host CONFIGURE_DEPENDS src/cuda/*.c src/cuda/*/*.c)
 file(GLOB cuda_headers CONFIGURE_DEPENDS src/cuda/*.cuh src/cuda/*.h src/cuda/*/*.cuh src/cuda/*/*.h src/cuda/*/*.inc)
 set(images ${PROJECT_SOURCE_DIR}/src/cuda/driver/images.inc)
+list(REMOVE_ITEM cuda_host ${PROJECT_SOURCE_DIR}/src/cuda/driver/images.c) # of libhankel-cuda
 list(APPEND HK_SOURCES ${cuda_host})
 set(HK_CUDA_CODE "-gencode=arch=compute_90a,code=sm_90a" CACHE STRING "nvcc -gencode options")
 option(HK_CUDA_COMPRESS "Compress the device code: for packages" OFF)
@@ -17,9 +18,8 @@ if(HK_CUDA)
   find_program(HK_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(HK_NVCC)
     enable_language(ASM)
-    # of these two alone, so that a build with kernels reuses the objects of one without (`make run`, then `make test`)
-    set_source_files_properties(src/cuda/driver/module.c src/cuda/driver/nvrtc.c PROPERTIES
-      COMPILE_DEFINITIONS HK_HAVE_CUDA_KERNELS=1)
+    # of this one alone, so that a build with kernels reuses the objects of one without (`make run`, then `make test`)
+    set_source_files_properties(src/cuda/driver/nvrtc.c PROPERTIES COMPILE_DEFINITIONS HK_HAVE_CUDA_KERNELS=1)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${images})
     file(STRINGS ${images} rows REGEX "^IMAGE\\(")
     foreach(row ${rows})
@@ -37,9 +37,7 @@ if(HK_CUDA)
 .section .rodata
 .balign 64
 .global hk_fatbin_@name@
-#ifndef HK_IMAGES_SHARED
 .hidden hk_fatbin_@name@
-#endif
 hk_fatbin_@name@:
 .incbin "@fatbin@"
 .byte 0

@@ -6,6 +6,9 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hankel)
 
 if(TARGET hankel)
   install(TARGETS hankel hankel_static EXPORT hankelTargets)
+  if(TARGET hankel_cuda)
+    install(TARGETS hankel_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
+  endif()
   install(FILES include/hankel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
   install(EXPORT hankelTargets NAMESPACE hankel:: DESTINATION ${package_dir})
   configure_package_config_file(cmake/hankelConfig.cmake.in ${PROJECT_BINARY_DIR}/hankelConfig.cmake

@@ -1,4 +1,5 @@
-# The library: one object set, a shared and a static library of it. Only names of cmake/hankel.map are exported.
+# The library: one object set, a shared and a static library of it. Only names of cmake/hankel.map are exported. The device
+# code is a library of its own, libhankel-cuda, with the table of src/cuda/driver/images.c as its only symbol.
 if(NOT HK_SOURCES)
   message(STATUS "hankel: no library sources")
   return()
@@ -10,13 +11,17 @@ target_include_directories(hk_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PR
 target_compile_definitions(hk_objects PRIVATE ${HK_DEFINITIONS})
 target_link_libraries(hk_objects PRIVATE hk_flags)
 
-set(objects $<TARGET_OBJECTS:hk_objects>)
+add_library(hankel SHARED $<TARGET_OBJECTS:hk_objects>)
+add_library(hankel_static STATIC $<TARGET_OBJECTS:hk_objects>)
 if(HK_IMAGES)
-  add_library(hk_images OBJECT ${HK_IMAGES})
-  list(APPEND objects $<TARGET_OBJECTS:hk_images>)
+  add_library(hankel_cuda SHARED ${PROJECT_SOURCE_DIR}/src/cuda/driver/images.c ${HK_IMAGES})
+  set_target_properties(hankel_cuda PROPERTIES OUTPUT_NAME hankel-cuda VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    C_VISIBILITY_PRESET hidden LINKER_LANGUAGE C)
+  target_include_directories(hankel_cuda PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(hankel_cuda PRIVATE $<BUILD_INTERFACE:hk_flags>)
+  add_dependencies(hankel hankel_cuda)
+  add_dependencies(hankel_static hankel_cuda)
 endif()
-add_library(hankel SHARED ${objects})
-add_library(hankel_static STATIC ${objects})
 set(map ${PROJECT_SOURCE_DIR}/cmake/hankel.map)
 set_target_properties(hankel PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${map})
 set_target_properties(hankel_static PROPERTIES OUTPUT_NAME hankel EXPORT_NAME hankel_static)
@@ -29,16 +34,12 @@ endforeach()
 target_link_libraries(hankel PRIVATE m ${CMAKE_DL_LIBS} Threads::Threads $<BUILD_INTERFACE:hk_flags>)
 target_link_libraries(hankel_static PUBLIC m ${CMAKE_DL_LIBS} Threads::Threads PRIVATE $<BUILD_INTERFACE:hk_flags>)
 
-# For tests, which reach internal functions: the static library with the device images in a shared one, so that no test
-# holds a copy of them.
+# For tests, which reach internal functions. They are linked to the device code too, so that it is found wherever they lie.
 if(HK_TESTS)
   add_library(hankel_testing STATIC EXCLUDE_FROM_ALL $<TARGET_OBJECTS:hk_objects>)
   target_include_directories(hankel_testing PUBLIC ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(hankel_testing PUBLIC m ${CMAKE_DL_LIBS} Threads::Threads)
   if(HK_IMAGES)
-    add_library(hk_images_shared SHARED EXCLUDE_FROM_ALL ${HK_IMAGES})
-    target_compile_definitions(hk_images_shared PRIVATE HK_IMAGES_SHARED)
-    set_target_properties(hk_images_shared PROPERTIES LINKER_LANGUAGE C)
-    target_link_libraries(hankel_testing PUBLIC hk_images_shared)
+    target_link_libraries(hankel_testing PUBLIC -Wl,--no-as-needed hankel_cuda -Wl,--as-needed)
   endif()
 endif()

@@ -25,7 +25,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 NAME = "libhankel"
 SUMMARY = "Convolution by implicit GEMM: every convolution on numpy arrays, torch tensors and anything with DLPack"
-LIBRARIES = (NAME, f"{NAME}-jax", f"{NAME}-nam")
+LIBRARIES = (NAME, f"{NAME}-jax", f"{NAME}-nam", f"{NAME}-cuda")  # the last one where nvcc was found
 KEYWORDS = ("convolution", "implicit GEMM", "deep learning", "state-space models", "audio", "CUDA", "AVX-512")
 CLASSIFIERS = (
     "Development Status :: 4 - Beta", "Environment :: GPU :: NVIDIA CUDA", "Intended Audience :: Developers",
@@ -63,15 +63,21 @@ def _build_library(folder, options=""):
         source += ["-G", "Ninja"]
     subprocess.run(source, check=True)
     jobs = os.environ.get("JOBS") or str(os.cpu_count() or 1)
-    subprocess.run(["cmake", "--build", str(folder), "--target", *(name[3:].replace("-", "_") for name in LIBRARIES), "-j", jobs],
+    subprocess.run(["cmake", "--build", str(folder), "--target", *(name[3:].replace("-", "_") for name in LIBRARIES[:-1]), "-j", jobs],
                    check=True)
     return Path(folder) / "lib" / f"{NAME}.so"
 
 
 def _libraries(library):
-    """{name in the package: bytes}. Files are named as the others of them look for them, by soname."""
-    paths = {stem: library if stem == NAME else library.with_name(f"{stem}.so") for stem in LIBRARIES}
-    return {f"{NAME}/{stem}.so.{_version().split('.')[0]}": path.resolve().read_bytes() for stem, path in paths.items() if path.exists()}
+    """{name in the package: bytes}. What other libraries look for by its soname is named by it."""
+    major, files = _version().split(".")[0], {}
+    for stem in LIBRARIES:
+        path = library if stem == NAME else library.with_name(f"{stem}.so")
+        path = path if path.exists() else library.with_name(f"{stem}.so.{major}")
+        if path.exists():
+            suffix = f".so.{major}" if stem in (NAME, LIBRARIES[-1]) else ".so"
+            files[f"{NAME}/{stem}{suffix}"] = path.resolve().read_bytes()
+    return files
 
 
 def _write_wheel(directory, files, settings=None):

@@ -13,7 +13,7 @@ hk_status hk_gpu_info(hk_gpu *to) {
   memcpy(gpu->name, here.name, sizeof gpu->name);
   gpu->major = here.major, gpu->minor = here.minor;
   gpu->processors = here.processors, gpu->driver = here.driver, gpu->l2_bytes = here.l2_bytes;
-  gpu->kernels = hk_cu_built();
+  gpu->kernels = !hk_cu_missing();
   /* the memory's clock counts twice (both edges); Hopper's multiprocessor does 2048 bf16 products and 128 f32 ones a
    * clock */
   gpu->bytes_per_s = 2e3 * here.memory_khz * (here.bus_bits / 8.0);

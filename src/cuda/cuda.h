@@ -10,8 +10,9 @@
 #define HK_CU_REASON 160 /* bytes of a refusal */
 
 /* module.c */
-bool hk_cu_built(void); /* device code is part of this build */
-/* Whether the embedded code runs on this device; else why not. */
+/* Why there is no device code (libhankel-cuda.so.0 is not installed, or of another version); NULL where there is. */
+const char *hk_cu_missing(void);
+/* Whether the device code runs on this device; else why not. */
 bool hk_cu_has_code(const hk_cu_device *device, char *why);
 hk_status hk_cu_kernel_prepare(hk_cu_kernel kernel, int shared_bytes);
 int hk_cu_max_clusters(hk_cu_kernel kernel, int threads, int cluster, int shared_bytes);

@@ -1,19 +1,20 @@
-/* The embedded device code: one fatbin per row of images.inc, loaded into the driver when one of its kernels is
- * first needed. Libraries and kernels are process-wide and stay loaded, so plans never unload each other's code. */
+/* The device code: one fatbin per row of images.inc, in libhankel-cuda.so.0, which is opened when a plan first asks
+ * for a device. A fatbin is loaded into the driver when one of its kernels is first needed. Libraries and kernels are
+ * process-wide and stay loaded, so plans never unload each other's code. */
 #include "cuda/driver/driver.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cuda/cuda.h"
+#include "cuda/driver/images.h"
 
-#ifdef HK_HAVE_CUDA_KERNELS
-#define IMAGE(name, source, type) extern const unsigned char hk_fatbin_##name[];
-#include "cuda/driver/images.inc"
-#undef IMAGE
-#define IMAGE(name, source, type) {#name, hk_fatbin_##name, NULL},
-#endif
+#define TEXT_OF(number) TEXT(number)
+#define TEXT(number) #number
+#define LIBRARY "libhankel-cuda.so." TEXT_OF(HK_VERSION_MAJOR)
+#define IMAGE(name, source, type) {#name, NULL, NULL},
 
 typedef struct image {
   const char *name;
@@ -22,13 +23,44 @@ typedef struct image {
 } image;
 
 static image images[] = {
-#ifdef HK_HAVE_CUDA_KERNELS
 #include "cuda/driver/images.inc"
-#endif
     {NULL, NULL, NULL}};
+static char missing[HK_CU_REASON]; /* why there is no device code */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
 
-bool hk_cu_built(void) { return images[0].name != NULL; }
+/* Opens the library beside this one, else where the system's linker finds it. */
+static void *open_library(void) {
+  char path[1024];
+  Dl_info here;
+  void *library = NULL;
+  if (dladdr(images, &here) && here.dli_fname && strrchr(here.dli_fname, '/')) {
+    const int folder = (int)(strrchr(here.dli_fname, '/') - here.dli_fname);
+    const int length = snprintf(path, sizeof path, "%.*s/" LIBRARY, folder, here.dli_fname);
+    if (length > 0 && (size_t)length < sizeof path) library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  }
+  return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void open_images(void) {
+  void *library = open_library();
+  const hk_cu_code *given = library ? dlsym(library, HK_CU_CODE_SYMBOL) : NULL;
+  if (!given) {
+    snprintf(missing, sizeof missing, LIBRARY " cannot be loaded: install it, or build with nvcc and HK_CUDA=ON");
+  } else if (strcmp(given->name, HK_VERSION_TEXT)) {
+    snprintf(missing, sizeof missing,
+             LIBRARY " has version %.20s, libhankel " HK_VERSION_TEXT ": install the same of both", given->name);
+  } else {
+    for (const hk_cu_code *c = given + 1; c->name; ++c)
+      for (image *im = images; im->name; ++im)
+        if (!strcmp(im->name, c->name)) im->code = c->code;
+  }
+}
+
+const char *hk_cu_missing(void) {
+  pthread_once(&opened, open_images);
+  return missing[0] ? missing : NULL;
+}
 
 bool hk_cu_has_code(const hk_cu_device *d, char *why) {
   if (d->major == 9) return true; /* sm_90a is not forward compatible: it runs on compute capability 9.0 only */
@@ -76,8 +108,8 @@ hk_status hk_cu_kernel_find(const char *name_of_image, const char *name, int sha
   if (!cu) return HK_DEVICE;
   image *im = images;
   while (im->name && strcmp(im->name, name_of_image)) ++im;
-  if (!im->name)
-    return hk_fail(HK_DEVICE, "device: this build has no CUDA kernels (HK_CUDA was OFF or nvcc was not found)");
+  if (hk_cu_missing()) return hk_fail(HK_DEVICE, "device: %s", hk_cu_missing());
+  if (!im->code) return hk_fail(HK_DEVICE, "device: " LIBRARY " has no image %s", name_of_image);
   pthread_mutex_lock(&lock);
   hk_status s = load(im);
   pthread_mutex_unlock(&lock);

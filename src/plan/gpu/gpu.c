@@ -12,7 +12,7 @@ void hk_plan_cuda_pretend(int processors) { pretended = processors; }
 static bool find_device(hk_cu_device *here, char *why) {
   if (pretended) *here = (hk_cu_device){.processors = pretended};
   if (pretended) return true;
-  if (!hk_cu_built()) REFUSE("this build has no CUDA kernels: HK_CUDA was OFF or nvcc was not found");
+  if (hk_cu_missing()) REFUSE("%s", hk_cu_missing());
   if (hk_cu_here(here)) REFUSE("%s", hk_last_error());
   return hk_cu_has_code(here, why);
 }
