@@ -69,7 +69,7 @@ uninstall:
 	DESTDIR=$(DESTDIR) scripts/uninstall.sh $(BUILD) $(PREFIX)
 
 docs:
-	python3 docs/site.py $(BUILD)/site
+	python3 docs/site/build.py $(BUILD)/site
 
 wheel:
 	JOBS=$(JOBS) scripts/wheel.sh dist $(WHEEL_ARCH)

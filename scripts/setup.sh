@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 required=(gcc g++ cmake ninja-build pkg-config libjansson-dev libsndfile1-dev lv2-dev liblilv-dev sordi python3 python3-numpy python3-pytest
   python3-hypothesis)
 optional=(python3-venv python3-pip libonnx-testdata python3-onnx python3-torch shellcheck clang-format clang-tidy
-  gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user chromium jackd2)
+  gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user chromium jackd2 mkdocs)
 stamp=build/.setup
 want_optional=${HK_OPTIONAL:-}
 [ "${CI:-}" = true ] && want_optional=1
