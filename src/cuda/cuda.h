@@ -200,6 +200,8 @@ typedef struct hk_cu_direct_state {
   hk_cu_direct params;
   int64_t blocks;
 } hk_cu_direct_state;
+/* Fills everything but the kernel. */
+void hk_cu_direct_params(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
 hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
 /* Applies the rest of the epilogue to scaled and biased sums in call->x with these strides. */
 hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e, const hk_strides *sums);

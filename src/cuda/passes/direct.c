@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static void params_make(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
+void hk_cu_direct_params(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
   hk_cu_direct *p = &s->params;
   memset(s, 0, sizeof *s);
   hk_cu_geom_make(g, e, &p->g);
@@ -17,7 +17,7 @@ static void params_make(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e
 }
 
 hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
-  params_make(s, g, e);
+  hk_cu_direct_params(s, g, e);
   const char *name = g->acc_type == HK_F64   ? "hk_direct_f64"
                      : g->acc_type == HK_S32 ? "hk_direct_s32"
                                              : "hk_direct_f32";
@@ -25,7 +25,7 @@ hk_status hk_cu_direct_build(hk_cu_direct_state *s, const hk_geom *g, const hk_e
 }
 
 hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e, const hk_strides *sums) {
-  params_make(s, g, e);
+  hk_cu_direct_params(s, g, e);
   s->params.g.x = (hk_cu_view){0, sums->group, sums->outer, sums->channel, {sums->at[0], sums->at[1], sums->at[2]}};
   if (e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store)
     return hk_cu_user_kernel(NULL, &e->e, 0, &s->lib, &s->kernel);
@@ -54,7 +54,7 @@ bool hk_cu_recompute_takes(const hk_geom *g, const hk_epi *e, bool unaligned) {
 }
 
 hk_status hk_cu_recompute_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e) {
-  params_make(s, g, e);
+  hk_cu_direct_params(s, g, e);
   s->params.k_inner = channel_step(g) == 1; /* outputs are counted in memory order */
   s->blocks = hk_min64(hk_ceil_div(s->params.outputs * (int64_t)hk_type_bytes(g->y_type), 256 * 16), 132 * 8);
   return hk_cu_kernel_find("direct", "hk_recompute_nan", 0, &s->kernel);
