@@ -76,6 +76,18 @@ void hk_geom_set_joined(hk_geom *g, const hk_strides *x);
 /* Some images and groups, and of dimension d >= 0 so many output rows and what they read, without padding. Needs no
  * input dilation there, and no gate. */
 void hk_geom_set_slice(hk_geom *g, int64_t images, int64_t groups, int d, int64_t rows);
+/* One phase of a dimension of a dilated x: the outputs first, first + every, ... read only the taps tap, tap + step, ...
+ * of the window, and find there an x without dilation. */
+typedef struct hk_polyphase {
+  int64_t first, every, out; /* of y; how many */
+  int64_t tap, step, win;    /* of the window; how many, 0: the outputs read nothing */
+  int64_t stride, dil, lo;   /* of the dense convolution */
+} hk_polyphase;
+/* How many phases dimension d has, 1 without input dilation; and the one that starts at output `first`. */
+int64_t hk_geom_phases(const hk_geom *g, int d);
+hk_polyphase hk_geom_phase(const hk_geom *g, int d, int64_t first);
+/* One phase per dimension; x stays, f and y become strided views, which start at tap[] of f and first[] of y. */
+void hk_geom_set_polyphase(hk_geom *g, const hk_polyphase phase[3]);
 /* One dimension dilated by d as `rows` interleaved rows without dilation, `in` of x and `out` of y in each. Needs
  * stride 1 and lo[2] % d == 0. */
 void hk_geom_set_phase(hk_geom *g, int64_t rows, int64_t in, int64_t out);

@@ -75,3 +75,48 @@ void hk_geom_set_phase(hk_geom *g, int64_t rows, int64_t in, int64_t out) {
   g->hi[1] = 0;
   count(g);
 }
+
+static int64_t gcd(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+int64_t hk_geom_phases(const hk_geom *g, int d) {
+  return hk_min64(g->in_dil[d] / gcd(g->in_dil[d], g->stride[d]), hk_max64(g->out[d], 1));
+}
+
+/* Tap s of output first + every*t lies at (first + every*t)*stride + s*dil - lo of the dilated x, which must be a
+ * multiple of in_dil: since every*stride is one, the taps that are have one remainder modulo step = in_dil / gcd(in_dil,
+ * dil), or there is none. Divided by in_dil, the place is t*stride' + j*dil' - lo' for tap + step*j. */
+hk_polyphase hk_geom_phase(const hk_geom *g, int d, int64_t first) {
+  const int64_t by = g->in_dil[d], every = by / gcd(by, g->stride[d]), step = by / gcd(by, g->dil[d]);
+  hk_polyphase p = {.first = first,
+                    .every = every,
+                    .out = g->out[d] > first ? hk_ceil_div(g->out[d] - first, every) : 0,
+                    .step = step,
+                    .stride = every * g->stride[d] / by,
+                    .dil = step * g->dil[d] / by};
+  while (p.tap < hk_min64(step, g->win[d]) && hk_geom_source(g, d, first, p.tap) % by) p.tap++;
+  if (p.tap == hk_min64(step, g->win[d])) return p;
+  p.win = hk_ceil_div(g->win[d] - p.tap, step);
+  p.lo = -hk_geom_source(g, d, first, p.tap) / by;
+  return p;
+}
+
+void hk_geom_set_polyphase(hk_geom *g, const hk_polyphase phase[3]) {
+  for (int d = 0; d < 3; d++) {
+    const hk_polyphase *p = &phase[d];
+    g->in_span[d] = g->in[d];
+    g->in_dil[d] = 1;
+    g->out[d] = p->out, g->win[d] = p->win;
+    g->stride[d] = p->stride, g->dil[d] = p->dil, g->lo[d] = p->lo;
+    g->hi[d] = hk_geom_source(g, d, p->out - 1, p->win - 1) - (g->in[d] - 1);
+    g->f.at[d] *= p->step;
+    g->y.at[d] *= p->every;
+  }
+  count(g);
+}

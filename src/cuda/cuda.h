@@ -81,6 +81,9 @@ hk_status hk_cu_map_encode(const hk_cu_map *map, int pixels, bool half, hk_cu_tm
  * (finish_slab.cuh): {channels of a group, groups, pixels}. */
 hk_status hk_cu_map_encode_rows(const hk_geom *g, const hk_strides *s, int bn, int rows, hk_cu_tmap *to);
 
+/* The same for a y of any strides, without groups: {channels, out[2], out[1], out[0], n} in im2col mode. */
+hk_status hk_cu_map_encode_pixels(const hk_geom *g, const hk_strides *s, int bn, int rows, hk_cu_tmap *to);
+
 /* rows.c: the wgmma kernels of this build */
 typedef struct hk_cu_row {
   const char *name, *image;
@@ -142,6 +145,7 @@ int hk_cu_igemm_step(const hk_cu_row *row, const hk_geom *g, hk_cu_finish finish
 typedef struct hk_cu_igemm_way {
   bool unaligned;
   int step;
+  int chain; /* HK_CU_CHAIN_* */
 } hk_cu_igemm_way;
 hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk_geom *g, const hk_epi *e,
                             const hk_cu_filters *filters, hk_cu_igemm_way way);

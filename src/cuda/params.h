@@ -91,7 +91,8 @@ typedef struct hk_cu_igemm {
   int vector;                        /* 16-byte accesses of y and c are legal */
   int wide;                          /* finish_wide.cuh supports y: no gate, no slopes; exactly one of slab, strip,
                                       * transposed, tall, slim is set unless the reduction is split */
-  int slab;                          /* y is stored by TMA: runs of 8 channels, pixels at a constant stride */
+  int slab;                          /* y is stored by TMA: runs of 8 channels, pixels at a constant stride (1) or at
+                                      * any strides (2) */
   int transposed;                    /* 16-bit y with contiguous pixels, in aligned runs of 8 or 4 */
   int tall;                          /* any other y with contiguous pixels: 2 in aligned pairs (or f32), 1 one by one */
   int strip;                         /* 16-bit y: one tile covers all channels, and pixels have no gaps (2: 16-byte

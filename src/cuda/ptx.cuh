@@ -133,6 +133,14 @@ HK_DEV void copy_out(const hk_cu_tmap *map, hk_cu_u32 src, int a, int b, int c) 
                "r"(a), "r"(b), "r"(c)
                : "memory");
 }
+/* The same for consecutive pixels of a y with gaps between rows, images or pixels: at, innermost first, is where they
+ * start, and they go on behind the end of a row. */
+HK_DEV void copy_out_pixels(const hk_cu_tmap *map, hk_cu_u32 src, int c, const int *at, int n) {
+  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%2, %3, %4, %5, %6}], "
+               "[%1];" ::"l"(map),
+               "r"(src), "r"(c), "r"(at[2]), "r"(at[1]), "r"(at[0]), "r"(n)
+               : "memory");
+}
 HK_DEV void copy_out_commit(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 /* Waits until all but the latest n groups of this thread have been read from shared memory. */
 #define copy_out_wait(n) asm volatile("cp.async.bulk.wait_group.read " #n ";" ::: "memory")

@@ -6,6 +6,7 @@
 
 void hk_packed_release(hk_packed *p) {
   if (!p || atomic_fetch_sub(&p->refs, 1) != 1) return;
+  hk_packed_release(p->next);
   if (p->f_free) p->f_free(p->f);
   else hk_free(p->f);
   hk_free(p->scale);
@@ -13,6 +14,12 @@ void hk_packed_release(hk_packed *p) {
   hk_free(p->slopes);
   hk_free(p->f_zero);
   hk_free(p);
+}
+
+size_t hk_packed_bytes(const hk_packed *p) {
+  size_t bytes = 0;
+  for (; p; p = p->next) bytes += p->f_bytes;
+  return bytes;
 }
 
 /* false when memory is out; a NULL source is fine. A CUDA plan's weights may lie on either side. */
@@ -89,7 +96,7 @@ hk_status hk_plan_copy_weights(hk_plan *plan) {
   plan->packed->f = hk_alloc(plan->packed->f_bytes);
   if (!plan->packed->f) return hk_fail(HK_NO_MEMORY, "no memory for %zu bytes of weights", plan->packed->f_bytes);
   memcpy(plan->packed->f, (const char *)plan->raw_f + lo * (int64_t)bytes, plan->packed->f_bytes);
-  plan->f_shift = -lo;
+  plan->packed->f_shift = -lo;
   return HK_OK;
 }
 
@@ -116,7 +123,6 @@ hk_status hk_plan_build_at(hk_plan **out, const hk_task *task, const hk_decision
     plan->packed = like->packed;
     atomic_fetch_add(&plan->packed->refs, 1);
     plan->share = like->packed;
-    plan->f_shift = like->f_shift;
   } else {
     plan->packed = packed_make(task, w);
   }

@@ -19,7 +19,7 @@
 #define HK_REASON 160
 #define HK_LAYOUT 4
 #define HK_DEPTH 5 /* rewrites of a path: one of each order */
-#define HK_PARTS 3 /* inner tasks of a rewrite */
+#define HK_PARTS 64 /* most inner tasks of a rewrite */
 /* Most bytes that one table of a plan takes, packed weights apart: with it creation stays under the 64 MiB of
  * docs/limits.md. An algorithm that would need more refuses, and one that needs no table takes the problem. */
 #define HK_TABLE_BYTES ((int64_t)16 << 20)
@@ -35,6 +35,8 @@ typedef struct hk_task {
   int32_t threads;    /* >= 1 */
   bool f_now;         /* weights are known at creation */
   bool f_zero_per_k;
+  int part_of;           /* of several parts of y that run one after another: 1 the first, 2 a later one; else 0 */
+  bool y_unaligned;      /* a view of y or c may start anywhere, whatever options.unaligned says of x */
   bool nonfinite;        /* the weights, known at creation, hold Inf or NaN */
   bool padded_nonfinite; /* and some tap falls outside x */
   bool vast; /* so large that 64-bit sizes and offsets of the algorithms could overflow, or that packed weights would:
@@ -143,10 +145,13 @@ typedef struct hk_packed {
   atomic_int refs;
   void *f; /* as the algorithm packed it; for algorithms that read f as given: a plain copy */
   size_t f_bytes;
+  int64_t f_shift;           /* hk_plan_copy_weights: element of f that is f[0] */
   const hk_algo *algo;       /* who packed f */
   const hk_kernel *kernel;   /* and for which kernel */
   int64_t layout[HK_LAYOUT]; /* and what else the order of f depends on: see hk_plan_keep_layout */
   bool as_given;             /* f is the caller's, for a rewrite that passes it on in its calls */
+  int64_t part;              /* of a rewrite whose parts have filters of their own: hk_rewrite.filter_at of this one */
+  struct hk_packed *next;    /* those of the next part, kept by this one */
   void (*f_free)(void *f);   /* how to free f; NULL: hk_free */
   void *scale, *bias, *slopes;
   int32_t *f_zero;
@@ -172,7 +177,6 @@ struct hk_plan {
   hk_packed *packed;
   const void *raw_f;        /* during build only: the caller's weights, offset added */
   const hk_packed *share;   /* during build only: packed weights to reuse (create-like) */
-  int64_t f_shift;          /* hk_plan_copy_weights: element of packed->f that is f[0] */
   const hk_kernel *act;     /* activation rows of the plan's ISA */
   const hk_kernel *map;     /* scale, bias and residual of rows, rounded as the decision's kernel rounds them */
   const hk_kernel *narrow;  /* f32 rows into y's type; NULL when y is f32 or has no such row */
@@ -248,6 +252,7 @@ hk_status hk_task_make(hk_task *task, const hk_problem *p, const hk_epilogue *e,
 /* For algorithms that read f as given: copies the extent of f (or shares it); weights at execute need nothing. */
 hk_status hk_plan_copy_weights(hk_plan *plan);
 void hk_packed_release(hk_packed *p);
+size_t hk_packed_bytes(const hk_packed *p); /* of the weights of all parts */
 /* True for a plan made like another: packed weights are the other's, and there is nothing to pack. */
 bool hk_plan_shares(const hk_plan *plan);
 /* Notes what the order of packed weights depends on beside f's own sizes and strides: the algorithm, its kernel, their

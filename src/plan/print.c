@@ -35,7 +35,7 @@ hk_status hk_plan_print(const hk_plan *plan, char *buffer, size_t size, size_t *
   hk_text_add(&t, "output     %lldx%lldx%lldx%lld\n", (long long)g->y_channels, (long long)g->out[0],
               (long long)g->out[1], (long long)g->out[2]);
   hk_text_add(&t, "work       %.6g flop, %.6g bytes at least\n", g->flops, g->bytes);
-  hk_text_add(&t, "memory     packed weights %zu bytes, workspace %zu bytes\n", plan->packed->f_bytes,
+  hk_text_add(&t, "memory     packed weights %zu bytes, workspace %zu bytes\n", hk_packed_bytes(plan->packed),
               plan->decision.workspace_bytes);
   if (plan->task.options.device == HK_CUDA) hk_text_add(&t, "device     cuda\n");
   else hk_text_add(&t, "threads    %d, isa %s\n", plan->task.threads, hk_isa_name(plan->task.isa));
@@ -79,7 +79,7 @@ hk_status hk_plan_symbol(const hk_plan *plan, int32_t index, const char **name, 
                {"NR", d->kernel ? d->kernel->nr : 1},
                {"threads", plan->task.threads},
                {"workspace_bytes", (double)d->workspace_bytes},
-               {"packed_bytes", (double)plan->packed->f_bytes},
+               {"packed_bytes", (double)hk_packed_bytes(plan->packed)},
                {"floor_flops_s", floors.flops_s},
                {"floor_bytes_s", floors.bytes_s}};
   const int32_t count = HK_COUNT(fixed) - (cuda ? 2 : 0);

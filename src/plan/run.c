@@ -78,7 +78,7 @@ static hk_status check_tensors(const hk_plan *plan, const hk_args *a, hk_call *c
   }
   if (reads_f) {
     if (plan->task.f_now) {
-      call->f = (const char *)plan->packed->f + plan->f_shift * (int64_t)fb;
+      call->f = (const char *)plan->packed->f + plan->packed->f_shift * (int64_t)fb;
     } else {
       if ((s = check_pointer("f", a->f, fb))) return s;
       call->f = (const char *)a->f + g->f.offset * (int64_t)fb;
@@ -112,7 +112,7 @@ void hk_plan_short_way(hk_plan *plan) {
   w->y_mask = (uintptr_t)yb - 1;
   w->x_bytes = g->x.offset * xb;
   w->y_bytes = g->y.offset * yb;
-  if (w->open) w->f = (const char *)p->f + plan->f_shift * fb;
+  if (w->open) w->f = (const char *)p->f + p->f_shift * fb;
   w->scale = p->scale;
   w->bias = p->bias;
   w->run = plan->decision.depth ? plan->decision.path[0]->run : plan->decision.algo->run;

@@ -106,13 +106,38 @@ hk_status hk_cu_map_encode(const hk_cu_map *m, int pixels, bool half, hk_cu_tmap
                                     FILL_ZERO), "encoding an im2col tensor map");
 }
 
+/* The widest slab that divides a tile of bn channels, in bytes, and its swizzle. */
+static int slab_span(int bn, int bytes, int *swizzle) {
+  int span = 128;
+  for (*swizzle = 3; bn * bytes % span; --*swizzle) span /= 2;
+  return span;
+}
+
+hk_status hk_cu_map_encode_pixels(const hk_geom *g, const hk_strides *s, int bn, int rows, hk_cu_tmap *to) {
+  enum { UINT16 = 1, UINT32 = 2, INTERLEAVE_NONE = 0, PROMOTE_128 = 2, FILL_ZERO = 0 };
+  static const unsigned steps[5] = {1, 1, 1, 1, 1};
+  static const int corner[3] = {0, 0, 0};
+  const hk_cu_driver *cu = hk_cu();
+  int swizzle;
+  const int bytes = (int)hk_type_bytes(g->y_type), span = slab_span(bn, bytes, &swizzle);
+  const int64_t size[4] = {g->out[2], g->out[1], g->out[0], g->n}, at[4] = {s->at[2], s->at[1], s->at[0], s->outer};
+  uint64_t dims[5] = {(uint64_t)g->k}, strides[4];
+  for (int i = 0; i < 4; ++i) {
+    dims[i + 1] = (uint64_t)size[i];
+    strides[i] = (uint64_t)((size[i] > 1 ? at[i] : g->k) * bytes); /* k is a multiple of 8, as legal strides are */
+  }
+  if (!cu) return HK_DEVICE;
+  return hk_cu_check(cu->map_im2col(to, bytes == 4 ? UINT32 : UINT16, 5, (void *)(uintptr_t)4096, dims, strides, corner,
+                                    corner, (unsigned)(span / bytes), (unsigned)rows, steps, INTERLEAVE_NONE, swizzle,
+                                    PROMOTE_128, FILL_ZERO), "encoding the im2col tensor map of y");
+}
+
 hk_status hk_cu_map_encode_rows(const hk_geom *g, const hk_strides *s, int bn, int rows, hk_cu_tmap *to) {
   enum { UINT16 = 1, UINT32 = 2, INTERLEAVE_NONE = 0, PROMOTE_128 = 2, FILL_ZERO = 0 };
   static const unsigned steps[3] = {1, 1, 1};
   const hk_cu_driver *cu = hk_cu();
-  const int bytes = (int)hk_type_bytes(g->y_type);
-  int span = 128, swizzle = 3; /* the widest slab that divides the tile, and its swizzle */
-  while (bn * bytes % span) span /= 2, --swizzle;
+  int swizzle;
+  const int bytes = (int)hk_type_bytes(g->y_type), span = slab_span(bn, bytes, &swizzle);
   const uint64_t dims[3] = {(uint64_t)g->k, (uint64_t)g->groups, (uint64_t)g->gm};
   const uint64_t pixel = (uint64_t)(s->at[2] * bytes),
                  strides[2] = {g->groups > 1 ? (uint64_t)(s->group * bytes) : pixel, pixel};

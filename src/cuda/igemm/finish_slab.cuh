@@ -1,5 +1,6 @@
-/* Epilogue by TMA, for a y whose channels are contiguous, 16-byte aligned and a multiple of 8, whose pixels have a
- * constant stride, in f32 or the operands' type. Each warp finishes its 16 rows of each 64-row piece independently,
+/* Epilogue by TMA, for a y whose channels are contiguous, 16-byte aligned and a multiple of 8, in f32 or the operands'
+ * type. Pixels have a constant stride (slab 1), or any strides, without groups and residual (slab 2, TMA's im2col mode).
+ * Each warp finishes its 16 rows of each 64-row piece independently,
  * in steps of one slab of columns: it writes the finished values to one of its slots in shared memory, swizzled as
  * TMA reads them, and stores the slot with one TMA copy while it computes the next step. TMA clips rows and columns
  * outside y.
@@ -242,6 +243,22 @@ HK_DEV void slab_affine(const hk_cu_igemm *P, igemm_tile t, igemm_place at, floa
   else slab_affine_run(P, t, at, 0, scaled, acc);
 }
 
+/* Stores the rows of a slot, the first of which is pixel m. */
+HK_DEV void slab_store(const hk_cu_igemm *P, hk_cu_u32 slot, int col, int group, int m) {
+  if (P->slab == 1) {
+    copy_out(&P->ymap, slot, col, group, m);
+    return;
+  }
+  int at[3];
+#pragma unroll
+  for (int d = 2; d >= 0; --d) {
+    const int up = div_by(m, P->by_out[d]);
+    at[d] = m - up * (int)P->by_out[d].d;
+    m = up;
+  }
+  if (m < P->g.n) copy_out_pixels(&P->ymap, slot, col, at, m);
+}
+
 /* type (of y) is a compile-time constant. */
 HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, slab_residuals *rest,
                       float (*acc)[128], int type) {
@@ -270,7 +287,7 @@ HK_DEV void slab_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
     fence_async();
     __syncwarp();
     if (lane == 0) {
-      if (at.k0 + col < P->g.kg) copy_out(&P->ymap, slot, at.k0 + col, at.group, slab_row(s, m0, n));
+      if (at.k0 + col < P->g.kg) slab_store(P, slot, at.k0 + col, at.group, slab_row(s, m0, n));
       copy_out_commit(); /* an empty group too: the wait counts groups */
     }
 #endif

@@ -65,6 +65,15 @@ static bool rows_even(const hk_geom *g, const hk_strides *s) {
   return hk_cu_is_linear(g, s) && s->at[2] > 0 && s->at[2] % 8 == 0 && (g->groups == 1 || s->group > 0);
 }
 
+/* Whether TMA's im2col mode addresses y: positive strides of 16-byte multiples below 2^40, one group. */
+static bool rows_pixels(const hk_geom *g, const hk_strides *s) {
+  const int64_t size[] = {g->out[2], g->out[1], g->out[0], g->n}, at[] = {s->at[2], s->at[1], s->at[0], s->outer};
+  if (g->groups > 1) return false;
+  for (int i = 0; i < HK_COUNT(size); ++i)
+    if (size[i] > 1 && (at[i] <= 0 || at[i] % 8 || at[i] >= (int64_t)1 << 37)) return false;
+  return true;
+}
+
 /* Alignment in pixels, 8 or 4, of 16-bit planes of contiguous pixels, else 0. */
 static int planes_even(const hk_geom *g, const hk_strides *s) {
   const int64_t all[] = {s->channel, s->group * (g->groups > 1), s->outer * (g->n > 1), g->pixels};
@@ -92,6 +101,7 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
     return;
   }
   p->slab = runs && rows_even(g, &g->y) && (!e->e.residual || rows_even(g, &e->c));
+  if (!p->slab && runs && !e->e.residual && rows_pixels(g, &g->y)) p->slab = 2;
   p->transposed = !p->slab && !unaligned && !last && !e->e.residual ? planes_even(g, &g->y) : 0;
   p->strip = !p->slab && !p->transposed && !last && !e->e.residual && hk_cu_row_strips(row) && g->groups == 1 &&
              g->k <= row->bn && g->y.channel == 1 && hk_type_bytes(g->y_type) == 2 && hk_cu_is_linear(g, &g->y) &&
@@ -107,7 +117,7 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
   if (g->y_type != HK_F32 && g->y_type != narrow) p->wide = 0;
   if (act == HK_ACT_SOFTSIGN || (act == HK_ACT_GELU && g->y_type == HK_F32)) p->wide = 0;
   if (act && e->e.residual == HK_RESIDUAL_BEFORE && !p->late) p->wide = 0;
-  p->slab = p->slab && p->wide;
+  p->slab = p->wide ? p->slab : 0;
   p->transposed = p->wide ? p->transposed : 0;
   p->strip = p->wide ? p->strip : 0;
 }
@@ -184,6 +194,7 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   p->vector = vector_of(g, e, way.unaligned);
   wide_make(p, row, g, e, way.unaligned);
   s->params.step = way.step;
+  s->params.chain = way.chain;
   p->tiles_m = (int)hk_ceil_div(g->gm, s->params.step);
   hk_cu_pack_make(&s->packing, row, g, e, filters);
   if (HK_IGEMM_HALVES(row->type == HK_F8E4M3 ? HK_CU_F8 : HK_CU_BF16, row->parts, row->cm, row->cn))
@@ -195,7 +206,8 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   if (!status) status = hk_cu_map_encode(&map, s->params.step / row->cn, false, &p->xmap);
   if (!status && s->packing.halves < p->k_blocks)
     status = hk_cu_map_encode(&map, s->params.step, true, &s->params.xhalf);
-  if (!status && p->slab) status = hk_cu_map_encode_rows(g, &g->y, row->bn, hk_cu_row_slot(row), &p->ymap);
+  if (!status && p->slab == 1) status = hk_cu_map_encode_rows(g, &g->y, row->bn, hk_cu_row_slot(row), &p->ymap);
+  if (!status && p->slab == 2) status = hk_cu_map_encode_pixels(g, &g->y, row->bn, hk_cu_row_slot(row), &p->ymap);
   if (!status && p->slab && e->e.residual)
     status = hk_cu_map_encode_rows(g, &e->c, row->bn, hk_cu_row_slot(row), &s->params.cmap);
   return status ? status : grid(s);

@@ -30,6 +30,12 @@ typedef struct igemm_place {
 } igemm_place;
 
 HK_DEV const hk_cu_launch *launch_of(const hk_cu_igemm *P) { return (const hk_cu_launch *)P; }
+/* Waits for earlier kernels, unless the first of a chain did. */
+HK_DEV void igemm_wait(const hk_cu_igemm *P) {
+  if (launch_of(P)->chain == HK_CU_CHAIN_NEXT) return;
+  pdl_wait();
+  if (launch_of(P)->chain == HK_CU_CHAIN_FIRST) pdl_trigger();
+}
 HK_DEV int igemm_bm(igemm_tile t) { return 64 * t.mi * t.wgs; }
 HK_DEV int igemm_cluster(igemm_tile t) { return t.cm * t.cn * t.split; }
 
@@ -88,7 +94,7 @@ HK_DEV void igemm_produce(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u3
       tap[0] = left / win2 / win1;
       c += chunk * run;
     }
-    if (index == cluster) pdl_wait();
+    if (index == cluster) igemm_wait(P);
     for (int kb = kb0; kb < kb1 && threadIdx.x == 0; ++kb, fp += b_bytes) {
       const hk_cu_u32 base = smem + stage * stage_bytes, bar = full + stage * 8;
       const int where[3] = {tap[0] * (int)g->dil[0], tap[1] * (int)g->dil[1], tap[2] * (int)g->dil[2]};
@@ -343,7 +349,7 @@ HK_DEV void igemm_consume(const hk_cu_igemm *P, int type, igemm_tile t, hk_cu_u8
    * reading */
   const int reads = P->slab && t.split == 1 ? ping_pong || type == HK_CU_F8 || t.parts == 2 || whole < 2
                                             : P->e.scale || P->e.bias || P->e.residual;
-  if (reads) pdl_wait();
+  if (reads) igemm_wait(P);
   for (int index = cluster + (ping_pong ? wg * clusters : 0); index < total;
        index += (ping_pong ? t.nc : 1) * clusters) {
     const igemm_place place = igemm_locate(P, t, index, rank);
@@ -379,7 +385,7 @@ HK_DEV void igemm_body(const hk_cu_launch *L, int type, igemm_tile t) {
   const hk_cu_u32 smem = smem_u32(raw);
   const hk_cu_u32 bars = smem + HK_IGEMM_BARS(t.mi, t.wgs, t.nc, t.bn, t.parts, t.stages, t.chunk, t.split);
   const hk_cu_u32 full = bars, empty = bars + 8 * t.stages;
-  pdl_trigger();
+  if (L->chain != HK_CU_CHAIN_FIRST) pdl_trigger();
   const int size = igemm_cluster(t), rank = size > 1 ? cluster_rank() : 0;
   const int cluster = blockIdx.x / size, clusters = gridDim.x / size;
   if (threadIdx.x == 0) {
@@ -410,5 +416,6 @@ HK_DEV void igemm_body(const hk_cu_launch *L, int type, igemm_tile t) {
   }
   /* No block may exit while another may still access its shared memory. */
   if (size > 1) cluster_sync();
+  if (L->chain == HK_CU_CHAIN_NEXT) pdl_wait();
 }
 #endif

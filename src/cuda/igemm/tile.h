@@ -10,7 +10,12 @@ typedef struct hk_cu_launch {
   int pairs;        /* scale and bias are 8-byte aligned */
   int step;         /* pixels between tiles: the tile's height, or fewer where that balances the waves */
   hk_cu_tmap xhalf; /* like xmap, for half blocks */
+  int chain;        /* HK_CU_CHAIN_* */
 } hk_cu_launch;
+
+/* Launches that write disjoint parts of y run side by side: the first starts the next once what came before is complete,
+ * the others start at once and wait for the one before at their end, so that the last is complete when all are. */
+enum { HK_CU_CHAIN_NONE = 0, HK_CU_CHAIN_FIRST = 1, HK_CU_CHAIN_NEXT = 2 };
 
 /* The packed filters; from k block `halves` on they hold half as many channels, in rows of 64 bytes. */
 typedef struct hk_cu_images {

@@ -35,9 +35,11 @@ typedef struct sight {
 
 #define REFUSE(...) return snprintf(why, HK_REASON, __VA_ARGS__), false
 
+static bool y_unaligned(const hk_task *t) { return t->options.unaligned || t->y_unaligned; }
+
 /* Takes over join and gather of the decision, or chooses them where they are HK_KNOB_AUTO. */
 static bool look(const hk_task *t, const hk_decision *d, sight *s, char *why) {
-  const int64_t most = hk_cu_join_count(&t->geom, &t->epi, t->options.unaligned);
+  const int64_t most = hk_cu_join_count(&t->geom, &t->epi, y_unaligned(t));
   hk_cu_map map;
   s->join = d->knob[JOIN] == HK_KNOB_AUTO ? most : d->knob[JOIN];
   if (s->join != 1 && s->join != most) REFUSE("join = %lld must be 1 or %lld", (long long)s->join, (long long)most);
@@ -68,7 +70,7 @@ static bool look(const hk_task *t, const hk_decision *d, sight *s, char *why) {
 }
 
 static void fill(const hk_task *t, const sight *s, const hk_cu_row *r, int processors, hk_decision *d) {
-  const hk_cu_finish finish = hk_cu_igemm_finish(r, &s->g, &t->epi, t->options.unaligned);
+  const hk_cu_finish finish = hk_cu_igemm_finish(r, &s->g, &t->epi, y_unaligned(t));
   const int64_t knob[] = {hk_cu_row_bm(r), r->bn, r->stages, r->cm, r->cn, r->split, r->parts, r->wgs < r->nc, finish};
   for (int i = 0; i < HK_COUNT(knob); ++i) d->knob[i] = knob[i];
   if (d->knob[STEP] == HK_KNOB_AUTO) d->knob[STEP] = hk_cu_igemm_step(r, &s->g, finish, processors);
@@ -106,7 +108,7 @@ static bool row_takes(const hk_task *t, const sight *s, const hk_cu_row *r, char
 
 /* Whether finish and step, where they are given, are those of the row. */
 static bool finish_fits(const hk_task *t, const sight *s, const hk_cu_row *r, const hk_decision *d, char *why) {
-  const hk_cu_finish finish = hk_cu_igemm_finish(r, &s->g, &t->epi, t->options.unaligned);
+  const hk_cu_finish finish = hk_cu_igemm_finish(r, &s->g, &t->epi, y_unaligned(t));
   const int64_t bm = hk_cu_row_bm(r), step = d->knob[STEP];
   if (d->knob[FINISH] != HK_KNOB_AUTO && d->knob[FINISH] != (int64_t)finish)
     REFUSE("finish = %lld must be %d for this y and epilogue", (long long)d->knob[FINISH], (int)finish);
@@ -171,6 +173,13 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
+/* A plan that launches nothing but the product may run beside those of the other parts of y. */
+static int chain_of(const hk_plan *plan, const sight *s) {
+  const hk_task *t = &plan->task;
+  if (!t->part_of || s->relaid || s->joined || !t->f_now) return HK_CU_CHAIN_NONE;
+  return t->part_of == 1 ? HK_CU_CHAIN_FIRST : HK_CU_CHAIN_NEXT;
+}
+
 static hk_status build(hk_plan *plan) {
   const hk_task *t = &plan->task;
   const hk_cu_row *row = find(t, &plan->decision);
@@ -186,7 +195,7 @@ static hk_status build(hk_plan *plan) {
   own->packed_bytes = hk_cu_igemm_filter_bytes(row, &sight.g);
   /* a batch-invariant decision was made for one image */
   plan->decision.workspace_bytes = sight.x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(row, &sight.g));
-  const hk_cu_igemm_way way = {t->options.unaligned, (int)plan->decision.knob[STEP]};
+  const hk_cu_igemm_way way = {y_unaligned(t), (int)plan->decision.knob[STEP], chain_of(plan, &sight)};
   hk_status s = hk_cu_igemm_build(&own->igemm, row, &sight.g, &t->epi, &sight.filters, way);
   if (!s && own->gathered) s = hk_cu_gather_build(&own->gather, &sight.from);
   else if (!s && own->relaid) s = hk_cu_transpose_build(&own->transpose, &sight.from);

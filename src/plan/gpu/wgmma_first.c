@@ -48,7 +48,8 @@ static const form *form_of(const hk_decision *d) { return d->algo == &hk_algo_wg
 
 static bool takes(const hk_task *t, const form *f, hk_cu_device *here, hk_cu_halo *h, char *why) {
   if (!hk_plan_cuda_takes(t, here, why)) return false;
-  if (t->options.unaligned) REFUSE("options.unaligned is 1: TMA needs x at a multiple of 16 bytes");
+  if (t->options.unaligned || t->y_unaligned)
+    REFUSE("options.unaligned is 1, or a phase of y is not aligned: TMA needs multiples of 16 bytes");
   return f->make(&t->geom, &t->epi, h, why);
 }
 

@@ -53,11 +53,14 @@ static bool ask_parts(const hk_path *p, hk_decision *d, char *why) {
   size_t bytes = d->workspace_bytes;
   for (int i = 1; i < p->parts[p->depth - 1]; i++) {
     hk_task part = *t;
+    hk_decision one = *d;
     r->inner(t, i, &part);
     hk_task_set_nonfinite(&part, t->nonfinite);
-    if (!answer(&part, d, false, why)) return false;
-    seconds += d->predicted_s;
-    if (d->workspace_bytes > bytes) bytes = d->workspace_bytes;
+    if (r->filter_at) hk_decision_derive(&one);
+    if (!answer(&part, &one, false, why)) return false;
+    if (!r->filter_at) *d = one;
+    seconds += one.predicted_s;
+    if (one.workspace_bytes > bytes) bytes = one.workspace_bytes;
   }
   d->predicted_s = seconds;
   d->workspace_bytes = bytes;
@@ -108,7 +111,42 @@ bool hk_decision_check(const hk_task *t, hk_decision *d, char *why) {
   return hk_path_make(&p, t, d, why) && hk_path_ask(&p, d, false, why);
 }
 
-/* The inner plan of the first part packs the weights, those of the others share them. */
+/* Of parts with filters of their own: the packed weights of the one at `part`, or NULL. */
+static hk_packed *packed_of(hk_packed *p, int64_t part) {
+  while (p && p->part != part) p = p->next;
+  return p;
+}
+
+static void packed_append(hk_packed *p, hk_packed *last) {
+  while (p->next) p = p->next;
+  atomic_fetch_add(&last->refs, 1);
+  p->next = last;
+}
+
+/* Builds the inner plan of a part that has a filter of its own, alone or with the weights of a plan made alike. */
+static hk_status build_part(hk_plan *plan, int i, hk_task *t, const hk_decision *path, const hk_weights *w) {
+  const hk_rewrite *r = plan->decision.path[0];
+  const int64_t at = r->filter_at(&plan->task, i);
+  const hk_plan shared = {.packed = packed_of(plan->packed, at)};
+  const bool shares = hk_plan_shares(plan) && plan->task.f_now;
+  hk_decision d = *path;
+  char why[HK_REASON] = "";
+  if (shares && !shared.packed)
+    return hk_fail(HK_UNSUPPORTED,
+                   "%s: the plan that this one is made like has no part with the taps from element %lld on; "
+                   "hk_plan_create makes a plan of its own",
+                   r->name, (long long)at);
+  if (i) hk_decision_derive(&d);
+  if (!hk_decision_check(t, &d, why)) return hk_fail(HK_UNSUPPORTED, "%s: %s", r->name, why);
+  const char *f = w->f ? (const char *)w->f + at * (int64_t)hk_type_bytes(t->geom.f_type) : NULL;
+  const hk_status s = hk_plan_build_at(&plan->inner[i], t, &d, w, shares ? NULL : f, shares ? &shared : NULL);
+  if (s || shares) return s;
+  plan->inner[i]->packed->part = at;
+  if (i) packed_append(plan->inner[0]->packed, plan->inner[i]->packed);
+  return HK_OK;
+}
+
+/* The inner plan of the first part packs the weights, those of the others share them, or each packs its own. */
 static hk_status build_inner(hk_plan *plan, const void *f) {
   const hk_rewrite *r = plan->decision.path[0];
   hk_packed *mine = plan->packed;
@@ -118,7 +156,7 @@ static hk_status build_inner(hk_plan *plan, const void *f) {
                         .bias = mine->bias,
                         .slopes = mine->slopes,
                         .f_zero = mine->f_zero};
-  const hk_plan shared = {.packed = mine, .f_shift = plan->f_shift};
+  const hk_plan shared = {.packed = mine};
   hk_decision d = plan->decision;
   hk_status s = HK_OK;
   d.depth--;
@@ -130,6 +168,10 @@ static hk_status build_inner(hk_plan *plan, const void *f) {
     hk_task t = plan->task;
     parts = r->inner(&plan->task, i, &t);
     hk_task_set_nonfinite(&t, plan->task.nonfinite);
+    if (r->filter_at) {
+      s = build_part(plan, i, &t, &d, &w);
+      continue;
+    }
     /* with nothing to pack all is shared: scale and bias are those of the whole, though the part may have fewer */
     const hk_plan *like = i ? plan->inner[0] : hk_plan_shares(plan) || !t.f_now ? &shared : NULL;
     if (hk_decision_check(&t, &d, why)) s = hk_plan_build_at(&plan->inner[i], &t, &d, &w, like ? NULL : f, like);
@@ -151,7 +193,6 @@ hk_status hk_rewrite_build(hk_plan *plan) {
   atomic_fetch_add(&inner->packed->refs, 1);
   hk_packed_release(plan->packed);
   plan->packed = inner->packed;
-  plan->f_shift = inner->f_shift;
   plan->error_factor = inner->error_factor;
   return r->build ? r->build(plan) : HK_OK;
 }
@@ -184,6 +225,6 @@ hk_status hk_rewrite_run_inner(const hk_plan *plan, int part, const hk_call *cal
   c.state_in = NULL;
   c.state_out = NULL;
   if (plan->task.f_now && inner->packed->f)
-    c.f = (const char *)inner->packed->f + inner->f_shift * (int64_t)hk_type_bytes(inner->task.geom.f_type);
+    c.f = (const char *)inner->packed->f + inner->packed->f_shift * (int64_t)hk_type_bytes(inner->task.geom.f_type);
   return hk_plan_run(inner, &c);
 }

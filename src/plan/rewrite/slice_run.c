@@ -276,7 +276,7 @@ hk_status hk_slice_run(const hk_plan *plan, const hk_call *call) {
   j.own_bytes = sizeof(float) * (size_t)(hk_round_up(j.s.x_values, line) + hk_round_up(j.s.y_values, line) +
                                          hk_round_up(j.s.f_values, line));
   if (t->f_now && j.s.planes) {
-    j.call.f = (const char *)plan->packed->f + plan->f_shift * (int64_t)hk_type_bytes(t->geom.f_type);
+    j.call.f = (const char *)plan->packed->f + plan->packed->f_shift * (int64_t)hk_type_bytes(t->geom.f_type);
   } else if (!t->f_now && !j.s.planes) {
     j.call.f = hk_widen_filter_to(plan, call->f, (float *)(void *)j.own);
     j.own += hk_widen_filter_bytes(t);

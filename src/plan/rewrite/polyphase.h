@@ -1,0 +1,25 @@
+/* What the polyphase rewrites of both devices share: the phases of a dilated x, and the outputs that meet no tap. */
+#ifndef HK_PLAN_POLYPHASE_H
+#define HK_PLAN_POLYPHASE_H
+#include "plan/rewrite/rewrite.h"
+
+/* The phases of each dimension, those with taps first, in the order of their first tap, then those without. */
+typedef struct hk_phases {
+  hk_polyphase at[3][HK_PARTS];
+  int count[3], live[3];
+  int parts; /* product of live */
+} hk_phases;
+void hk_phases_make(const hk_geom *g, hk_phases *to);
+/* The phases of a part: the last dimension varies first. */
+void hk_phases_part(const hk_phases *phases, int part, hk_polyphase to[3]);
+/* Whether some outputs meet no tap. */
+bool hk_phases_gaps(const hk_phases *phases);
+
+/* Refuses tasks without input dilation, with more phases than there may be parts, or with functions that are told where
+ * an output lies. */
+bool hk_polyphase_takes(const hk_task *t, char *why);
+int hk_polyphase_inner(const hk_task *t, int part, hk_task *to);
+int64_t hk_polyphase_filter_at(const hk_task *t, int part);
+/* Runs the parts, on views of the call's f (where it comes with the call), y and c. */
+hk_status hk_polyphase_run_parts(const hk_plan *plan, const hk_phases *phases, const hk_call *call);
+#endif
