@@ -144,9 +144,16 @@ bool check_with_read(const char *text, unsigned *with);
 
 /* ---- check/random.c: a case and options from one state of random numbers, which alone decides all of it.
  * depthwise: only grouped and depthwise ones, mostly f32; small: at most 12,000 elements; gradient: those of the filter
- * or the input of a float problem. options: its device and ISA
+ * or the input of a float problem; transposed: with input dilation. options: its device and ISA
  * cap are obeyed. */
-typedef enum check_drawn { DRAW_ANY, DRAW_DEPTHWISE, DRAW_SMALL, DRAW_GRADIENT, DRAW_KINDS } check_drawn;
+typedef enum check_drawn {
+  DRAW_ANY,
+  DRAW_DEPTHWISE,
+  DRAW_SMALL,
+  DRAW_GRADIENT,
+  DRAW_TRANSPOSED,
+  DRAW_KINDS
+} check_drawn;
 void check_draw(check_case *t, hk_options *options, check_drawn kind, uint64_t *r);
 void check_random(check_case *t, hk_options *options, check_drawn kind, uint64_t seed);
 static inline int64_t check_between(uint64_t *r, int64_t a, int64_t b) { return a + cli_random_below(r, b - a + 1); }
@@ -159,7 +166,7 @@ typedef struct check_budget { /* how large a problem may be */
 } check_budget;
 check_budget check_budget_small(void);
 check_budget check_budget_draw(uint64_t *r);
-typedef enum check_family { FAMILY_ANY, FAMILY_DEPTHWISE, FAMILY_RECIPE } check_family;
+typedef enum check_family { FAMILY_ANY, FAMILY_DEPTHWISE, FAMILY_RECIPE, FAMILY_TRANSPOSED } check_family;
 void check_sizes_draw(check_case *t, const check_budget *b, check_family family, uint64_t *r);
 void check_recipe_draw(hk_problem *p, uint64_t *r); /* check/recipes.c; may change the rank and the types */
 /* Redraws sizes around the knobs and tiles of a candidate decision; the strides of t->p are dense afterwards. */

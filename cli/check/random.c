@@ -153,7 +153,7 @@ void check_draw(check_case *t, hk_options *options, check_drawn kind, uint64_t *
   t->seed = cli_random(r) >> 20;
   t->p.rank = (int32_t)(chance(r, 35) ? 1 : chance(r, 65) ? 2 : 3);
   const check_budget drawn = check_budget_draw(r), budget = kind == DRAW_SMALL ? check_budget_small() : drawn;
-  const bool recipe = chance(r, 35) && !depthwise;
+  const bool transposed = kind == DRAW_TRANSPOSED, recipe = chance(r, 35) && !depthwise && !transposed;
   if (kind == DRAW_GRADIENT) {
     gradient_draw(t, &budget, r);
     const hk_problem whole = t->p; /* another batch would need other strides */
@@ -166,16 +166,21 @@ void check_draw(check_case *t, hk_options *options, check_drawn kind, uint64_t *
   }
   types_choose(&t->p, r);
   zeros_choose(&t->p, r);
-  check_sizes_draw(t, &budget, depthwise ? FAMILY_DEPTHWISE : recipe ? FAMILY_RECIPE : FAMILY_ANY, r);
+  check_sizes_draw(t, &budget,
+                   depthwise    ? FAMILY_DEPTHWISE
+                   : transposed ? FAMILY_TRANSPOSED
+                   : recipe     ? FAMILY_RECIPE
+                                : FAMILY_ANY,
+                   r);
   check_options_draw(t, options, r);
-  stateful_draw(t, r);
+  if (!transposed) stateful_draw(t, r);
   if (chance(r, 35)) check_edges_draw(t, options, &budget, r);
   if (t->with & WITH_STATE) {
     t->p.pad_lo[0] = t->p.dilation[0] * (t->p.window[0] - 1);
     t->p.pad_hi[0] = 0;
   }
   if (chance(r, recipe ? 1 : 5)) emptied(&t->p, r);
-  if (recipe && chance(r, 65)) plain_epilogue(t, r);
+  if ((recipe || transposed) && chance(r, 65)) plain_epilogue(t, r);
   else epilogue_choose(t, r);
   if (cli_problem_is_int8(&t->p) && chance(r, 25)) t->with |= WITH_F_ZEROS;
   if (chance(r, recipe ? 8 : 22)) t->with |= WITH_LATE;

@@ -97,6 +97,24 @@ static void depthwise_draw(hk_problem *p, uint64_t *r) {
   p->dilation[0] = chance(r, 70) ? 1 : between(r, 2, 40);
 }
 
+/* For --family transposed: input dilation in most dimensions, windows that it divides and that it does not, shorter ones
+ * too, dilation of the window with and without a common divisor, and padding up to and beyond output_padding's. */
+static void transposed_draw(hk_problem *p, uint64_t *r) {
+  const bool equal = chance(r, 50), plain = chance(r, 50);
+  const int64_t all = between(r, 2, 5);
+  for (int d = 0; d < p->rank; d++) {
+    const int64_t by = equal ? all : between(r, 1, 5);
+    p->in_dilation[d] = by;
+    p->window[d] = chance(r, 40) ? by * between(r, 1, 2) : between(r, 1, p->rank == 3 ? 4 : 7);
+    p->stride[d] = plain || chance(r, 70) ? 1 : between(r, 2, 6);
+    p->dilation[d] = plain || chance(r, 60) ? 1 : chance(r, 40) ? by : between(r, 2, 4);
+    const int64_t reach = p->dilation[d] * (p->window[d] - 1);
+    p->pad_lo[d] = chance(r, 80) ? reach - between(r, 0, reach < 3 ? reach : 3) : between(r, -2, reach + 4);
+    p->pad_hi[d] = chance(r, 60) ? p->pad_lo[d] + between(r, 0, by - 1) : between(r, -2, reach + 4);
+  }
+  p->in_dilation[p->rank - 1] = chance(r, 80) ? between(r, 2, 5) : p->in_dilation[p->rank - 1];
+}
+
 /* ---- coupled sizes */
 static int64_t reach_of(const hk_problem *p, int d) { return p->dilation[d] * (p->window[d] - 1) + 1; }
 static int64_t span_of(const hk_problem *p, int d) { return p->in_dilation[d] * (p->in[d] - 1) + 1; }
@@ -282,10 +300,11 @@ void check_sizes_draw(check_case *t, const check_budget *b, check_family family,
   if (p->rank > 1 && chance(r, 35)) lines_draw(p, r);
   if (chance(r, 30)) usual_draw(p, r);
   if (depthwise) depthwise_draw(p, r);
+  if (family == FAMILY_TRANSPOSED) transposed_draw(p, r);
   if (family == FAMILY_RECIPE) check_recipe_draw(p, r);
   for (int d = 0; d < p->rank && chance(r, 15); d++) p->reverse[d] = 1;
   shrink(t, b);
-  for (int i = 0; i < 3 && chance(r, family == FAMILY_RECIPE ? 10 : 40); i++) {
+  for (int i = 0; i < 3 && chance(r, family == FAMILY_RECIPE || family == FAMILY_TRANSPOSED ? 10 : 40); i++) {
     const check_case keep = *t;
     dimension_couple(p, (int)below(r, p->rank), r);
     if (!check_sizes_fit(t, b)) *t = keep;
