@@ -34,6 +34,23 @@ bool hk_phases_gaps(const hk_phases *p) {
   return p->live[0] < p->count[0] || p->live[1] < p->count[1] || p->live[2] < p->count[2];
 }
 
+/* Of dimension d the phases without taps, of those before it the ones with, of those behind it all outputs. */
+bool hk_phases_gap(const hk_phases *p, const hk_geom *g, int index, hk_polyphase to[3]) {
+  for (int d = 0, before = 1; d < 3; before *= p->live[d], d++) {
+    const int empty = p->count[d] - p->live[d];
+    if (index >= before * empty) {
+      index -= before * empty;
+      continue;
+    }
+    for (int i = 0; i < 3; i++) to[i] = (hk_polyphase){.every = 1, .out = g->out[i]};
+    to[d] = p->at[d][p->live[d] + index % empty];
+    index /= empty;
+    for (int i = d - 1; i >= 0; index /= p->live[i], i--) to[i] = p->at[i][index % p->live[i]];
+    return true;
+  }
+  return false;
+}
+
 bool hk_polyphase_takes(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
   const hk_epilogue *e = &t->epi.e;
@@ -60,8 +77,7 @@ static void view(hk_strides *s, const hk_polyphase p[3]) {
   for (int d = 0; d < 3; d++) s->at[d] *= p[d].every;
 }
 
-/* Elements from the first one of a tensor to that of a part. */
-static int64_t place(const hk_strides *s, const hk_polyphase p[3]) {
+int64_t hk_phases_place(const hk_strides *s, const hk_polyphase p[3]) {
   return p[0].first * s->at[0] + p[1].first * s->at[1] + p[2].first * s->at[2];
 }
 
@@ -70,7 +86,7 @@ int hk_polyphase_inner(const hk_task *t, int part, hk_task *to) {
   hk_polyphase p[3];
   hk_phases_make(&t->geom, &phases);
   hk_phases_part(&phases, part, p);
-  const int64_t y = place(&t->geom.y, p), c = t->epi.e.residual ? place(&t->epi.c, p) : 0;
+  const int64_t y = hk_phases_place(&t->geom.y, p), c = t->epi.e.residual ? hk_phases_place(&t->epi.c, p) : 0;
   hk_geom_set_polyphase(&to->geom, p);
   to->part_of = phases.parts == 1 ? 0 : part ? 2 : 1;
   view(&to->epi.c, p);
@@ -95,8 +111,8 @@ hk_status hk_polyphase_run_parts(const hk_plan *plan, const hk_phases *phases, c
     hk_polyphase p[3];
     hk_call c = *call;
     hk_phases_part(phases, i, p);
-    c.y += yb * place(&t->geom.y, p);
-    if (c.c) c.c += yb * place(&t->epi.c, p);
+    c.y += yb * hk_phases_place(&t->geom.y, p);
+    if (c.c) c.c += yb * hk_phases_place(&t->epi.c, p);
     for (int d = 0; d < 3 && !t->f_now; d++) c.f += fb * p[d].tap * t->geom.f.at[d];
     s = hk_rewrite_run_inner(plan, i, &c);
   }

@@ -14,6 +14,10 @@ void hk_phases_make(const hk_geom *g, hk_phases *to);
 void hk_phases_part(const hk_phases *phases, int part, hk_polyphase to[3]);
 /* Whether some outputs meet no tap. */
 bool hk_phases_gaps(const hk_phases *phases);
+/* The index-th of the sets of outputs that meet no tap, and together are all of them; false when there are no more. */
+bool hk_phases_gap(const hk_phases *phases, const hk_geom *g, int index, hk_polyphase to[3]);
+/* Elements from the first one of a tensor to that of these phases. */
+int64_t hk_phases_place(const hk_strides *s, const hk_polyphase p[3]);
 
 /* Refuses tasks without input dilation, with more phases than there may be parts, or with functions that are told where
  * an output lies. */
