@@ -123,12 +123,13 @@ static void packed_append(hk_packed *p, hk_packed *last) {
   p->next = last;
 }
 
-/* Builds the inner plan of a part that has a filter of its own, alone or with the weights of a plan made alike. */
+/* Builds the inner plan of a part that has a filter of its own, alone or with the weights of a plan made alike. With
+ * nothing to pack it shares scale and bias. */
 static hk_status build_part(hk_plan *plan, int i, hk_task *t, const hk_decision *path, const hk_weights *w) {
   const hk_rewrite *r = plan->decision.path[0];
   const int64_t at = r->filter_at(&plan->task, i);
-  const hk_plan shared = {.packed = packed_of(plan->packed, at)};
-  const bool shares = hk_plan_shares(plan) && plan->task.f_now;
+  const bool now = plan->task.f_now, shares = hk_plan_shares(plan) || !now;
+  const hk_plan shared = {.packed = now ? packed_of(plan->packed, at) : plan->packed};
   hk_decision d = *path;
   char why[HK_REASON] = "";
   if (shares && !shared.packed)
