@@ -5,6 +5,7 @@ set -u
 failed=0
 check() { "$HANKEL_BIN" check "$@" --device cuda || failed=1; }
 check --random 2000 --seed 1
+check --random 500 --family transposed --seed 1
 # a plan made like another whose filters are packed in another order: taps folded into channels, other halo blocks
 check '2d_n8_c7_i17x15_k23_w2x2_s2_p0:1_bf16_first' --seed 16116325441062 --with like --batch-invariant
 check '1d_n2_c7_i40_k7_w7_s2_p3:-36_f16:f16:f32_first' --epilogue 'bias+tanh' --seed 1606374402871 --with like

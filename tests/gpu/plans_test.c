@@ -13,7 +13,7 @@
 #include "support/check.h"
 #include "support/trial.h"
 
-enum { MOST = 1000, STREAMS = 4, ROUNDS = 3, SETTINGS = 3 };
+enum { MOST = 1400, STREAMS = 4, ROUNDS = 3, SETTINGS = 3 };
 
 typedef struct row {
   const char *problem, *epilogue;
@@ -83,7 +83,19 @@ static const row rows[] = {
     {"1d_n2_c5_i96_k7_w2_p40:0_d40_f32_first", "none", 0, 1, 0},
     {"1d_n2_c64_i96_k72_w3_p4:0_d2_bf16_last", "gated:tanh:sigmoid", 0, 1, 0},
     {"1d_n2_c64_i96_k72_w3_p4:0_d2_bf16_first", "bias+blended:tanh:sigmoid", 0, 1, 0},
-    {"1d_n2_c64_i96_k64_w4_p3:0_g64_bf16_last", "gated:tanh:sigmoid", 0, 1, 0}};
+    {"1d_n2_c64_i96_k64_w4_p3:0_g64_bf16_last", "gated:tanh:sigmoid", 0, 1, 0},
+    /* input dilation: polyphase / ..., with launches that overlap, rows without taps, weights that come at execute */
+    {"2d_n3_c64_i28x28_k64_w3_p1:2_l2_bf16_last", "bias+relu", 0, 0, 0},
+    {"2d_n2_c128_i15x13_k136_w4_p2_l2_f16_last", "none", 0, 0, 0},
+    {"2d_n2_c128_i15x13_k136_w4_p2_l2_bf16_last", "none", 0, 0, 1},
+    {"2d_n2_c64_i14x14_k40_w1_p0:1_l2_bf16_last", "bias+silu", 0, 0, 0},
+    {"2d_n2_c64_i9x9_k64_w3_p1:3_l3_bf16:bf16:f32_last", "bias", 0, 0, 0},
+    {"2d_n2_c64_i24x20_k3_w7_p3:4_l2_bf16_last", "none", 0, 0, 0},
+    {"2d_n2_c64_i12x10_k4_w3_p1:2_l2_bf16_last", "none", 0, 0, 0},
+    {"1d_n2_c64_i99_k64_w5_p4_d2_l3_f32_last", "none", HK_MATH_TF32, 0, 0},
+    {"3d_n1_c32_i4x5x6_k24_w3_p1_l2_bf16_last", "scale+bias", 0, 0, 0},
+    {"2d_n2_c64_i12x10_k128_w4_p2_l2_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
+    {"2d_n2_c64_i12x10_k72_w4_p2_l2_bf16_first", "none", 0, 0, 0}};
 
 /* The rewrites of a decision and its algorithm, without knobs. */
 static const char *const paths[] = {"finish / cuda_slide",
@@ -107,7 +119,10 @@ static const char *const paths[] = {"finish / cuda_slide",
                                     "state / cuda_direct",
                                     "state / finish / wgmma",
                                     "state / finish / wgmma_relaid",
-                                    "state / finish / cuda_dw_last"};
+                                    "state / finish / cuda_dw_last",
+                                    "polyphase / wgmma",
+                                    "polyphase / wgmma_relaid",
+                                    "finish / polyphase / wgmma"};
 
 static void name_of(const char *decision, char *name, size_t size) {
   const char *algorithm = decision_algorithm(decision);
