@@ -45,22 +45,30 @@ static bool answer(const hk_task *t, hk_decision *d, bool offer, char *why) {
   return d->algo->offer(t, d, why);
 }
 
-/* The algorithm's answer for the other parts of the last rewrite: time is added, workspace is shared. */
-static bool ask_parts(const hk_path *p, hk_decision *d, char *why) {
+/* The knobs that one part completed serve the others; but on a device, where the shape determines the derived ones, each
+ * part has its own. */
+static void part_knobs(const hk_rewrite *r, hk_decision *d) {
+  if (r->device == HK_CUDA) hk_decision_derive(d);
+}
+
+/* The algorithm's answer for all parts of the last rewrite, of which the one at `from` completes the knobs: time is
+ * added, workspace is shared. */
+static bool ask_parts(const hk_path *p, int from, hk_decision *d, bool offer, char *why) {
   const hk_task *t = hk_path_task(p, p->depth - 1);
   const hk_rewrite *r = p->step[p->depth - 1];
-  double seconds = d->predicted_s;
-  size_t bytes = d->workspace_bytes;
-  for (int i = 1; i < p->parts[p->depth - 1]; i++) {
+  double seconds = 0;
+  size_t bytes = 0;
+  for (int i = -1; i < p->parts[p->depth - 1]; i++) {
     hk_task part = *t;
-    hk_decision one = *d;
-    r->inner(t, i, &part);
+    if (i == from) continue;
+    r->inner(t, i < 0 ? from : i, &part);
     hk_task_set_nonfinite(&part, t->nonfinite);
-    if (r->filter_at) hk_decision_derive(&one);
-    if (!answer(&part, &one, false, why)) return false;
-    if (!r->filter_at) *d = one;
+    hk_decision one = *d;
+    if (i >= 0) part_knobs(r, &one);
+    if (!answer(&part, &one, offer && i < 0, why)) return false;
     seconds += one.predicted_s;
     if (one.workspace_bytes > bytes) bytes = one.workspace_bytes;
+    if (i < 0) *d = one;
   }
   d->predicted_s = seconds;
   d->workspace_bytes = bytes;
@@ -72,18 +80,29 @@ double hk_path_seconds(const hk_path *p, double inner) {
   return inner;
 }
 
-/* The algorithm's answer for the first part alone. */
-static bool ask_first(const hk_path *p, hk_decision *d, bool offer, char *why) {
+static void set_path(const hk_path *p, hk_decision *d) {
   for (int i = 0; i < HK_DEPTH; i++) d->path[i] = i < p->depth ? p->step[i] : NULL;
   d->depth = p->depth;
-  return answer(hk_path_task(p, p->depth), d, offer, why);
 }
 
-bool hk_path_suggest(const hk_path *p, hk_decision *d, char *why) { return ask_first(p, d, true, why); }
+bool hk_path_suggest(const hk_path *p, hk_decision *d, char *why) {
+  set_path(p, d);
+  return answer(hk_path_task(p, p->depth), d, true, why);
+}
+
+/* The choice of the first part, or where another does not take it, that of the last. */
+static bool ask(const hk_path *p, hk_decision *d, bool offer, char *why) {
+  const int parts = p->depth ? p->parts[p->depth - 1] : 1;
+  set_path(p, d);
+  if (parts == 1) return answer(hk_path_task(p, p->depth), d, offer, why);
+  const hk_decision start = *d;
+  if (ask_parts(p, 0, d, offer, why)) return true;
+  *d = start;
+  return ask_parts(p, parts - 1, d, offer, why);
+}
 
 bool hk_path_ask(const hk_path *p, hk_decision *d, bool offer, char *why) {
-  if (!ask_first(p, d, offer, why)) return false;
-  if (p->depth && p->parts[p->depth - 1] > 1 && !ask_parts(p, d, why)) return false;
+  if (!ask(p, d, offer, why)) return false;
   for (int i = p->depth - 1; i >= 0; i--) {
     const hk_rewrite *r = p->step[i];
     d->workspace_bytes = (size_t)hk_round_up((int64_t)d->workspace_bytes, HK_ALIGN);
@@ -137,7 +156,7 @@ static hk_status build_part(hk_plan *plan, int i, hk_task *t, const hk_decision 
                    "%s: the plan that this one is made like has no part with the taps from element %lld on; "
                    "hk_plan_create makes a plan of its own",
                    r->name, (long long)at);
-  if (i) hk_decision_derive(&d);
+  if (i) part_knobs(r, &d);
   if (!hk_decision_check(t, &d, why)) return hk_fail(HK_UNSUPPORTED, "%s: %s", r->name, why);
   const char *f = w->f ? (const char *)w->f + at * (int64_t)hk_type_bytes(t->geom.f_type) : NULL;
   const hk_status s = hk_plan_build_at(&plan->inner[i], t, &d, w, shares ? NULL : f, shares ? &shared : NULL);

@@ -20,8 +20,8 @@ struct hk_rewrite {
    * They run one after another and share one decision, workspace and (without filter_at) packed weights. A rewrite of several parts is the
    * last of its path. */
   int (*inner)(const hk_task *task, int part, hk_task *to);
-  /* Where the part's filter lies in the task's, in elements from f[0]: its parts have filters and derived knobs of their
-   * own. NULL: they share them. */
+  /* Where the part's filter lies in the task's, in elements from f[0]: its parts have filters of their own. NULL: they share
+   * one. */
   int64_t (*filter_at)(const hk_task *task, int part);
   /* Workspace of its own pass, a multiple of HK_ALIGN, behind that of the inner plans. NULL: none. */
   size_t (*bytes)(const hk_task *task);

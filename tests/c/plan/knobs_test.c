@@ -135,6 +135,7 @@ int main(void) {
   problem("1d_n2_c8_i300_k8_w24_p23:0_g8_last", "none");   /* fft, karatsuba */
   problem("1d_n2_c8_i96_k8_w3_p32:0_d16_g8_last", "bias"); /* phase */
   problem("2d_n2_c8_i7x7_k8_w1x1_g2_last", "none");        /* point */
+  problem("2d_n1_c8_i7x6_k8_w3x3_p1:2_l2_last", "bias");   /* polyphase */
   problem("2d_n1_c4_i6x6_k8_w1x1_first", "none");
   CHECK(tried > 5000 && taken > 500, "%d decisions tried, %d taken", tried, taken);
   printf("%d decisions tried, %d taken\n", tried, taken);

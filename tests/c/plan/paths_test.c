@@ -44,6 +44,17 @@ static const task_text tasks[] = {
     {"1d_n2_c8_i40_k8_w3_p4:0_d2_g8_bf16:bf16:f32_last", "bias", "slice / phase / dwc", 0},
     {"1d_n2_c8_i41_k8_w3_p4:0_d2_g4_first", "none", "transpose / phase / dwc", 0},
     {"1d_n2_c8_i40_k8_w3_p4:0_d2_g8_last", "bias", "state / dwc", 1},
+    /* windows of 2x2, 2x1, 1x2 and 1x1; rows and columns without taps; all taps of a phase between two elements */
+    {"2d_n2_c8_i9x7_k24_w3x3_p1:2_l2_last", "bias+relu+sum:0.5", "polyphase / igemm", 0},
+    {"2d_n2_c8_i9x7_k24_w4x3_p2x1_l2x3_last", "scale+bias+relu", "polyphase / strip", 0},
+    {"2d_n2_c8_i9x7_k24_w1x2_p1:2_l3x2_last", "presum:2+relu", "polyphase / igemm", 0},
+    {"2d_n1_c6_i9x7_k8_w2x1_p1_l2_first", "bias+silu+sum", "transpose / polyphase / igemm", 0},
+    {"2d_n1_c16_i9x7_k16_w3x3_p2_d2_l2_bf16_last", "bias", "slice / polyphase / igemm", 0},
+    {"1d_n2_c8_i40_k8_w5_p3_l2_last", "gated:tanh:sigmoid", "gate / polyphase / igemm", 0},
+    {"3d_n1_c4_i3x4x5_k6_w3x2x4_s1x2x1_p1_l2x4x3_last", "bias", "polyphase / igemm", 0},
+    {"1d_n2_c8_i40_k16_w4_p2_l2_b2_s8:s8:s32_last", "none", "polyphase / qgemm", 0},
+    {"1d_n2_c8_i40_k16_w4_p2_l2_f64_last", "bias", "polyphase / dgemm", 0},
+    {"2d_n2_c8_i9x7_k8_w3x3_p1:2_l2_g8_last", "bias", "polyphase / dwc", 0},
     /* parts of different lengths, for which strip would choose different knobs */
     {"1d_n3_c35_i52_k1_w2_p5:0_d5_last", "bias+clip:-2:3", "state / phase / strip", 1},
 };

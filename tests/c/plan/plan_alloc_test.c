@@ -214,6 +214,7 @@ static const struct {
             {"1d_n1_c1_i400_k1_w64_first", "none", HK_MATH_FAST_ALGORITHMS, 0},
             {"1d_n1_c8_i40_k8_w3_d2_p4:0_g8_last", "none", 0, 0},
             {"1d_n1_c8_i40_k8_w4_l2_p3_g8_bf16_last", "none", 0, 0},
+            {"2d_n1_c8_i9x8_k8_w3x1_l2_p1_last", "bias", 0, 0},
             {"1d_n1_c8_i40_k8_w4_g8_bf16_last", "bias", 0, 0},
             {"2d_n4_c3_i8x8_k6_w3x3_b2_p1_bf16_first", "none", 0, 0},
             {"2d_n1_c8_i9x9_k8_w3x3_p1_last", "bias+gated:tanh:sigmoid", 0, 0},

@@ -133,10 +133,16 @@ int main(void) {
   static const variation wide[] = {{"2d_n1_c20_i8x8_k20_w3x3_f32_%s", "last", "last"},
                                    {"2d_n1_c20_i12x8_k20_w3x3_p1_f32_%s", "last", "last"},
                                    {"2d_n1_c20_i8x8_k20_w3x3_p1_f32_%s", "first", "first"}};
+  /* input dilation: the phases of other padding have other filters, those of other sizes may be fewer */
+  static const variation dilated[] = {{"2d_n1_c5_i9x7_k19_w3x4_p1:2_l2x3_f32_%s", "last", "last"},
+                                      {"2d_n2_c5_i5x8_k19_w3x4_p1:2_l2x3_f32_%s", "last", "last"},
+                                      {"2d_n1_c5_i9x7_k19_w3x4_p2:0_l2x3_f32_%s", "last", "first"},
+                                      {"2d_n1_c5_i1x1_k19_w3x4_p1:0x2:0_l2x3_f32_%s", "last", "last"},
+                                      {"2d_n1_c5_i9x7_k19_w3x4_p3:2_l2x3_f32_%s", "first", "first"}};
   static const struct {
     const variation *v;
     int count;
-  } families[] = {{depthwise, 7}, {squares, 5}, {dense, 5}, {lines, 4}, {points, 4}, {grouped, 4}, {wide, 3}};
+  } families[] = {{depthwise, 7}, {squares, 5}, {dense, 5}, {lines, 4}, {points, 4}, {grouped, 4}, {wide, 3}, {dilated, 5}};
   hk_machine machine = {.size = sizeof machine};
   CHECK_STATUS(HK_OK, "", hk_machine_info(&machine));
   static const hk_isa isas[] = {HK_ISA_BEST, HK_ISA_AVX2, HK_ISA_SCALAR};
