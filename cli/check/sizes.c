@@ -97,8 +97,8 @@ static void depthwise_draw(hk_problem *p, uint64_t *r) {
   p->dilation[0] = chance(r, 70) ? 1 : between(r, 2, 40);
 }
 
-/* For --family transposed: input dilation in most dimensions, windows that it divides and that it does not, shorter ones
- * too, dilation of the window with and without a common divisor, and padding up to and beyond output_padding's. */
+/* For --family transposed: input dilation in most dimensions, windows that it divides and that it does not, shorter
+ * ones too, dilation of the window with and without a common divisor, and padding up to and beyond output_padding's. */
 static void transposed_draw(hk_problem *p, uint64_t *r) {
   const bool equal = chance(r, 50), plain = chance(r, 50);
   const int64_t all = between(r, 2, 5);

@@ -27,7 +27,8 @@ static const cli_option table[] = {
     {"from", CLI_INTEGER, &o.from, "I", "of --random: the first I problems are left out"},
     {"seconds", CLI_REAL, &o.seconds, "S", "of --random: stop after S seconds, though fewer than N are checked"},
     {"family", CLI_TEXT, &o.family, "WORD",
-     "of --random: depthwise (and grouped) problems only, small ones (12,000 elements), grad: gradients, or transposed: those "
+     "of --random: depthwise (and grouped) problems only, small ones (12,000 elements), grad: gradients, or "
+     "transposed: those "
      "with input dilation"},
     {"seed", CLI_INTEGER, &o.seed, "S", "of the random problems, or of the data (default 1)"},
     {"jobs", CLI_INTEGER, &o.jobs, "N", "processes to use (default 1)"},
@@ -296,8 +297,10 @@ static int problems_read(const cli_verb *verb, int words, const char *word) {
   if (!o.batch && (code = cli_options_refuse(of_batch, words ? "a PROBLEM given as text" : "--random"))) return code;
   if (o.random < 0 && (code = cli_options_refuse(of_random, "problems that are given; --random draws them")))
     return code;
-  static const char *const families[DRAW_KINDS] = {
-      [DRAW_DEPTHWISE] = "depthwise", [DRAW_SMALL] = "small", [DRAW_GRADIENT] = "grad", [DRAW_TRANSPOSED] = "transposed"};
+  static const char *const families[DRAW_KINDS] = {[DRAW_DEPTHWISE] = "depthwise",
+                                                   [DRAW_SMALL] = "small",
+                                                   [DRAW_GRADIENT] = "grad",
+                                                   [DRAW_TRANSPOSED] = "transposed"};
   for (int i = 0; o.family && i < DRAW_KINDS; i++)
     if (families[i] && !strcmp(o.family, families[i])) drawn = (check_drawn)i;
   if (o.family && (o.random < 0 || drawn == DRAW_ANY)) {

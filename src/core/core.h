@@ -76,8 +76,8 @@ void hk_geom_set_joined(hk_geom *g, const hk_strides *x);
 /* Some images and groups, and of dimension d >= 0 so many output rows and what they read, without padding. Needs no
  * input dilation there, and no gate. */
 void hk_geom_set_slice(hk_geom *g, int64_t images, int64_t groups, int d, int64_t rows);
-/* One phase of a dimension of a dilated x: the outputs first, first + every, ... read only the taps tap, tap + step, ...
- * of the window, and find there an x without dilation. */
+/* One phase of a dimension of a dilated x: the outputs first, first + every, ... read only the taps tap, tap + step,
+ * ... of the window, and find there an x without dilation. */
 typedef struct hk_polyphase {
   int64_t first, every, out; /* of y; how many */
   int64_t tap, step, win;    /* of the window; how many, 0: the outputs read nothing */

@@ -90,8 +90,8 @@ int64_t hk_geom_phases(const hk_geom *g, int d) {
 }
 
 /* Tap s of output first + every*t lies at (first + every*t)*stride + s*dil - lo of the dilated x, which must be a
- * multiple of in_dil: since every*stride is one, the taps that are have one remainder modulo step = in_dil / gcd(in_dil,
- * dil), or there is none. Divided by in_dil, the place is t*stride' + j*dil' - lo' for tap + step*j. */
+ * multiple of in_dil: since every*stride is one, the taps that are have one remainder modulo step = in_dil /
+ * gcd(in_dil, dil), or there is none. Divided by in_dil, the place is t*stride' + j*dil' - lo' for tap + step*j. */
 hk_polyphase hk_geom_phase(const hk_geom *g, int d, int64_t first) {
   const int64_t by = g->in_dil[d], every = by / gcd(by, g->stride[d]), step = by / gcd(by, g->dil[d]);
   hk_polyphase p = {.first = first,

@@ -36,10 +36,11 @@ static hk_status misplaced(const char *text, const hk_decision *d, int at) {
   hk_decision sorted = *d;
   sort_path(&sorted);
   hk_decision_print_name(&t, &sorted);
-  return hk_fail(HK_UNSUPPORTED,
-                 "decision \"%.120s\": %s cannot follow %s: paths go state, gate or finish, convert, transpose, phase, "
-                 "each once, then the algorithm: \"%s\"",
-                 text, d->path[at]->name, d->path[at - 1]->name, meant);
+  return hk_fail(
+      HK_UNSUPPORTED,
+      "decision \"%.120s\": %s cannot follow %s: paths go state, gate or finish, convert, transpose, phase or "
+      "polyphase, each once, then the algorithm: \"%s\"",
+      text, d->path[at]->name, d->path[at - 1]->name, meant);
 }
 
 static hk_status no_rewrite(const char *text, const char *word, hk_device device) {

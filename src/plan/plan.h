@@ -18,7 +18,7 @@
 #define HK_COMMAND_TEXT 2048 /* of a command that hk_task_print_command writes */
 #define HK_REASON 160
 #define HK_LAYOUT 4
-#define HK_DEPTH 5 /* rewrites of a path: one of each order */
+#define HK_DEPTH 5  /* rewrites of a path: one of each order */
 #define HK_PARTS 64 /* most inner tasks of a rewrite */
 /* Most bytes that one table of a plan takes, packed weights apart: with it creation stays under the 64 MiB of
  * docs/limits.md. An algorithm that would need more refuses, and one that needs no table takes the problem. */

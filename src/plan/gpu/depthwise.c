@@ -14,7 +14,8 @@ static hk_cu_dw_kind kind_of(const hk_algo *algo);
 static bool tile(const hk_task *t, const hk_decision *d, hk_cu_dw_tiling *tiling, char *why) {
   const int way = d->knob[WAY] == HK_KNOB_AUTO ? 0 : (int)d->knob[WAY];
   const hk_cu_dw_knobs k = {(int)d->knob[RUN], (int)d->knob[SLABS], (int)d->knob[ROWS], way};
-  const hk_cu_dw_rules rules = {t->options.unaligned || t->y_unaligned, t->options.math & HK_MATH_SPLIT_F32, t->options.batch_invariant};
+  const hk_cu_dw_rules rules = {t->options.unaligned || t->y_unaligned, t->options.math & HK_MATH_SPLIT_F32,
+                                t->options.batch_invariant};
   return hk_cu_dw_tile(kind_of(d->algo), &t->geom, &t->epi, rules, k, tiling, why);
 }
 

@@ -42,7 +42,8 @@ static hk_status build(hk_plan *plan) {
   pass *own = plan->pass;
   if (s) return s;
   hk_phases_make(&t->geom, &own->phases);
-  for (; !s && hk_phases_gap(&own->phases, &t->geom, own->gaps, p); own->gaps++) s = build_gap(t, p, &own->gap[own->gaps]);
+  for (; !s && hk_phases_gap(&own->phases, &t->geom, own->gaps, p); own->gaps++)
+    s = build_gap(t, p, &own->gap[own->gaps]);
   return s;
 }
 

@@ -9,7 +9,8 @@ bool hk_path_push(hk_path *p, const hk_rewrite *r, char *why) {
   const hk_rewrite *last = p->depth ? p->step[p->depth - 1] : NULL;
   if (r->device != t->options.device) return hk_refuse(why, "is for another device");
   if (last && last->order >= r->order) {
-    snprintf(why, HK_REASON, "%s cannot follow %s: paths go state, gate or finish, convert, transpose, phase", r->name,
+    snprintf(why, HK_REASON,
+             "%s cannot follow %s: paths go state, gate or finish, convert, transpose, phase or polyphase", r->name,
              last->name);
     return false;
   }
@@ -45,8 +46,8 @@ static bool answer(const hk_task *t, hk_decision *d, bool offer, char *why) {
   return d->algo->offer(t, d, why);
 }
 
-/* The knobs that one part completed serve the others; but on a device, where the shape determines the derived ones, each
- * part has its own. */
+/* The knobs that one part completed serve the others; but on a device, where the shape determines the derived ones,
+ * each part has its own. */
 static void part_knobs(const hk_rewrite *r, hk_decision *d) {
   if (r->device == HK_CUDA) hk_decision_derive(d);
 }

@@ -17,11 +17,11 @@ struct hk_rewrite {
   /* Says whether it has anything to do for the task and can; writes why not. */
   bool (*takes)(const hk_task *task, char *why);
   /* Fills in the part-th inner task from a copy of the task, and returns how many parts there are, at most HK_PARTS.
-   * They run one after another and share one decision, workspace and (without filter_at) packed weights. A rewrite of several parts is the
-   * last of its path. */
+   * They run one after another and share one decision, workspace and (without filter_at) packed weights. A rewrite of
+   * several parts is the last of its path. */
   int (*inner)(const hk_task *task, int part, hk_task *to);
-  /* Where the part's filter lies in the task's, in elements from f[0]: its parts have filters of their own. NULL: they share
-   * one. */
+  /* Where the part's filter lies in the task's, in elements from f[0]: its parts have filters of their own. NULL: they
+   * share one. */
   int64_t (*filter_at)(const hk_task *task, int part);
   /* Workspace of its own pass, a multiple of HK_ALIGN, behind that of the inner plans. NULL: none. */
   size_t (*bytes)(const hk_task *task);

@@ -142,7 +142,8 @@ int main(void) {
   static const struct {
     const variation *v;
     int count;
-  } families[] = {{depthwise, 7}, {squares, 5}, {dense, 5}, {lines, 4}, {points, 4}, {grouped, 4}, {wide, 3}, {dilated, 5}};
+  } families[] = {{depthwise, 7}, {squares, 5}, {dense, 5}, {lines, 4},
+                  {points, 4},    {grouped, 4}, {wide, 3},  {dilated, 5}};
   hk_machine machine = {.size = sizeof machine};
   CHECK_STATUS(HK_OK, "", hk_machine_info(&machine));
   static const hk_isa isas[] = {HK_ISA_BEST, HK_ISA_AVX2, HK_ISA_SCALAR};
