@@ -17,6 +17,7 @@
 #define TN 8
 #define RESIDENT 2
 #define OPERAND PLAIN
+#define VECTORS 1
 #define TILE(x) x##_f32_128x128
 #include "cuda/simt/simt.tmpl.cuh"
 
@@ -24,6 +25,7 @@
 #define TN 4
 #define RESIDENT 2
 #define OPERAND PLAIN
+#define VECTORS 1
 #define TILE(x) x##_f32_128x64
 #include "cuda/simt/simt.tmpl.cuh"
 
@@ -31,6 +33,7 @@
 #define TN 4
 #define RESIDENT 2
 #define OPERAND PLAIN
+#define VECTORS 1
 #define TILE(x) x##_f32_64x64
 #include "cuda/simt/simt.tmpl.cuh"
 
@@ -38,6 +41,7 @@
 #define TN 1
 #define RESIDENT 2
 #define OPERAND PLAIN
+#define VECTORS 1
 #define TILE(x) x##_f32_128x16
 #include "cuda/simt/simt.tmpl.cuh"
 
@@ -45,6 +49,7 @@
 #define TN 8
 #define RESIDENT 2
 #define OPERAND load_f32
+#define VECTORS 0
 #define TILE(x) x##_mixed_128x128
 #include "cuda/simt/simt.tmpl.cuh"
 
@@ -52,6 +57,7 @@
 #define TN 4
 #define RESIDENT 2
 #define OPERAND load_f32
+#define VECTORS 0
 #define TILE(x) x##_mixed_64x64
 #include "cuda/simt/simt.tmpl.cuh"
 
@@ -59,5 +65,6 @@
 #define TN 1
 #define RESIDENT 2
 #define OPERAND load_f32
+#define VECTORS 0
 #define TILE(x) x##_mixed_128x16
 #include "cuda/simt/simt.tmpl.cuh"

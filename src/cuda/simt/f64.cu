@@ -15,6 +15,7 @@
 #define TN 4
 #define RESIDENT 2
 #define OPERAND load_f64
+#define VECTORS 0
 #define TILE(x) x##_f64_64x64
 #include "cuda/simt/simt.tmpl.cuh"
 
@@ -22,5 +23,6 @@
 #define TN 1
 #define RESIDENT 2
 #define OPERAND load_f64
+#define VECTORS 0
 #define TILE(x) x##_f64_64x16
 #include "cuda/simt/simt.tmpl.cuh"

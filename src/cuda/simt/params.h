@@ -14,7 +14,8 @@ typedef struct hk_cu_simt {
   int images_inner;      /* neighbouring rows differ in the image, otherwise in the last dimension */
   int taps_inner;        /* neighbouring products differ in the tap, otherwise in the channel */
   int x_rows, f_columns; /* neighbouring threads load neighbouring rows of x, columns of f; otherwise products */
-  int dilated;           /* x has input dilation */
+  int x_vector, f_vector;     /* channels are contiguous, and runs of 4 of them aligned; not with x_rows, f_columns */
+  int dilated;                /* x has input dilation */
   hk_cu_divisor by_out[3], by_n, by_c, by_taps, by_win[3], by_in_dil[3];
 } hk_cu_simt;
 

@@ -15,6 +15,7 @@
 #define TN 8
 #define RESIDENT 2
 #define OPERAND load_s32
+#define VECTORS 0
 #define TILE(x) x##_s32_128x128
 #include "cuda/simt/simt.tmpl.cuh"
 
@@ -22,6 +23,7 @@
 #define TN 4
 #define RESIDENT 2
 #define OPERAND load_s32
+#define VECTORS 0
 #define TILE(x) x##_s32_64x64
 #include "cuda/simt/simt.tmpl.cuh"
 
@@ -29,5 +31,6 @@
 #define TN 1
 #define RESIDENT 2
 #define OPERAND load_s32
+#define VECTORS 0
 #define TILE(x) x##_s32_128x16
 #include "cuda/simt/simt.tmpl.cuh"

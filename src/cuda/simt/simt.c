@@ -96,6 +96,15 @@ double hk_cu_simt_seconds(const hk_cu_simt_tile *t, const hk_geom *g, int slices
   return hk_cu_seconds_of(clocks / CLOCK, g->bytes / 3e12) + added;
 }
 
+/* Runs of 4 channels start at multiples of 16 bytes from the tensor's first element. */
+static bool runs(const hk_geom *g, const hk_strides *s, int64_t outer, const int64_t *at) {
+  if (g->c % 4 || s->channel != 1 || s->offset % 4 || (g->groups > 1 && s->group % 4) || (outer > 1 && s->outer % 4))
+    return false;
+  for (int d = 0; d < 3; ++d)
+    if (at[d] > 1 && s->at[d] % 4) return false;
+  return true;
+}
+
 static void params_make(hk_cu_simt *p, const hk_geom *g, const hk_epi *e, hk_cu_simt_order o) {
   memset(p, 0, sizeof *p);
   hk_cu_direct_state whole;
@@ -104,6 +113,9 @@ static void params_make(hk_cu_simt *p, const hk_geom *g, const hk_epi *e, hk_cu_
   p->rows = (int)(g->n * g->pixels), p->gk = (int)g->gk;
   p->steps = (int)hk_cu_simt_steps(g);
   p->images_inner = o.images_inner, p->taps_inner = o.taps_inner, p->x_rows = o.x_rows, p->f_columns = o.f_columns;
+  const bool f32 = g->x_type == HK_F32 && g->f_type == HK_F32 && !o.taps_inner;
+  p->x_vector = f32 && !o.x_rows && runs(g, &g->x, g->n, g->in);
+  p->f_vector = f32 && !o.f_columns && runs(g, &g->f, g->k, g->win);
   p->by_n = hk_cu_divisor_make(g->n), p->by_c = hk_cu_divisor_make(g->c), p->by_taps = hk_cu_divisor_make(g->taps);
   for (int d = 0; d < 3; ++d) {
     p->by_out[d] = hk_cu_divisor_make(g->out[d]), p->by_win[d] = hk_cu_divisor_make(g->win[d]);
@@ -133,6 +145,7 @@ hk_status hk_cu_simt_run(const hk_cu_simt_state *s, const hk_cu_call *call, cons
   p.d.x = call->x, p.d.f = call->f;
   e->y = call->y, e->c = call->c, e->scale = call->scale, e->bias = call->bias, e->user = call->user;
   e->slopes = slopes, e->f_zeros = f_zeros;
+  p.x_vector &= !hk_cu_misaligned(call->x), p.f_vector &= !hk_cu_misaligned(call->f);
   p.partial = p.slices > 1 ? call->workspace : NULL;
   const int shared = HK_SIMT_SMEM(s->tile->bm, s->tile->bn, (int)hk_type_bytes(s->tile->sum));
   const hk_status status = hk_cu_kernel_run(s->kernel, s->blocks, HK_SIMT_THREADS, 1, shared, call->stream, &p);
