@@ -1,9 +1,8 @@
-/* Epilogue by TMA, for a y whose channels are contiguous, 16-byte aligned and a multiple of 8, in f32 or the operands'
- * type. Pixels have a constant stride (slab 1), or any strides, without groups and residual (slab 2, TMA's im2col mode).
- * Each warp finishes its 16 rows of each 64-row piece independently,
- * in steps of one slab of columns: it writes the finished values to one of its slots in shared memory, swizzled as
- * TMA reads them, and stores the slot with one TMA copy while it computes the next step. TMA clips rows and columns
- * outside y.
+/* Epilogue by TMA, for a y whose channels are contiguous, 16-byte aligned and a multiple of 8, in f32 or the
+ * operands' type. Pixels have a constant stride (slab 1), or any strides, without groups and residual (slab 2: TMA's
+ * im2col mode). Each warp finishes its 16 rows of each 64-row piece independently, in steps of one slab of columns: it
+ * writes the finished values to one of its slots in shared memory, swizzled as TMA reads them, and stores the slot
+ * with one TMA copy while it computes the next step. TMA clips rows and columns outside y.
  *
  * The residual is loaded by TMA in boxes of the same shape, prefetched while the tile is multiplied: first the steps
  * that do not fit into the slots, which are then held in registers as fragments; then the first steps, which stay in

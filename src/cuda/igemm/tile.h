@@ -13,8 +13,9 @@ typedef struct hk_cu_launch {
   int chain;        /* HK_CU_CHAIN_* */
 } hk_cu_launch;
 
-/* Launches that write disjoint parts of y run side by side: the first starts the next once what came before is complete,
- * the others start at once and wait for the one before at their end, so that the last is complete when all are. */
+/* Launches that write disjoint parts of y run side by side: the first starts the next once what came before is
+ * complete, the others start at once and wait for the one before at their end, so that the last is complete when all
+ * are. */
 enum { HK_CU_CHAIN_NONE = 0, HK_CU_CHAIN_FIRST = 1, HK_CU_CHAIN_NEXT = 2 };
 
 /* The packed filters; from k block `halves` on they hold half as many channels, in rows of 64 bytes. */
