@@ -44,6 +44,8 @@ typedef struct hk_geom {
   int64_t pixels;     /* out[0]*out[1]*out[2] */
   int64_t gm, gn, gk; /* n*pixels, k, c*taps: the GEMM of one group */
   double flops, bytes;
+  /* > 0, of a view of y for algorithms that fold: channel k lies at k / fold * fold_step + k % fold */
+  int64_t fold, fold_step;
 } hk_geom;
 /* Checks everything; the caller's problem is untrusted. y_channels 0 means k. */
 hk_status hk_geom_make(hk_geom *g, const hk_problem *p, bool gated);
@@ -88,6 +90,13 @@ int64_t hk_geom_phases(const hk_geom *g, int d);
 hk_polyphase hk_geom_phase(const hk_geom *g, int d, int64_t first);
 /* One phase per dimension; x stays, f and y become strided views, which start at tap[] of f and first[] of y. */
 void hk_geom_set_polyphase(hk_geom *g, const hk_polyphase phase[3]);
+/* All phases of a dilated x as channels of one convolution by the window that covers the taps of all: output channel
+ * (phase of dimension 1, phase of dimension 2, k) at out / every positions. The filter is dense, [channel][window][c].
+ * Needs rank 1 or 2, one group, phases without dilation, out a multiple of every, adjacent channels of y, and if there
+ * are several phases of dimension 2, no gap between its pixels. */
+void hk_geom_set_subpixel(hk_geom *g, const hk_polyphase merged[3]);
+/* Those phases of dimension d as one: the window that covers the taps of all. */
+hk_polyphase hk_geom_merged(const hk_geom *g, int d);
 /* One dimension dilated by d as `rows` interleaved rows without dilation, `in` of x and `out` of y in each. Needs
  * stride 1 and lo[2] % d == 0. */
 void hk_geom_set_phase(hk_geom *g, int64_t rows, int64_t in, int64_t out);

@@ -120,3 +120,31 @@ void hk_geom_set_polyphase(hk_geom *g, const hk_polyphase phase[3]) {
   }
   count(g);
 }
+
+hk_polyphase hk_geom_merged(const hk_geom *g, int d) {
+  hk_polyphase all = {0};
+  int64_t first = INT64_MAX, last = INT64_MIN; /* places of x, from that of the output */
+  for (int64_t i = 0; i < hk_geom_phases(g, d); i++) {
+    const hk_polyphase p = hk_geom_phase(g, d, i);
+    if (!i) all = p;
+    if (!p.win) continue;
+    first = hk_min64(first, -p.lo), last = hk_max64(last, p.win - 1 - p.lo);
+    if (p.win > 1) all.dil = p.dil;
+  }
+  all.tap = 0, all.step = 1;
+  all.lo = -first, all.win = first > last ? 0 : last - first + 1;
+  return all;
+}
+
+void hk_geom_set_subpixel(hk_geom *g, const hk_polyphase merged[3]) {
+  const int64_t k = g->k, row = g->y.at[1];
+  hk_geom_set_polyphase(g, merged);
+  g->k *= merged[1].every * merged[2].every;
+  g->y_channels = g->k;
+  g->fold = merged[1].every > 1 ? merged[2].every * k : 0;
+  g->fold_step = row;
+  g->f = (hk_strides){.channel = 1};
+  g->f.at[2] = g->c, g->f.at[1] = g->f.at[2] * g->win[2], g->f.at[0] = g->f.at[1] * g->win[1];
+  g->f.outer = g->f.at[0] * g->win[0];
+  count(g);
+}

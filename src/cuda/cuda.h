@@ -60,6 +60,8 @@ hk_status hk_cu_copy(void *to, const void *from, size_t bytes); /* either side h
 typedef struct hk_cu_weights {
   hk_cu_buffer f, scale, bias, slopes, f_zero;
   int64_t f_shift;
+  hk_cu_buffer raw; /* as they came, for a rewrite that packs others; element raw_shift is f[0] */
+  int64_t raw_shift;
 } hk_cu_weights;
 /* Copies the extent of raw filters (host or device) to the device. */
 hk_status hk_cu_filters_make(hk_cu_buffer *b, const hk_geom *g, const void *f, int64_t *shift);

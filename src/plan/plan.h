@@ -120,6 +120,7 @@ struct hk_algo {
   bool fallback;       /* a slow path: forbid_fallback refuses it */
   double error_factor; /* 0: integers exact */
   bool fewer_products; /* than one per tap of a sum: HK_MATH_FAST_ALGORITHMS */
+  bool folds;          /* takes a y with folded channels (hk_geom.fold) */
   bool skips_padding;  /* padded taps are never read, so Inf and NaN weights are safe */
   /* Fills knobs, predicted_s and workspace_bytes of *d (algo and kernel are set), or writes why not (HK_REASON bytes)
    * and returns false. */

@@ -92,6 +92,9 @@ static const row rows[] = {
     {"2d_n2_c64_i9x9_k64_w3_p1:3_l3_bf16:bf16:f32_last", "bias", 0, 0, 0},
     {"2d_n2_c64_i24x20_k3_w7_p3:4_l2_bf16_last", "none", 0, 0, 0},
     {"2d_n2_c64_i12x10_k4_w3_p1:2_l2_bf16_last", "none", 0, 0, 0},
+    {"2d_n3_c64_i12x10_k8_w4_p2_l2_f16:f16:f32_last", "scale1+relu", 0, 0, 0},
+    {"2d_n2_c40_i9x14_k3_w5x2_p2:3x1:2_l2x3_bf16_last", "none", 0, 0, 0},
+    {"1d_n2_c64_i99_k5_w4_p2_l2_bf16_last", "none", 0, 0, 0},
     {"1d_n2_c64_i99_k64_w5_p4_d2_l3_f32_last", "none", HK_MATH_TF32, 0, 0},
     {"3d_n1_c32_i4x5x6_k24_w3_p1_l2_bf16_last", "scale+bias", 0, 0, 0},
     {"2d_n2_c64_i12x10_k128_w4_p2_l2_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
@@ -122,6 +125,7 @@ static const char *const paths[] = {"finish / cuda_slide",
                                     "state / finish / cuda_dw_last",
                                     "polyphase / wgmma",
                                     "polyphase / wgmma_relaid",
+                                    "subpixel / wgmma",
                                     "finish / polyphase / wgmma"};
 
 static void name_of(const char *decision, char *name, size_t size) {

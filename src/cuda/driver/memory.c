@@ -46,7 +46,7 @@ hk_status hk_cu_filters_make(hk_cu_buffer *b, const hk_geom *g, const void *f, i
 void hk_cu_weights_free(void *weights) {
   hk_cu_weights *w = weights;
   if (!w) return;
-  hk_cu_buffer *all[] = {&w->f, &w->scale, &w->bias, &w->slopes, &w->f_zero};
+  hk_cu_buffer *all[] = {&w->f, &w->scale, &w->bias, &w->slopes, &w->f_zero, &w->raw};
   for (int i = 0; i < HK_COUNT(all); ++i) hk_cu_buffer_free(all[i]);
   hk_free(w);
 }

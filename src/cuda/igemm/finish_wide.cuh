@@ -111,6 +111,12 @@ HK_DEV void wide_put(int type, int chunk, int pitch, hk_cu_u32 *at, const float 
 #include "cuda/igemm/finish_transpose.cuh"
 #include "cuda/igemm/finish_strip.cuh"
 
+/* Where channel k of a pixel lies. */
+HK_DEV hk_cu_i64 slim_channel(const hk_cu_igemm *P, int k) {
+  const int fold = launch_of(P)->fold;
+  return fold ? k / fold * launch_of(P)->fold_step + k % fold : k;
+}
+
 /* Stores a channels-last y of any channel count, alignment and pixel stride: a warp stores one row of the chunk at a
  * time, one element per lane. */
 HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0, int wg, hk_cu_u32 *words,
@@ -121,11 +127,12 @@ HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
             line = tid / 32 * per + lane / t.chunk;
   const int left = (int)P->gm - m0, wide = ((int)P->g.kg - at.k0 < t.bn ? (int)P->g.kg - at.k0 : t.bn) - col;
   hk_cu_u32 *mine = words + (tid / 32 * 16 + lane / 4) * pitch + lane % 4 * (bytes / 2);
-  hk_cu_u8 *y = (hk_cu_u8 *)P->e.y + (at.group * P->g.y.group + at.k0 + col) * bytes;
+  hk_cu_u8 *y = (hk_cu_u8 *)P->e.y + at.group * P->g.y.group * bytes;
 #pragma unroll
   for (int i = 0; i < t.mi; ++i)
 #pragma unroll
     for (int u = 0; u < columns; ++u) {
+      const hk_cu_i64 channel = slim_channel(P, at.k0 + u * t.chunk + col);
       float v[16];
 #pragma unroll
       for (int j = 0; j < t.chunk / 2; ++j) v[j] = u * t.chunk / 2 + j < t.bn / 2 ? acc[i][u * t.chunk / 2 + j] : 0.0f;
@@ -135,7 +142,7 @@ HK_DEV void slim_tile(const hk_cu_igemm *P, igemm_tile t, igemm_place at, int m0
       for (int r = line; r < 64; r += 4 * per)
         if (i * 64 + r < left && u * t.chunk < wide) {
           hk_cu_u8 *to =
-              y + ((P->y_linear ? (m0 + i * 64 + r) * P->g.y.at[2] : rows[(i * 64 + r) * 2]) + u * t.chunk) * bytes;
+              y + ((P->y_linear ? (m0 + i * 64 + r) * P->g.y.at[2] : rows[(i * 64 + r) * 2]) + channel) * bytes;
           if (bytes == 4) *(hk_cu_u32 *)to = words[r * pitch + col];
           else *(hk_cu_u16 *)to = ((const hk_cu_u16 *)words)[r * pitch * 2 + col];
         }

@@ -138,7 +138,7 @@ static hk_status grid(hk_cu_igemm_state *s) {
 }
 
 static bool vector_of(const hk_geom *g, const hk_epi *e, bool unaligned) {
-  return !unaligned && rows_vector(g, &g->y, g->k) && (!e->e.residual || rows_vector(g, &e->c, g->k));
+  return !unaligned && !g->fold && rows_vector(g, &g->y, g->k) && (!e->e.residual || rows_vector(g, &e->c, g->k));
 }
 
 hk_cu_finish hk_cu_igemm_finish(const hk_cu_row *row, const hk_geom *g, const hk_epi *e, bool unaligned) {
@@ -195,6 +195,7 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   wide_make(p, row, g, e, way.unaligned);
   s->params.step = way.step;
   s->params.chain = way.chain;
+  s->params.fold = (int)g->fold, s->params.fold_step = g->fold_step;
   p->tiles_m = (int)hk_ceil_div(g->gm, s->params.step);
   hk_cu_pack_make(&s->packing, row, g, e, filters);
   if (HK_IGEMM_HALVES(row->type == HK_F8E4M3 ? HK_CU_F8 : HK_CU_BF16, row->parts, row->cm, row->cn))

@@ -82,6 +82,8 @@ bool hk_cu_row_takes(const hk_cu_row *r, const hk_geom *g, const hk_epi *e, char
   if (!g->gm || !g->gn || !g->gk) REFUSE("the problem has no products: a size is 0");
   if (e->e.gate && (g->groups > 1 || r->bn % 16))
     REFUSE("a gate needs one group and bn a multiple of 16, they are %lld and %d", (long long)g->groups, r->bn);
+  if (g->fold && (r->split > 1 || hk_cu_igemm_finish(r, g, e, false) != HK_FINISH_SLIM))
+    REFUSE("folded channels of y need finish = %d without split", (int)HK_FINISH_SLIM);
   if (hk_ceil_div(g->k, r->bn) % r->cn)
     REFUSE("cn = %d must divide the %lld tiles of channels", r->cn, (long long)hk_ceil_div(g->k, r->bn));
   if (k_blocks(r, g) < r->split) REFUSE("split = %d exceeds the %lld k blocks", r->split, (long long)k_blocks(r, g));

@@ -11,6 +11,8 @@ typedef struct hk_cu_launch {
   int step;         /* pixels between tiles: the tile's height, or fewer where that balances the waves */
   hk_cu_tmap xhalf; /* like xmap, for half blocks */
   int chain;        /* HK_CU_CHAIN_* */
+  int fold;         /* > 0, with slim: channel k of y is k / fold * fold_step + k % fold elements behind channel 0 */
+  long long fold_step;
 } hk_cu_launch;
 
 /* Launches that write disjoint parts of y run side by side: the first starts the next once what came before is

@@ -18,6 +18,8 @@
 #define OEIGHT(t) OSIX(t), R(t##6), R(t##7)
 #define OTEN(t) OEIGHT(t), R(t##8), R(t##9)
 
+#define T8 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define O8 R(0), R(1), R(2), R(3), R(4), R(5), R(6), R(7)
 #define T32 T0 TEN(1) TEN(2) TWO(3)
 #define O32 O0 OTEN(1) OTEN(2) OTWO(3)
 #define T40 T0 TEN(1) TEN(2) TEN(3)
@@ -56,6 +58,7 @@
   WGMMA(f16, "k16.f32.f16.f16", ", 0, 0", n, regs, ia, ib, ip)        \
   WGMMA(tf32, "k8.f32.tf32.tf32", "", n, regs, ia, ib, ip)            \
   WGMMA(f8, "k32.f32.e4m3.e4m3", "", n, regs, ia, ib, ip)
+WGMMA_KINDS(16, 8, 8, 9, 10)
 WGMMA_KINDS(64, 32, 32, 33, 34)
 WGMMA_KINDS(80, 40, 40, 41, 42)
 WGMMA_KINDS(96, 48, 48, 49, 50)
@@ -97,8 +100,8 @@ HK_DEV hk_cu_u32 tf32_bits(float v) {
     break;
 HK_DEV void wgmma_step(int type, int bn, float *d, hk_cu_u64 a, hk_cu_u64 b, int keep) {
   switch (bn) {
-    WGMMA_PICK(64) WGMMA_PICK(80) WGMMA_PICK(96) WGMMA_PICK(104) WGMMA_PICK(128) WGMMA_PICK(144) WGMMA_PICK(160)
-    WGMMA_PICK(192) WGMMA_PICK(208) WGMMA_PICK(256)
+    WGMMA_PICK(16) WGMMA_PICK(64) WGMMA_PICK(80) WGMMA_PICK(96) WGMMA_PICK(104) WGMMA_PICK(128) WGMMA_PICK(144)
+    WGMMA_PICK(160) WGMMA_PICK(192) WGMMA_PICK(208) WGMMA_PICK(256)
     default: break;
   }
 }

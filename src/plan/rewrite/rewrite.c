@@ -41,6 +41,7 @@ static bool answer(const hk_task *t, hk_decision *d, bool offer, char *why) {
   /* 0 * Inf is NaN: such weights need an algorithm that leaves taps outside x out */
   if (t->padded_nonfinite && !d->algo->skips_padding && d->algo->device == HK_CPU)
     return hk_refuse(why, "weights hold Inf or NaN, and padded taps would be multiplied by zero");
+  if (t->geom.fold && !d->algo->folds) return hk_refuse(why, "subpixel folds the channels of y, for wgmma alone");
   if (!offer) return hk_decision_check_algo(t, d, why);
   hk_decision_derive(d);
   return d->algo->offer(t, d, why);
