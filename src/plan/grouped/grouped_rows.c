@@ -135,6 +135,8 @@ static double predict(const hk_task *t, const hk_kernel *k) {
     cycles += (double)(g->groups / part[i].mg * part[i].tiles) *
               (range_cycles(g, &part[i], whole, all) + (double)ranges * range_cycles(g, &part[i], edge, some));
   if (hk_grouped_crowded(t, g)) cycles *= 1.4;
+  /* columns with gaps are stored one by one (a phase of 3 channels of 128 x 128, polyphase) */
+  if (g->y.at[2] != 1 && g->out[2] > 1) cycles += 12 * (double)(g->groups * g->k * g->out[2]);
   hk_work w = {.cycles = rows * cycles, .moved = hk_cost_move(g->bytes, g->bytes)};
   /* what the windows of a group hold is read again for every tap and tile of channels: beyond L1, from planes that have
    * a page of their own, the products wait for it (Zen 4: 460 channels of 233 cost nothing more, 320 of 64 x 64 four
