@@ -67,6 +67,7 @@ typedef struct hk_call {
   const char *state_in;
   char *state_out;
   void *stream, *user;
+  bool prepared; /* the algorithm's prepare has run for this call */
 } hk_call;
 
 /* The sizes of a problem that bound a knob. */
@@ -135,6 +136,9 @@ struct hk_algo {
    * whatever else; may allocate. */
   hk_status (*build)(hk_plan *plan);
   hk_status (*run)(const hk_plan *plan, const hk_call *call);
+  /* Packs weights that come with the call into its workspace, so that `run` with call->prepared finds them there: for a
+   * rewrite that packs those of several parts before it runs any. NULL: run does it. */
+  hk_status (*prepare)(const hk_plan *plan, const hk_call *call);
   void (*destroy)(hk_plan *plan); /* frees plan->own; may be NULL */
   /* Appends what build made of the decision, as plan->own holds it: kernels and loops, for HANKEL_VERBOSE=trace. NULL:
    * plan->own holds nothing of the kind. */

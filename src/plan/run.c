@@ -141,6 +141,7 @@ static __attribute__((noinline)) hk_status execute_short(const hk_plan *plan, co
   call.state_out = NULL;
   call.stream = a->stream;
   call.user = a->user;
+  call.prepared = false;
   const uint64_t mode = hk_fp_set(w->flush);
   const hk_status s = w->run(plan, &call);
   hk_fp_restore(mode);

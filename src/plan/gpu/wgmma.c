@@ -173,10 +173,10 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   return true;
 }
 
-/* A plan that launches nothing but the product may run beside those of the other parts of y. */
+/* A plan that launches nothing but the product, filters packed before, may run beside those of the other parts of y. */
 static int chain_of(const hk_plan *plan, const sight *s) {
   const hk_task *t = &plan->task;
-  if (!t->part_of || s->relaid || s->joined || !t->f_now) return HK_CU_CHAIN_NONE;
+  if (!t->part_of || s->relaid || s->joined) return HK_CU_CHAIN_NONE;
   return t->part_of == 1 ? HK_CU_CHAIN_FIRST : HK_CU_CHAIN_NEXT;
 }
 
@@ -214,6 +214,12 @@ static hk_status build(hk_plan *plan) {
   return s;
 }
 
+static hk_status prepare(const hk_plan *plan, const hk_call *call) {
+  const own_state *own = plan->own;
+  hk_plan_cuda_enter();
+  return hk_cu_igemm_pack(&own->igemm, call->f, call->workspace + own->x_bytes, call->stream);
+}
+
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const own_state *own = plan->own;
   const hk_cu_weights *w = plan->packed->f;
@@ -231,7 +237,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
     c.f = w->f.data;
   } else if (!s) {
     c.f = call->workspace + own->x_bytes;
-    s = hk_cu_igemm_pack(&own->igemm, call->f, call->workspace + own->x_bytes, call->stream);
+    if (!call->prepared) s = prepare(plan, call);
   }
   if (!s) s = hk_cu_igemm_run(&own->igemm, &c, w->slopes.data);
   if (s || !own->joined) return s;
@@ -270,6 +276,7 @@ const hk_algo hk_algo_wgmma = {.name = "wgmma",
                                .family = HK_FAMILY_NONE,
                                .device = HK_CUDA,
                                .folds = true,
+                               .prepare = prepare,
                                .offer = offer,
                                .vary = vary,
                                .check = check,

@@ -78,6 +78,7 @@ const hk_rewrite hk_rewrite_cuda_polyphase = {.name = "polyphase",
                                               .takes = takes,
                                               .inner = hk_polyphase_inner,
                                               .filter_at = hk_polyphase_filter_at,
+                                              .copies = hk_polyphase_copies,
                                               .seconds = seconds,
                                               .build = build,
                                               .run = run};

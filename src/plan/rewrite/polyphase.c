@@ -104,17 +104,39 @@ int64_t hk_polyphase_filter_at(const hk_task *t, int part) {
   return p[0].tap * f->at[0] + p[1].tap * f->at[1] + p[2].tap * f->at[2];
 }
 
-hk_status hk_polyphase_run_parts(const hk_plan *plan, const hk_phases *phases, const hk_call *call) {
+int64_t hk_polyphase_copies(const hk_task *t) {
+  hk_phases phases;
+  if (t->options.device != HK_CUDA || t->f_now || t->geom.x.channel != 1) return 1;
+  hk_phases_make(&t->geom, &phases);
+  return phases.parts;
+}
+
+/* The call that part i sees. */
+static hk_call call_of(const hk_plan *plan, const hk_phases *phases, const hk_call *call, int i) {
   const hk_task *t = &plan->task;
   const int64_t yb = (int64_t)hk_type_bytes(t->geom.y_type), fb = (int64_t)hk_type_bytes(t->geom.f_type);
+  hk_polyphase p[3];
+  hk_call c = *call;
+  hk_phases_part(phases, i, p);
+  c.y += yb * hk_phases_place(&t->geom.y, p);
+  if (c.c) c.c += yb * hk_phases_place(&t->epi.c, p);
+  for (int d = 0; d < 3 && !t->f_now; d++) c.f += fb * p[d].tap * t->geom.f.at[d];
+  for (int part = 0; part < i && hk_polyphase_copies(t) > 1; part++)
+    c.workspace += hk_round_up((int64_t)plan->inner[part]->decision.workspace_bytes, HK_ALIGN);
+  return c;
+}
+
+hk_status hk_polyphase_run_parts(const hk_plan *plan, const hk_phases *phases, const hk_call *call) {
+  const hk_algo *algo = plan->decision.algo;
+  const bool prepares = algo->prepare && hk_polyphase_copies(&plan->task) > 1;
   hk_status s = HK_OK;
+  for (int i = 0; i < phases->parts && !s && prepares; i++) {
+    const hk_call c = call_of(plan, phases, call, i);
+    s = algo->prepare(plan->inner[i], &c);
+  }
   for (int i = 0; i < phases->parts && !s; i++) {
-    hk_polyphase p[3];
-    hk_call c = *call;
-    hk_phases_part(phases, i, p);
-    c.y += yb * hk_phases_place(&t->geom.y, p);
-    if (c.c) c.c += yb * hk_phases_place(&t->epi.c, p);
-    for (int d = 0; d < 3 && !t->f_now; d++) c.f += fb * p[d].tap * t->geom.f.at[d];
+    hk_call c = call_of(plan, phases, call, i);
+    c.prepared = prepares;
     s = hk_rewrite_run_inner(plan, i, &c);
   }
   return s;

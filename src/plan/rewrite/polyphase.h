@@ -24,6 +24,13 @@ int64_t hk_phases_place(const hk_strides *s, const hk_polyphase p[3]);
 bool hk_polyphase_takes(const hk_task *t, char *why);
 int hk_polyphase_inner(const hk_task *t, int part, hk_task *to);
 int64_t hk_polyphase_filter_at(const hk_task *t, int part);
+/* How many parts have workspace of their own: all, whose filters are packed before any runs, where they come with the
+ * call and an algorithm of the device may prepare them. */
+int64_t hk_polyphase_copies(const hk_task *t);
 /* Runs the parts, on views of the call's f (where it comes with the call), y and c. */
 hk_status hk_polyphase_run_parts(const hk_plan *plan, const hk_phases *phases, const hk_call *call);
+
+/* subpixel.c: makes the filter of the one convolution, zeroed before, from the task's at f[0]; its elements. */
+int64_t hk_subpixel_elements(const hk_task *t);
+void hk_subpixel_filter(const hk_task *t, const char *f, char *to);
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "plan/gpu/gpu.h"
-#include "plan/rewrite/rewrite.h"
+#include "plan/rewrite/polyphase.h"
 
 #define REFUSE(...) return snprintf(why, HK_REASON, __VA_ARGS__), false
 
@@ -80,20 +80,32 @@ static void make_channel(const hk_task *t, const hk_polyphase m[3], int64_t chan
   }
 }
 
-static hk_status filter(const hk_plan *plan, const void **f, void **made) {
-  const hk_task *t = &plan->task;
+int64_t hk_subpixel_elements(const hk_task *t) {
   const hk_geom *g = &t->geom;
-  const int64_t bytes = (int64_t)hk_type_bytes(g->f_type);
-  const hk_extent e = hk_extent_of(&g->f, 1, g->k, g->c, g->win);
   hk_polyphase m[3];
   merged(g, m);
-  const int64_t each = g->c * m[1].win * m[2].win * bytes, channels = m[1].every * m[2].every * g->k;
-  char *host = hk_alloc((size_t)(e.elements * bytes)), *to = hk_alloc_zero((size_t)(each * channels));
-  *made = to;
-  hk_status s = host && to ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for %lld filters", (long long)channels);
-  const int64_t below = e.below + g->f.offset; /* elements before f[0] */
-  if (!s) s = hk_cu_copy(host, (const char *)*f - below * bytes, (size_t)(e.elements * bytes));
-  for (int64_t i = 0; i < channels && !s; i++) make_channel(t, m, i, host + below * bytes, to + i * each);
+  return g->c * m[1].win * m[2].win * m[1].every * m[2].every * g->k;
+}
+
+void hk_subpixel_filter(const hk_task *t, const char *f, char *to) {
+  const hk_geom *g = &t->geom;
+  hk_polyphase m[3];
+  merged(g, m);
+  const int64_t each = g->c * m[1].win * m[2].win * (int64_t)hk_type_bytes(g->f_type);
+  for (int64_t i = 0; i < m[1].every * m[2].every * g->k; i++) make_channel(t, m, i, f, to + i * each);
+}
+
+/* The caller's weights may lie on the device. */
+static hk_status filter(const hk_plan *plan, const void **f, void **made) {
+  const hk_geom *g = &plan->task.geom;
+  const int64_t bytes = (int64_t)hk_type_bytes(g->f_type);
+  const hk_extent e = hk_extent_of(&g->f, 1, g->k, g->c, g->win);
+  const int64_t below = (e.below + g->f.offset) * bytes; /* bytes before f[0] */
+  char *host = hk_alloc((size_t)(e.elements * bytes));
+  char *to = *made = hk_alloc_zero((size_t)(hk_subpixel_elements(&plan->task) * bytes));
+  hk_status s = host && to ? HK_OK : hk_fail(HK_NO_MEMORY, "no memory for the filters of all phases");
+  if (!s) s = hk_cu_copy(host, (const char *)*f - below, (size_t)(e.elements * bytes));
+  if (!s) hk_subpixel_filter(&plan->task, host + below, to);
   hk_free(host);
   *f = to;
   return s;
