@@ -14,17 +14,6 @@ typedef struct pass {
   gap gap[3 * HK_PARTS];
 } pass;
 
-static bool takes(const hk_task *t, char *why) {
-  const hk_geom *g = &t->geom;
-  hk_phases phases;
-  if (!hk_polyphase_takes(t, why)) return false;
-  hk_phases_make(g, &phases);
-  if (!phases.parts) return hk_refuse(why, "no output meets a tap");
-  if (hk_phases_gaps(&phases) && (t->epi.e.gate || g->acc_type != HK_F32))
-    return hk_refuse(why, "outputs without taps need f32 sums and no gate");
-  return true;
-}
-
 static hk_status build_gap(const hk_task *t, const hk_polyphase p[3], gap *to) {
   const int64_t bytes = (int64_t)hk_type_bytes(t->geom.y_type);
   hk_task view = *t;
@@ -75,7 +64,7 @@ const hk_rewrite hk_rewrite_cuda_polyphase = {.name = "polyphase",
                                               .summary = "input dilation as one dense convolution per phase of y",
                                               .device = HK_CUDA,
                                               .order = HK_ORDER_PHASE,
-                                              .takes = takes,
+                                              .takes = hk_polyphase_takes,
                                               .inner = hk_polyphase_inner,
                                               .filter_at = hk_polyphase_filter_at,
                                               .copies = hk_polyphase_copies,

@@ -71,6 +71,11 @@ bool hk_polyphase_takes(const hk_task *t, char *why) {
     }
     if (g->in_dil[d] > MOST_STEPS) return hk_refuse(why, "in_dilation must be at most 4096");
   }
+  hk_phases phases;
+  hk_phases_make(g, &phases);
+  if (!phases.parts) return hk_refuse(why, "no output meets a tap");
+  if (hk_phases_gaps(&phases) && (e->gate || g->acc_type != HK_F32))
+    return hk_refuse(why, "outputs without taps need f32 sums and no gate");
   return true;
 }
 
@@ -140,17 +145,6 @@ hk_status hk_polyphase_run_parts(const hk_plan *plan, const hk_phases *phases, c
     s = hk_rewrite_run_inner(plan, i, &c);
   }
   return s;
-}
-
-static bool takes(const hk_task *t, char *why) {
-  const hk_geom *g = &t->geom;
-  hk_phases phases;
-  if (!hk_polyphase_takes(t, why)) return false;
-  hk_phases_make(g, &phases);
-  if (!phases.parts) return hk_refuse(why, "no output meets a tap");
-  if (hk_phases_gaps(&phases) && (t->epi.e.gate || g->acc_type != HK_F32))
-    return hk_refuse(why, "outputs without taps need f32 sums and no gate");
-  return true;
 }
 
 /* The outputs without taps, stored by rows of this many values. */
@@ -232,7 +226,7 @@ const hk_rewrite hk_rewrite_polyphase = {.name = "polyphase",
                                          .summary = "input dilation as one dense convolution per phase of y",
                                          .device = HK_CPU,
                                          .order = HK_ORDER_PHASE,
-                                         .takes = takes,
+                                         .takes = hk_polyphase_takes,
                                          .inner = hk_polyphase_inner,
                                          .filter_at = hk_polyphase_filter_at,
                                          .seconds = seconds,

@@ -19,8 +19,8 @@ bool hk_phases_gap(const hk_phases *phases, const hk_geom *g, int index, hk_poly
 /* Elements from the first one of a tensor to that of these phases. */
 int64_t hk_phases_place(const hk_strides *s, const hk_polyphase p[3]);
 
-/* Refuses tasks without input dilation, with more phases than there may be parts, or with functions that are told where
- * an output lies. */
+/* Refuses tasks without input dilation, with more phases than there may be parts, with functions that are told where an
+ * output lies, and outputs without taps that the epilogue of 0 cannot store. */
 bool hk_polyphase_takes(const hk_task *t, char *why);
 int hk_polyphase_inner(const hk_task *t, int part, hk_task *to);
 int64_t hk_polyphase_filter_at(const hk_task *t, int part);
