@@ -1,0 +1,91 @@
+/* The tiles of the filter-gradient kernel: what each supports, how many slices its reduction takes, and its predicted
+ * time. The number of slices depends on the problem alone, so that the bits of a result do. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cuda/gradient/outer.h"
+
+#define OUTER(...) OUTER_(TYPE, __VA_ARGS__)
+#define OUTER_(...) OUTER__(__VA_ARGS__)
+#define OUTER__(type, name, mi, wm, wn, bn, px, stages, cm, cn, tag)                                                   \
+  {"hk_outer_" name "_" #tag, "outer_" name, type, mi, wm, wn, bn, px, stages, cm, cn},
+const hk_cu_outer_row hk_cu_outer_rows[] = {
+#define TYPE HK_BF16, "bf16"
+#include "cuda/gradient/tiles.inc"
+#undef TYPE
+#define TYPE HK_F16, "f16"
+#include "cuda/gradient/tiles.inc"
+#undef TYPE
+};
+#undef OUTER
+const int hk_cu_outer_row_count = HK_COUNT(hk_cu_outer_rows);
+
+#define OUTER(mi, wm, wn, bn, px, stages, cm, cn, tag)                                                                 \
+  _Static_assert(HK_OUTER_SMEM(mi, wm, wn, bn, px, stages) <= HK_OUTER_SMEM_MAX && 16 * (stages) <= 256 &&             \
+                     (bn) % 64 == 0 && (mi) * (bn) <= 256 && (px) % 16 == 0,                                           \
+                 "tile " #tag " does not fit");
+#include "cuda/gradient/tiles.inc"
+#undef OUTER
+
+#define PROCESSORS 132 /* for which slices are chosen, whatever the device */
+#define REFUSE(...) return snprintf(why, HK_CU_REASON, __VA_ARGS__), false
+
+int hk_cu_outer_row_shared(const hk_cu_outer_row *r) {
+  return HK_OUTER_SMEM(r->mi, r->wm, r->wn, r->bn, r->px, r->stages);
+}
+
+int64_t hk_cu_outer_units(const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
+  return hk_ceil_div(hk_ceil_div(s->rows, hk_cu_outer_row_m(r)), r->cm) *
+         hk_ceil_div(hk_ceil_div(s->columns, hk_cu_outer_row_n(r)), r->cn) * s->groups;
+}
+
+bool hk_cu_outer_row_takes(const hk_cu_outer_row *r, const hk_cu_outer_shape *s, char *why) {
+  if (r->type != s->x.x_type) REFUSE("x is %s, the tile takes %s", hk_type_name(s->x.x_type), hk_type_name(r->type));
+  if (r->cm > 1 && s->rows <= hk_cu_outer_row_m(r))
+    REFUSE("cm = %d needs more than one tile of output channels", r->cm);
+  if (r->cn > 1 && s->columns <= hk_cu_outer_row_n(r))
+    REFUSE("cn = %d needs more than one tile of taps and channels", r->cn);
+  return true;
+}
+
+size_t hk_cu_outer_bytes(const hk_cu_outer_shape *s, int64_t slices) {
+  if (slices == 1 && s->plain) return 0;
+  return (size_t)(slices * s->groups * s->rows * s->columns) * sizeof(float);
+}
+
+/* Clocks of one block of pixels: of the tensor cores, of shared memory (each consumer piece reads its boxes, and all
+ * are written once), of what a processor takes from L2. */
+static double block_clocks(const hk_cu_outer_row *r) {
+  const double m = hk_cu_outer_row_m(r), n = hk_cu_outer_row_n(r), part = r->px / 64.0;
+  const double tensor = m * n / 32;
+  const double shared = 0.86 * (r->wm * r->wn * r->mi * (64.0 + r->bn) + m + n);
+  const double filled = (m / r->cn + n / r->cm) * 128 / 45;
+  return part * fmax(tensor, fmax(shared, filled)) * (hk_cu_outer_row_cluster(r) > 1 ? 1.02 : 1);
+}
+
+double hk_cu_outer_seconds(const hk_cu_outer_row *r, const hk_cu_outer_shape *s, int64_t slices, int processors) {
+  const int64_t slots = hk_max64(1, processors / hk_cu_outer_row_cluster(r));
+  const double waves = (double)hk_ceil_div(hk_cu_outer_units(r, s) * slices, slots);
+  const double sums = (double)hk_cu_outer_row_m(r) * hk_cu_outer_row_n(r);
+  const size_t bytes = hk_cu_outer_bytes(s, slices);
+  /* a unit's sums leave a processor at about 40 bytes a clock, one by one at half of that */
+  const double unit =
+      (double)hk_ceil_div(hk_cu_outer_blocks(r, s), slices) * block_clocks(r) + 800 + sums * (bytes ? 0.1 : 0.2);
+  const double added = bytes ? 2.5e-6 + (double)bytes / 4e12 : 0;
+  return hk_cu_seconds_of(waves * unit / 1.5e9, s->bytes / 3.4e12) + added;
+}
+
+int64_t hk_cu_outer_slices(const hk_cu_outer_row *r, const hk_cu_outer_shape *s, size_t most) {
+  const int64_t slots = PROCESSORS / hk_cu_outer_row_cluster(r), units = hk_cu_outer_units(r, s);
+  int64_t best = 0;
+  double least = 0;
+  for (int64_t waves = 0; waves <= 8; ++waves) {
+    const int64_t room = hk_max64(1, (int64_t)(most / ((size_t)(s->groups * s->rows * s->columns) * sizeof(float))));
+    const int64_t slices =
+        hk_max64(1, hk_min64(hk_min64(waves * slots / units, room), hk_cu_outer_blocks(r, s)));
+    if (hk_cu_outer_bytes(s, slices) > most) continue;
+    const double seconds = hk_cu_outer_seconds(r, s, slices, PROCESSORS);
+    if (!best || seconds < least) best = slices, least = seconds;
+  }
+  return best;
+}
