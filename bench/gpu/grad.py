@@ -129,6 +129,7 @@ class Layer:
 def short(decision):
     knob = dict(word.split("=") for word in decision.split()[1:])
     tail = "".join(f"_{t}{knob[name]}" for name, t in (("cm", "m"), ("cn", "n")) if knob[name] != "1")
+    tail += "s" if knob["strip"] == "1" else ""
     return f"{knob['bm']}x{knob['bn']}{tail}/{knob['slices']}"
 
 

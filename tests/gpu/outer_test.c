@@ -1,8 +1,9 @@
 /* Filter gradients on the device (wgmma_outer): every tile and several numbers of slices against the CPU's reference,
  * exact on small integers, y between guards. Problems are made by hk_problem_grad_filter from forward ones: several
  * tiles deep, tails of pixels, channels and taps, strides, dilation, padding, groups, all ranks and result types,
- * accumulation into y's residual. `outer_test first` stops after the first case and, where it is wrong, says how: what
- * one pixel of dy and coded positions of x became. Needs a CUDA device; exits with 77 without. */
+ * accumulation into y's residual. `outer_test cases` and `outer_test random COUNT` are its parts; `outer_test probe` says
+ * where a wrong result comes from: what one pixel of dy and coded positions of x became. Needs a CUDA device; exits with
+ * 77 without. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,6 @@ typedef struct forward {
 } forward;
 
 static const forward cases[] = {
-    /* the first is what the diagnostic explains: one tile of a plain product */
     {"2d_n1_c64_i8x8_k64_w1_bf16:bf16:bf16_last", "none", 0, 1},
     {"2d_n2_c64_i8x8_k64_w3_p1_bf16_last", "none", 0, 1},
     {"2d_n2_c128_i16x16_k128_w3_p1_bf16_last", "none", 0, 1},
@@ -96,61 +96,87 @@ static int run_random(int count, uint64_t seed) {
   return ran;
 }
 
-/* One product of 64 pixels by 64 x 64 channels: dy is 1 at one pixel and channel, x is coded. y[k][c] then is x at that
- * pixel: where it stands in y, and what it holds, tell which operand is read wrongly, and how. */
+/* One image of 64 pixels, 64 x 64 channels and one or three taps: dy is 1 at one pixel and channel, x is coded. y[k][s][c]
+ * then is x at that pixel and tap: where it stands in y, and what it holds, tell which operand is read wrongly, and how. */
+enum { PIXELS = 64, CHANNELS = 64, MOST_TAPS = 3 };
 typedef struct probe {
   hk_plan *plan;
-  uint16_t x[64 * 64], f[64 * 64];
-  float y[64 * 64];
+  int taps;
+  uint16_t x[PIXELS * CHANNELS], f[PIXELS * CHANNELS];
+  float y[CHANNELS * MOST_TAPS * CHANNELS];
   void *dx, *df, *dy, *workspace;
   size_t need;
 } probe;
 
-static uint16_t half_of(int v) { /* bf16, exact below 256 */
+static uint16_t bf16_of(int v) { /* exact up to 256 */
   const float f = (float)v;
   uint32_t u;
   memcpy(&u, &f, 4);
   return (uint16_t)(u >> 16);
 }
 
-static void probe_one(probe *p, int pixel, int k, bool by_pixel) {
-  memset(p->f, 0, sizeof p->f);
-  p->f[pixel * 64 + k] = half_of(1);
-  for (int i = 0; i < 64 * 64; ++i) p->x[i] = half_of(by_pixel ? i / 64 + 1 : i % 64 + 1);
-  hk_gpu_copy(p->dx, p->x, sizeof p->x), hk_gpu_copy(p->df, p->f, sizeof p->f);
-  const hk_args a = {.size = sizeof a, .x = p->dx, .f = p->df, .y = p->dy, .workspace = p->workspace,
-                     .workspace_bytes = p->need};
-  if (hk_plan_execute(p->plan, &a) || hk_gpu_sync(NULL)) exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
-  hk_gpu_copy(p->y, p->dy, sizeof p->y);
-  int shown = 0, others = 0;
-  printf("dy[pixel %d][k %d] = 1, x = %s + 1:", pixel, k, by_pixel ? "pixel" : "c");
-  for (int i = 0; i < 64 * 64; ++i) {
-    const float want = i / 64 != k ? 0.0f : by_pixel ? (float)pixel + 1 : (float)(i % 64) + 1;
-    if (p->y[i] == want) continue;
-    if (shown++ < 8) printf(" y[k %d][c %d] = %g not %g;", i / 64, i % 64, (double)p->y[i], (double)want);
-    else others++;
-  }
-  printf(shown ? " and %d more\n" : " right\n", others);
+static float probe_want(const probe *p, int pixel, int k, bool by_pixel, int i) {
+  const int c = i % CHANNELS, at = pixel + i / CHANNELS % p->taps - p->taps / 2;
+  if (i / CHANNELS / p->taps != k || at < 0 || at >= PIXELS) return 0.0f;
+  return (float)(by_pixel ? at + 1 : c + 1);
 }
 
-static void diagnose(const char *decision) {
+static void probe_one(probe *p, int pixel, int k, bool by_pixel) {
+  const int count = CHANNELS * p->taps * CHANNELS;
+  int wrong = 0;
+  memset(p->f, 0, sizeof p->f);
+  p->f[pixel * CHANNELS + k] = bf16_of(1);
+  for (int i = 0; i < PIXELS * CHANNELS; ++i) p->x[i] = bf16_of(by_pixel ? i / CHANNELS + 1 : i % CHANNELS + 1);
+  hk_gpu_copy(p->dx, p->x, sizeof p->x), hk_gpu_copy(p->df, p->f, sizeof p->f);
+  const hk_args a = {.size = sizeof a,
+                     .x = p->dx,
+                     .f = p->df,
+                     .y = p->dy,
+                     .workspace = p->workspace,
+                     .workspace_bytes = p->need};
+  if (hk_plan_execute(p->plan, &a) || hk_gpu_sync(NULL)) exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
+  hk_gpu_copy(p->y, p->dy, sizeof(float) * (size_t)count);
+  printf("  dy[pixel %d][k %d] = 1, x = %s + 1:", pixel, k, by_pixel ? "pixel" : "c");
+  for (int i = 0; i < count; ++i) {
+    const float want = probe_want(p, pixel, k, by_pixel, i);
+    if (p->y[i] == want || wrong++ >= 8) continue;
+    printf(" y[k %d][tap %d][c %d] = %g not %g;", i / CHANNELS / p->taps, i / CHANNELS % p->taps, i % CHANNELS,
+           (double)p->y[i], (double)want);
+  }
+  printf(wrong ? " %d wrong\n" : " right\n", wrong);
+}
+
+static void diagnose(int taps, const char *decision) {
+  static const int spots[][2] = {{0, 0}, {0, 1}, {0, 9}, {1, 0}, {3, 5}, {8, 0}, {17, 33}, {63, 63}};
   static probe p;
+  char text[512];
   hk_problem grad, forward = {.size = sizeof forward};
+  const hk_options o = {.size = sizeof o, .device = HK_CUDA, .decision = decision};
   grad.size = sizeof grad;
-  hk_options o = {.size = sizeof o, .device = HK_CUDA, .decision = decision};
-  if (hk_problem_parse(&forward, "2d_n1_c64_i8x8_k64_w1_bf16_last") || hk_problem_grad_filter(&forward, &grad)) return;
+  p.taps = taps;
+  if (hk_problem_parse(&forward, taps == 1 ? "1d_n1_c64_i64_k64_w1_bf16_last" : "1d_n1_c64_i64_k64_w3_p1_bf16_last") ||
+      hk_problem_grad_filter(&forward, &grad))
+    exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
   grad.y_type = HK_F32;
   if (hk_plan_create(&p.plan, &grad, NULL, &o, NULL)) exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
-  char text[512];
   hk_plan_decision(p.plan, text, sizeof text, NULL);
   printf("%s\n", text);
   p.need = hk_plan_workspace(p.plan);
   hk_gpu_alloc(&p.dx, sizeof p.x), hk_gpu_alloc(&p.df, sizeof p.f), hk_gpu_alloc(&p.dy, sizeof p.y);
   if (p.need) hk_gpu_alloc(&p.workspace, p.need);
-  static const int spots[][2] = {{0, 0}, {0, 1}, {0, 9}, {1, 0}, {3, 5}, {8, 0}, {17, 33}, {63, 63}};
   for (size_t i = 0; i < sizeof spots / sizeof *spots; ++i)
     for (int by_pixel = 0; by_pixel < 2; ++by_pixel) probe_one(&p, spots[i][0], spots[i][1], by_pixel);
   hk_plan_destroy(p.plan);
+  hk_gpu_free(p.dx), hk_gpu_free(p.df), hk_gpu_free(p.dy);
+  if (p.need) hk_gpu_free(p.workspace);
+}
+
+static void diagnose_all(void) {
+  diagnose(1, "wgmma_outer bm=64 bn=64 cm=1 cn=1 strip=0 slices=1");
+  diagnose(3, "wgmma_outer bm=64 bn=64 cm=1 cn=1 strip=0 slices=1");
+  diagnose(1, "wgmma_outer bm=128 bn=256 cm=1 cn=1 strip=0 slices=1");
+  diagnose(3, "wgmma_outer bm=128 bn=192 cm=1 cn=1 strip=0 slices=1");
+  diagnose(3, "wgmma_outer bm=128 bn=192 cm=1 cn=1 strip=1 slices=1");
 }
 
 int main(int argc, char **argv) {
@@ -162,12 +188,11 @@ int main(int argc, char **argv) {
     return 77;
   }
   gpu_only = "wgmma_outer";
-  if (!strcmp(word, "first")) {
-    diagnose("wgmma_outer bm=64 bn=64 cm=1 cn=1 slices=1");
-    diagnose("wgmma_outer bm=128 bn=256 cm=1 cn=1 slices=1");
+  if (!strcmp(word, "probe")) {
+    diagnose_all();
+    return 0;
   }
-  for (size_t i = 0; i < sizeof cases / sizeof *cases && strcmp(word, "random"); ++i)
-    if (strcmp(word, "first") || !i) ran += run(&cases[i], (int)i);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases && strcmp(word, "random"); ++i) ran += run(&cases[i], (int)i);
   if (!*word || !strcmp(word, "random")) ran += run_random(argc > 2 ? atoi(argv[2]) : 25, 5);
   printf("%d executions compared\n", ran);
   CHECK(ran > 0, "nothing ran");

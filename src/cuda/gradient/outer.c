@@ -101,6 +101,32 @@ static bool runs_of(const hk_geom *g, int64_t count) {
   return true;
 }
 
+static void strip_make(hk_cu_outer *p, const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
+  const hk_cu_outer_strip strip = hk_cu_outer_strip_make(r, s);
+  p->strip = 1;
+  p->again = 1; /* pixels past the end of a line meet zeros of dy */
+  p->wide = (int)strip.wide, p->lines = (int)strip.lines, p->pieces = (int)strip.pieces;
+  p->x_wide = (int)strip.x_wide, p->x_line = (int)strip.x_line;
+  p->stages = (int)strip.stages, p->stage_bytes = (int)strip.stage_bytes;
+  p->by_pieces = hk_cu_divisor_make(p->pieces);
+}
+
+/* A map of all pixels as they lie, by pieces of a line of so many. */
+static hk_status encode_lines(const hk_geom *g, int64_t pixels, hk_cu_tmap *to) {
+  enum { UINT16 = 1, INTERLEAVE_NONE = 0, SWIZZLE_128 = 3, PROMOTE_256 = 3, FILL_ZERO = 0 };
+  static const unsigned steps[5] = {1, 1, 1, 1, 1};
+  const uint64_t dims[5] = {(uint64_t)g->c, (uint64_t)g->in[2], (uint64_t)g->in[1], (uint64_t)g->in[0], (uint64_t)g->n};
+  const int64_t step[4] = {g->x.at[2], g->x.at[1], g->x.at[0], g->x.outer};
+  const unsigned box[5] = {64, (unsigned)pixels, 1, 1, 1};
+  uint64_t strides[4];
+  /* the stride of a dimension of size 1 is never used; any legal value will do */
+  for (int i = 0; i < 4; ++i) strides[i] = (uint64_t)(dims[i + 1] == 1 ? hk_round_up(g->c * 2, 16) : step[i] * 2);
+  if (!hk_cu()) return HK_DEVICE;
+  return hk_cu_check(hk_cu()->map_tiled(to, UINT16, 5, (void *)(uintptr_t)4096, dims, strides, box, steps,
+                                        INTERLEAVE_NONE, SWIZZLE_128, PROMOTE_256, FILL_ZERO),
+                     "encoding a tensor map of lines");
+}
+
 static void params_make(hk_cu_outer *p, const hk_cu_outer_row *r, const hk_geom *g, const hk_epi *e,
                         const hk_cu_outer_shape *s, int64_t slices) {
   hk_cu_geom_make(g, e, &p->g);
@@ -118,6 +144,7 @@ static void params_make(hk_cu_outer *p, const hk_cu_outer_row *r, const hk_geom 
     p->by_out[d] = hk_cu_divisor_make(s->x.out[d]);
     p->stride[d] = (int)s->x.stride[d], p->dil[d] = (int)s->x.dil[d], p->lo[d] = (int)s->x.lo[d];
   }
+  if (r->strip) strip_make(p, r, s);
   p->by_m = hk_cu_divisor_make(p->tiles_m), p->by_n = hk_cu_divisor_make(p->tiles_n);
   p->by_groups = hk_cu_divisor_make(p->groups), p->by_chunks = hk_cu_divisor_make(p->chunks);
   p->by_taps[0] = hk_cu_divisor_make(s->x.win[1]), p->by_taps[1] = hk_cu_divisor_make(s->x.win[2]);
@@ -132,7 +159,7 @@ static hk_status grid(hk_cu_outer_state *s, const hk_cu_outer_shape *shape) {
   const hk_status status = hk_cu_here(&here);
   if (status) return status;
   int slots = here.processors;
-  if (cluster > 1) slots = hk_cu_max_clusters(s->kernel, threads, cluster, hk_cu_outer_row_shared(r));
+  if (cluster > 1) slots = hk_cu_max_clusters(s->kernel, threads, cluster, s->shared);
   if (slots < 1) return hk_fail(HK_DEVICE, "device: a cluster of %d blocks does not fit on the device", cluster);
   s->blocks = hk_min64(slots, hk_cu_outer_units(r, shape) * s->params.slices) * cluster;
   const int64_t quads = shape->groups * shape->rows * (shape->columns / 4);
@@ -150,13 +177,19 @@ hk_status hk_cu_outer_build(hk_cu_outer_state *s, const hk_cu_outer_row *r, cons
       !hk_cu_map_make(&shape.f, &f, why))
     return hk_fail(HK_UNSUPPORTED, "wgmma_outer: %s", why);
   s->row = r;
+  s->shared = hk_cu_outer_row_shared(r, &shape);
   s->added = hk_cu_outer_bytes(&shape, slices) > 0;
   params_make(&s->params, r, g, e, &shape, slices);
   s->params.x_load = x.load, s->params.f_load = f.load;
-  hk_status status = hk_cu_kernel_find(r->image, r->name, hk_cu_outer_row_shared(r), &s->kernel);
+  hk_status status = hk_cu_kernel_find(r->image, r->name, s->shared, &s->kernel);
   if (!status) status = hk_cu_kernel_find("outer_sum", "hk_outer_sum", 0, &s->sum);
-  if (!status) status = hk_cu_map_encode(&x, r->px, false, &s->params.xmap);
-  if (!status) status = hk_cu_map_encode(&f, r->px, false, &s->params.fmap);
+  if (!status && r->strip) {
+    status = encode_lines(&shape.x, s->params.x_wide, &s->params.xmap);
+    if (!status) status = encode_lines(&shape.f, s->params.wide, &s->params.fmap);
+  } else if (!status) {
+    status = hk_cu_map_encode(&x, r->px, false, &s->params.xmap);
+    if (!status) status = hk_cu_map_encode(&f, r->px, false, &s->params.fmap);
+  }
   return status ? status : grid(s, &shape);
 }
 
@@ -177,7 +210,7 @@ hk_status hk_cu_outer_run(const hk_cu_outer_state *s, const hk_cu_call *call, co
         hk_cu_check(hk_cu()->map_replace(&p.fmap, (void *)(uintptr_t)call->f), "setting the address of a tensor map");
   if (!status)
     status = hk_cu_kernel_run_pdl(s->kernel, s->blocks, 128 * (s->row->wm * s->row->wn + 1),
-                                  hk_cu_outer_row_cluster(s->row), hk_cu_outer_row_shared(s->row), call->stream, &p);
+                                  hk_cu_outer_row_cluster(s->row), s->shared, call->stream, &p);
   if (status || !s->added) return status;
   return hk_cu_kernel_run_pdl(s->sum, s->sum_blocks, HK_OUTER_ADDERS, 1, 0, call->stream, &p);
 }

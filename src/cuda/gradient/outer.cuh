@@ -11,6 +11,11 @@
  * Clusters: cm = 2 shares the boxes of x between two tiles of rows, cn = 2 those of dy between two tiles of columns:
  * each block loads every second one for both.
  *
+ * A strip kernel (stride 1 along the last dimension, all bn / 64 taps of it in a consumer's columns) reads each pixel
+ * of x once for these taps: a stage holds pieces of lines of dy, and under each the pixels of x of all its taps. A tap
+ * is as many rows further as its distance: the columns of a product overlap in memory. Pieces that reach past the end
+ * of a line are zeros in dy.
+ *
  * Shared memory: [stages][boxes of dy | boxes of x][mbarriers: full, empty]; all boxes 1024-byte aligned. */
 #ifndef HK_CUDA_GRADIENT_OUTER_CUH
 #define HK_CUDA_GRADIENT_OUTER_CUH
@@ -33,16 +38,19 @@ HK_DEV void outer_step(int type, int bn, float *d, hk_cu_u64 a, hk_cu_u64 b, int
   switch (bn) { OUTER_PICK(64) OUTER_PICK(128) OUTER_PICK(192) OUTER_PICK(256) default: break; }
 }
 /* Descriptor of boxes `box` bytes apart; in a box, rows of one pixel, 8 of them per 1024 bytes. */
-HK_DEV hk_cu_u64 outer_matrix(hk_cu_u32 addr, int box) {
+HK_DEV hk_cu_u64 outer_matrix(hk_cu_u32 addr, int box) { /* the swizzle depends on the address: any row may be first */
   return (hk_cu_u64)(addr >> 4 & 0x3fff) | (hk_cu_u64)(box >> 4) << 16 | (hk_cu_u64)64 << 32 | (hk_cu_u64)1 << 62;
 }
 
 typedef struct outer_tile {
-  int mi, wm, wn, bn, px, stages, cm, cn;
+  int mi, wm, wn, bn, px, stages, cm, cn, strip;
 } outer_tile;
 HK_DEV int outer_boxes_f(outer_tile t) { return t.mi * t.wm; }
 HK_DEV int outer_boxes_x(outer_tile t) { return t.wn * t.bn / 64; }
-HK_DEV int outer_stage_bytes(outer_tile t) { return (outer_boxes_f(t) + outer_boxes_x(t)) * HK_OUTER_BOX(t.px); }
+HK_DEV int outer_stage_bytes(const hk_cu_outer *P, outer_tile t) {
+  return t.strip ? P->stage_bytes : (outer_boxes_f(t) + outer_boxes_x(t)) * HK_OUTER_BOX(t.px);
+}
+HK_DEV int outer_stages(const hk_cu_outer *P, outer_tile t) { return t.strip ? P->stages : t.stages; }
 
 /* A unit of work: its slice, joined group, first row and first block of 64 columns. */
 typedef struct outer_unit {
@@ -75,54 +83,102 @@ HK_DEV void outer_copy(const hk_cu_tmap *map, int load, hk_cu_u32 dst, hk_cu_u32
 
 HK_DEV int outer_fewer(int a, int b) { return a < b ? a : b; }
 
+HK_DEV void outer_copy_line(const hk_cu_tmap *map, hk_cu_u32 dst, hk_cu_u32 bar, int c, const int *at, int n) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], "
+      "[%2];" ::"r"(dst),
+      "l"(map), "r"(bar), "r"(c), "r"(at[2]), "r"(at[1]), "r"(at[0]), "r"(n)
+      : "memory");
+}
+
+/* Moves on to the next tap, of the last dimension in front of which chunks of channels come. */
+HK_DEV void outer_advance(const hk_cu_outer *P, int strip, outer_columns *to) {
+  to->channel += 64;
+  if (to->channel < P->chunks * 64) return;
+  to->channel = 0;
+  if (!strip && ++to->tap[2] < (int)P->by_taps[1].d) return;
+  to->tap[2] = 0;
+  if (++to->tap[1] == (int)P->by_taps[0].d) to->tap[1] = 0, ++to->tap[0];
+}
+
+/* What of a unit is loaded: boxes of dy and of x (of a strip kernel: runs of taps), and the first of each. */
+typedef struct outer_loads {
+  int f_boxes, x_boxes, k0, c0, rank;
+  outer_columns first;
+} outer_loads;
+
+/* Loads block kb of pixels. */
+HK_DEV void outer_load(const hk_cu_outer *P, outer_tile t, const outer_loads *l, int kb, hk_cu_u32 base, hk_cu_u32 bar) {
+  const int box = HK_OUTER_BOX(t.px), none[3] = {0, 0, 0}, m = kb * t.px, rank = l->rank;
+  const hk_cu_u16 all = (hk_cu_u16)((1 << t.cm * t.cn) - 1);
+  int n = m, at[3], from[3];
+#pragma unroll
+  for (int d = 2; d >= 0; --d) {
+    const int up = div_by(n, P->by_out[d]);
+    at[d] = n - up * (int)P->by_out[d].d;
+    from[d] = at[d] * P->stride[d] - P->lo[d];
+    n = up;
+  }
+  bar_expect(bar, (l->f_boxes + l->x_boxes) * box);
+#pragma unroll 1
+  for (int j = t.cn > 1 ? rank : 0; j < l->f_boxes; j += t.cn)
+    outer_copy(&P->fmap, P->f_load, base + j * box, bar, l->k0 + j * 64, at, n, m, none, t.cn > 1 ? all : 0);
+  outer_columns to = l->first;
+#pragma unroll 1
+  for (int j = 0; j < l->x_boxes; ++j) {
+    const int where[3] = {to.tap[0] * P->dil[0], to.tap[1] * P->dil[1], to.tap[2] * P->dil[2]};
+    if (t.cm == 1 || j % t.cm == rank)
+      outer_copy(&P->xmap, P->x_load, base + (outer_boxes_f(t) + j) * box, bar, l->c0 + to.channel, from, n, m, where,
+                 t.cm > 1 ? all : 0);
+    outer_advance(P, 0, &to);
+  }
+}
+
+/* The same for a strip kernel, line by line. */
+HK_DEV void outer_load_strip(const hk_cu_outer *P, outer_tile t, const outer_loads *l, int kb, hk_cu_u32 base,
+                             hk_cu_u32 bar) {
+  const int box = HK_OUTER_BOX(t.px), lines = P->lines;
+  bar_expect(bar, l->f_boxes * box + l->x_boxes * lines * P->x_wide * 128);
+#pragma unroll 1
+  for (int i = 0; i < lines; ++i) {
+    const int index = kb * lines + i, line = div_by(index, P->by_pieces), piece = index - line * P->pieces;
+    const int up = div_by(line, P->by_out[1]), n = div_by(up, P->by_out[0]);
+    const int at[3] = {up - n * (int)P->by_out[0].d, line - up * (int)P->by_out[1].d, piece * P->wide};
+#pragma unroll 1
+    for (int j = 0; j < l->f_boxes; ++j)
+      outer_copy_line(&P->fmap, base + j * box + i * P->wide * 128, bar, l->k0 + j * 64, at, n);
+    outer_columns to = l->first;
+#pragma unroll 1
+    for (int j = 0; j < l->x_boxes; ++j) {
+      const int from[3] = {at[0] * P->stride[0] + to.tap[0] * P->dil[0] - P->lo[0],
+                           at[1] * P->stride[1] + to.tap[1] * P->dil[1] - P->lo[1], at[2] - P->lo[2]};
+      outer_copy_line(&P->xmap, base + outer_boxes_f(t) * box + (j * lines + i) * P->x_line, bar, l->c0 + to.channel,
+                      from, n);
+      outer_advance(P, 1, &to);
+    }
+  }
+}
+
 /* One thread fills the ring for all units of its block. */
 HK_DEV void outer_produce(const hk_cu_outer *P, outer_tile t, hk_cu_u32 smem, hk_cu_u32 full, hk_cu_u32 empty, int rank,
                           int clusters, int cluster) {
-  const int box = HK_OUTER_BOX(t.px), none[3] = {0, 0, 0}, total = outer_units(P);
-  const int taps1 = (int)P->by_taps[0].d, taps2 = (int)P->by_taps[1].d, last = P->columns / 64;
-  const hk_cu_u16 all = (hk_cu_u16)((1 << t.cm * t.cn) - 1);
+  const int total = outer_units(P), last = P->columns / 64, taps = t.strip ? t.bn / 64 : 1;
   int stage = 0, phase = 0;
   pdl_wait();
   for (int index = cluster; index < total; index += clusters) {
     const outer_unit u = outer_locate(P, t, index, rank);
-    const outer_columns first = outer_columns_of(P, u.block);
-    const int f_boxes = u.row < P->rows ? outer_fewer(outer_boxes_f(t), (P->rows - u.row + 63) / 64) : 0;
-    const int x_boxes = u.block < last ? outer_fewer(outer_boxes_x(t), last - u.block) : 0;
-    const int k0 = u.joined * P->f_step + u.row, c0 = u.joined * P->x_step;
+    outer_loads l;
+    l.first = outer_columns_of(P, u.block);
+    l.f_boxes = u.row < P->rows ? outer_fewer(outer_boxes_f(t), (P->rows - u.row + 63) / 64) : 0;
+    l.x_boxes = u.block < last ? outer_fewer(outer_boxes_x(t), last - u.block) / taps : 0;
+    l.k0 = u.joined * P->f_step + u.row, l.c0 = u.joined * P->x_step, l.rank = rank;
 #pragma unroll 1
     for (int kb = u.from; kb < u.to; ++kb) {
-      const hk_cu_u32 base = smem + stage * outer_stage_bytes(t), bar = full + stage * 8;
-      const int m = kb * t.px;
-      int n = m, at[3], from[3];
-#pragma unroll
-      for (int d = 2; d >= 0; --d) {
-        const int up = div_by(n, P->by_out[d]);
-        at[d] = n - up * (int)P->by_out[d].d;
-        from[d] = at[d] * P->stride[d] - P->lo[d];
-        n = up;
-      }
       bar_wait(empty + stage * 8, phase ^ 1);
-      bar_expect(bar, (f_boxes + x_boxes) * box);
-#pragma unroll 1
-      for (int j = t.cn > 1 ? rank : 0; j < f_boxes; j += t.cn)
-        outer_copy(&P->fmap, P->f_load, base + j * box, bar, k0 + j * 64, at, n, m, none, t.cn > 1 ? all : 0);
-      outer_columns to = first;
-#pragma unroll 1
-      for (int j = 0; j < x_boxes; ++j) {
-        const int where[3] = {to.tap[0] * P->dil[0], to.tap[1] * P->dil[1], to.tap[2] * P->dil[2]};
-        if (t.cm == 1 || j % t.cm == rank)
-          outer_copy(&P->xmap, P->x_load, base + (outer_boxes_f(t) + j) * box, bar, c0 + to.channel, from, n, m, where,
-                     t.cm > 1 ? all : 0);
-        to.channel += 64;
-        if (to.channel == P->chunks * 64) {
-          to.channel = 0;
-          if (++to.tap[2] == taps2) {
-            to.tap[2] = 0;
-            if (++to.tap[1] == taps1) to.tap[1] = 0, ++to.tap[0];
-          }
-        }
-      }
-      if (++stage == t.stages) stage = 0, phase ^= 1;
+      const hk_cu_u32 base = smem + stage * outer_stage_bytes(P, t);
+      if (t.strip) outer_load_strip(P, t, &l, kb, base, full + stage * 8);
+      else outer_load(P, t, &l, kb, base, full + stage * 8);
+      if (++stage == outer_stages(P, t)) stage = 0, phase ^= 1;
     }
   }
 }
@@ -143,10 +199,13 @@ typedef struct outer_cursor {
 
 /* Multiplies the blocks of a unit, one wgmma group in flight while the next is issued. f0, x0: the consumer's boxes in
  * the first stage. */
-HK_DEV void outer_multiply(int type, outer_tile t, int blocks, hk_cu_u32 f0, hk_cu_u32 x0, hk_cu_u32 full,
+HK_DEV void outer_multiply(const hk_cu_outer *P, int type, outer_tile t, int blocks, hk_cu_u32 f0, hk_cu_u32 x0, hk_cu_u32 full,
                            hk_cu_u32 empty, outer_cursor *at, int lane, float (*acc)[128]) {
-  const int box = HK_OUTER_BOX(t.px);
-  int last = 0;
+  const int box = HK_OUTER_BOX(t.px), apart = t.strip ? P->dil[2] * 128 : box;
+  int last = 0, step[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+    step[k] = t.strip ? (k * 16 / P->wide * P->x_line + k * 16 % P->wide * 128) >> 4 : k * 128;
 #pragma unroll
   for (int i = 0; i < t.mi; ++i)
 #pragma unroll
@@ -155,20 +214,20 @@ HK_DEV void outer_multiply(int type, outer_tile t, int blocks, hk_cu_u32 f0, hk_
   for (int kb = 0; kb < blocks; ++kb) {
     bar_wait(full + at->stage * 8, at->phase);
     wgmma_fence();
-    const hk_cu_u32 in = at->stage * outer_stage_bytes(t);
-    const hk_cu_u64 a = outer_matrix(f0 + in, box), b = outer_matrix(x0 + in, box);
+    const hk_cu_u32 in = at->stage * outer_stage_bytes(P, t);
+    const hk_cu_u64 a = outer_matrix(f0 + in, box), b = outer_matrix(x0 + in, apart);
 #pragma unroll
     for (int k = 0; k < t.px / 16; ++k)
 #pragma unroll
       for (int i = 0; i < t.mi; ++i)
-        outer_step(type, t.bn, acc[i], a + i * (box >> 4) + k * 128, b + k * 128, kb | k);
+        outer_step(type, t.bn, acc[i], a + i * (box >> 4) + k * 128, b + step[k], kb | k);
     wgmma_commit();
     if (kb) {
       wgmma_wait(1);
       outer_release(t, empty + last * 8, lane);
     }
     last = at->stage;
-    if (++at->stage == t.stages) at->stage = 0, at->phase ^= 1;
+    if (++at->stage == outer_stages(P, t)) at->stage = 0, at->phase ^= 1;
   }
   wgmma_wait(0);
 #pragma unroll
@@ -258,13 +317,14 @@ HK_DEV void outer_consume(const hk_cu_outer *P, int type, outer_tile t, hk_cu_u3
                           int rank, int clusters, int cluster) {
   const int wg = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
   const int along_m = wg / t.wn, along_n = wg - along_m * t.wn, total = outer_units(P), box = HK_OUTER_BOX(t.px);
-  const hk_cu_u32 f0 = smem + along_m * t.mi * box, x0 = smem + (outer_boxes_f(t) + along_n * (t.bn / 64)) * box;
+  const int own = t.strip ? P->lines * P->x_line : t.bn / 64 * box; /* bytes of x of a consumer */
+  const hk_cu_u32 f0 = smem + along_m * t.mi * box, x0 = smem + outer_boxes_f(t) * box + along_n * own;
   outer_cursor at = {0, 0};
   float acc[2][128];
 #pragma unroll 1
   for (int index = cluster; index < total; index += clusters) {
     const outer_unit u = outer_locate(P, t, index, rank);
-    outer_multiply(type, t, u.to - u.from, f0, x0, full, empty, &at, lane, acc);
+    outer_multiply(P, type, t, u.to - u.from, f0, x0, full, empty, &at, lane, acc);
     const int row = u.row + along_m * t.mi * 64 + warp * 16 + lane / 4;
     const int column = u.block * 64 + along_n * t.bn + lane % 4 * 2;
 #pragma unroll
@@ -276,14 +336,15 @@ HK_DEV void outer_consume(const hk_cu_outer *P, int type, outer_tile t, hk_cu_u3
 
 HK_DEV void outer_body(const hk_cu_outer *P, int type, outer_tile t) {
   extern __shared__ __align__(1024) hk_cu_u8 raw[];
-  const hk_cu_u32 smem = smem_u32(raw), full = smem + t.stages * outer_stage_bytes(t), empty = full + 8 * t.stages;
+  const hk_cu_u32 smem = smem_u32(raw), full = smem + outer_stages(P, t) * outer_stage_bytes(P, t),
+                  empty = full + 8 * outer_stages(P, t);
   const int size = t.cm * t.cn, rank = size > 1 ? cluster_rank() : 0, consumers = t.wm * t.wn;
   const int cluster = blockIdx.x / size, clusters = gridDim.x / size;
   pdl_trigger();
   if (threadIdx.x == 0) {
     prefetch_map(&P->xmap);
     prefetch_map(&P->fmap);
-    for (int i = 0; i < t.stages; ++i) {
+    for (int i = 0; i < outer_stages(P, t); ++i) {
       bar_init(full + i * 8, 1);
       bar_init(empty + i * 8, 4 * consumers * size);
     }

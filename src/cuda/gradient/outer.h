@@ -20,17 +20,23 @@ bool hk_cu_outer_shape_make(const hk_geom *g, const hk_epi *e, hk_cu_outer_shape
 typedef struct hk_cu_outer_row {
   const char *name, *image;
   hk_type type;
-  int mi, wm, wn, bn, px, stages, cm, cn;
+  int mi, wm, wn, bn, px, stages, cm, cn, strip;
 } hk_cu_outer_row;
 extern const hk_cu_outer_row hk_cu_outer_rows[];
 extern const int hk_cu_outer_row_count;
 static inline int hk_cu_outer_row_m(const hk_cu_outer_row *r) { return 64 * r->mi * r->wm; }
 static inline int hk_cu_outer_row_n(const hk_cu_outer_row *r) { return r->bn * r->wn; }
 static inline int hk_cu_outer_row_cluster(const hk_cu_outer_row *r) { return r->cm * r->cn; }
-int hk_cu_outer_row_shared(const hk_cu_outer_row *r);
-static inline int64_t hk_cu_outer_blocks(const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
-  return hk_ceil_div(s->pixels, r->px);
-}
+/* How a strip kernel cuts the lines of dy. */
+typedef struct hk_cu_outer_strip {
+  int64_t wide, lines, pieces; /* pixels of a piece; pieces of a block, of a line */
+  int64_t x_wide, x_line;      /* pixels of x under a piece and its taps; bytes from piece to piece */
+  int64_t stages, stage_bytes;
+} hk_cu_outer_strip;
+hk_cu_outer_strip hk_cu_outer_strip_make(const hk_cu_outer_row *r, const hk_cu_outer_shape *s);
+int hk_cu_outer_row_shared(const hk_cu_outer_row *r, const hk_cu_outer_shape *s);
+/* Blocks of pixels. */
+int64_t hk_cu_outer_blocks(const hk_cu_outer_row *r, const hk_cu_outer_shape *s);
 /* Units of a cluster in one slice. */
 int64_t hk_cu_outer_units(const hk_cu_outer_row *r, const hk_cu_outer_shape *s);
 bool hk_cu_outer_row_takes(const hk_cu_outer_row *r, const hk_cu_outer_shape *s, char *why);
@@ -46,6 +52,7 @@ typedef struct hk_cu_outer_state {
   hk_cu_kernel kernel, sum;
   hk_cu_outer params;
   int64_t blocks, sum_blocks;
+  int shared;
   bool added;                /* the slices' sums go to the workspace and are added */
 } hk_cu_outer_state;
 hk_status hk_cu_outer_build(hk_cu_outer_state *s, const hk_cu_outer_row *r, const hk_geom *g, const hk_epi *e,

@@ -8,7 +8,8 @@
  * (images, then the window of the problem, its last dimension innermost), x is read at every pixel by every tap, and
  * a tap is a position of y. `join` groups of channels are multiplied as one, of which the products of unlike groups are
  * not kept. A row of the product is a channel of dy in its joined group, a column is a channel of x in a chunk of 64
- * of a tap: column = (tap * chunks + chunk) * 64 + channel. */
+ * of a tap: column = (tap * chunks + chunk) * 64 + channel; in a strip kernel the last dimension of the tap comes after
+ * the chunk. */
 typedef struct hk_cu_outer {
   hk_cu_tmap xmap, fmap;
   hk_cu_geom g;                      /* of the caller's problem: its batch is the channels of x */
@@ -32,6 +33,11 @@ typedef struct hk_cu_outer {
   hk_cu_divisor by_chunks, by_taps[2]; /* chunks; taps of dimensions 1 and 2 */
   hk_cu_divisor by_kg;               /* channels of dy in a group */
   int stride[3], dil[3], lo[3];      /* of the forward convolution */
+  int strip;                         /* a strip kernel; what follows is for it */
+  int wide, lines, pieces;           /* a block of pixels is `lines` pieces of lines of dy, of `wide` pixels each */
+  int x_wide, x_line;                /* pixels of x under one with its taps; bytes from piece to piece */
+  int stages, stage_bytes;
+  hk_cu_divisor by_pieces;           /* of a line */
 } hk_cu_outer;
 
 /* Sizes of a tile: 64*mi*wm rows by bn*wn columns, in blocks of px pixels; boxes of px pixels by 64 channels. */
@@ -40,6 +46,9 @@ typedef struct hk_cu_outer {
 #define HK_OUTER_RING(mi, wm, wn, bn, px, stages) ((stages) * HK_OUTER_BOX(px) * HK_OUTER_BOXES(mi, wm, wn, bn))
 #define HK_OUTER_SMEM(mi, wm, wn, bn, px, stages) (HK_OUTER_RING(mi, wm, wn, bn, px, stages) + 256)
 #define HK_OUTER_SMEM_MAX 232448
+/* Pixels of a block of a strip kernel, and the most stages. */
+#define HK_OUTER_STRIP_PX 64
+#define HK_OUTER_STRIP_STAGES 8
 /* Threads of a block of the adding kernel. */
 #define HK_OUTER_ADDERS 256
 #endif

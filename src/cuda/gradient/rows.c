@@ -5,10 +5,12 @@
 
 #include "cuda/gradient/outer.h"
 
-#define OUTER(...) OUTER_(TYPE, __VA_ARGS__)
-#define OUTER_(...) OUTER__(__VA_ARGS__)
-#define OUTER__(type, name, mi, wm, wn, bn, px, stages, cm, cn, tag)                                                   \
-  {"hk_outer_" name "_" #tag, "outer_" name, type, mi, wm, wn, bn, px, stages, cm, cn},
+#define OUTER(mi, wm, wn, bn, px, stages, cm, cn, tag) ENTRY(TYPE, mi, wm, wn, bn, px, stages, cm, cn, 0, tag)
+#define STRIP(mi, wm, wn, bn, tag)                                                                                     \
+  ENTRY(TYPE, mi, wm, wn, bn, HK_OUTER_STRIP_PX, HK_OUTER_STRIP_STAGES, 1, 1, 1, tag)
+#define ENTRY(...) ENTRY_(__VA_ARGS__)
+#define ENTRY_(type, name, mi, wm, wn, bn, px, stages, cm, cn, strip, tag)                                             \
+  {"hk_outer_" name "_" #tag, "outer_" name, type, mi, wm, wn, bn, px, stages, cm, cn, strip},
 const hk_cu_outer_row hk_cu_outer_rows[] = {
 #define TYPE HK_BF16, "bf16"
 #include "cuda/gradient/tiles.inc"
@@ -18,20 +20,46 @@ const hk_cu_outer_row hk_cu_outer_rows[] = {
 #undef TYPE
 };
 #undef OUTER
+#undef STRIP
 const int hk_cu_outer_row_count = HK_COUNT(hk_cu_outer_rows);
 
 #define OUTER(mi, wm, wn, bn, px, stages, cm, cn, tag)                                                                 \
   _Static_assert(HK_OUTER_SMEM(mi, wm, wn, bn, px, stages) <= HK_OUTER_SMEM_MAX && 16 * (stages) <= 256 &&             \
-                     (bn) % 64 == 0 && (mi) * (bn) <= 256 && (px) % 16 == 0,                                           \
+                     (bn) % 64 == 0 && (mi) * (bn) <= 384 && (px) % 16 == 0,                                           \
                  "tile " #tag " does not fit");
+#define STRIP(mi, wm, wn, bn, tag) _Static_assert((mi) * (bn) <= 384, "tile " #tag " does not fit");
 #include "cuda/gradient/tiles.inc"
 #undef OUTER
+#undef STRIP
 
 #define PROCESSORS 132 /* for which slices are chosen, whatever the device */
 #define REFUSE(...) return snprintf(why, HK_CU_REASON, __VA_ARGS__), false
 
-int hk_cu_outer_row_shared(const hk_cu_outer_row *r) {
-  return HK_OUTER_SMEM(r->mi, r->wm, r->wn, r->bn, r->px, r->stages);
+/* Pieces as wide as fill lines best; the widest of them. */
+hk_cu_outer_strip hk_cu_outer_strip_make(const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
+  hk_cu_outer_strip to = {.wide = r->px};
+  const int64_t width = s->x.out[2], reach = (s->x.win[2] - 1) * s->x.dil[2];
+  for (int64_t wide = r->px / 2; wide >= 16; wide /= 2)
+    if (hk_round_up(width, wide) < hk_round_up(width, to.wide)) to.wide = wide;
+  to.lines = r->px / to.wide;
+  to.pieces = hk_ceil_div(width, to.wide);
+  to.x_wide = to.wide + reach;
+  to.x_line = hk_round_up(to.x_wide, 8) * 128;
+  to.stage_bytes = r->mi * r->wm * HK_OUTER_BOX(r->px) + r->wn * to.lines * to.x_line;
+  to.stages = hk_min64(r->stages, (HK_OUTER_SMEM_MAX - 256) / to.stage_bytes);
+  return to;
+}
+
+int hk_cu_outer_row_shared(const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
+  if (!r->strip) return HK_OUTER_SMEM(r->mi, r->wm, r->wn, r->bn, r->px, r->stages);
+  const hk_cu_outer_strip strip = hk_cu_outer_strip_make(r, s);
+  return (int)(strip.stages * strip.stage_bytes + 256);
+}
+
+int64_t hk_cu_outer_blocks(const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
+  if (!r->strip) return hk_ceil_div(s->pixels, r->px);
+  const hk_cu_outer_strip strip = hk_cu_outer_strip_make(r, s);
+  return hk_ceil_div(s->x.n * s->x.out[0] * s->x.out[1] * strip.pieces, strip.lines);
 }
 
 int64_t hk_cu_outer_units(const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
@@ -45,6 +73,12 @@ bool hk_cu_outer_row_takes(const hk_cu_outer_row *r, const hk_cu_outer_shape *s,
     REFUSE("cm = %d needs more than one tile of output channels", r->cm);
   if (r->cn > 1 && s->columns <= hk_cu_outer_row_n(r))
     REFUSE("cn = %d needs more than one tile of taps and channels", r->cn);
+  if (r->strip && (s->x.stride[2] != 1 || s->x.win[2] * 64 != r->bn))
+    REFUSE("strip = 1 needs stride 1 and %d taps along the last dimension, they are %lld and %lld", r->bn / 64,
+           (long long)s->x.stride[2], (long long)s->x.win[2]);
+  if (r->strip && (s->x.win[2] - 1) * s->x.dil[2] > 128) REFUSE("strip = 1 needs a window of at most 128 pixels");
+  if (r->strip && hk_cu_outer_strip_make(r, s).stages < 2) REFUSE("strip = 1 needs room for two stages");
+  if (hk_cu_outer_blocks(r, s) > 1 << 24) REFUSE("the problem has more than 2^24 blocks of pixels");
   return true;
 }
 
@@ -55,11 +89,13 @@ size_t hk_cu_outer_bytes(const hk_cu_outer_shape *s, int64_t slices) {
 
 /* Clocks of one block of pixels: of the tensor cores, of shared memory (each consumer piece reads its boxes, and all
  * are written once), of what a processor takes from L2. */
-static double block_clocks(const hk_cu_outer_row *r) {
+static double block_clocks(const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
   const double m = hk_cu_outer_row_m(r), n = hk_cu_outer_row_n(r), part = r->px / 64.0;
+  const hk_cu_outer_strip strip = hk_cu_outer_strip_make(r, s);
+  const double x_rows = r->strip ? (double)(r->wn * strip.lines * strip.x_wide) : n;
   const double tensor = m * n / 32;
-  const double shared = 0.86 * (r->wm * r->wn * r->mi * (64.0 + r->bn) + m + n);
-  const double filled = (m / r->cn + n / r->cm) * 128 / 45;
+  const double shared = 0.86 * (r->wm * r->wn * r->mi * (64.0 + r->bn) + m + x_rows);
+  const double filled = (m / r->cn + x_rows / r->cm) * 128 / 45;
   return part * fmax(tensor, fmax(shared, filled)) * (hk_cu_outer_row_cluster(r) > 1 ? 1.02 : 1);
 }
 
@@ -70,7 +106,7 @@ double hk_cu_outer_seconds(const hk_cu_outer_row *r, const hk_cu_outer_shape *s,
   const size_t bytes = hk_cu_outer_bytes(s, slices);
   /* a unit's sums leave a processor at about 40 bytes a clock, one by one at half of that */
   const double unit =
-      (double)hk_ceil_div(hk_cu_outer_blocks(r, s), slices) * block_clocks(r) + 800 + sums * (bytes ? 0.1 : 0.2);
+      (double)hk_ceil_div(hk_cu_outer_blocks(r, s), slices) * block_clocks(r, s) + 800 + sums * (bytes ? 0.1 : 0.2);
   const double added = bytes ? 2.5e-6 + (double)bytes / 4e12 : 0;
   return hk_cu_seconds_of(waves * unit / 1.5e9, s->bytes / 3.4e12) + added;
 }

@@ -13,9 +13,12 @@ typedef struct outer_columns {
 
 HK_DEV outer_columns outer_columns_of(const hk_cu_outer *P, int block) {
   outer_columns at;
-  const int t = div_by(block, P->by_chunks), u = div_by(t, P->by_taps[1]), v = div_by(u, P->by_taps[0]);
-  at.channel = (block - t * (int)P->by_chunks.d) * 64;
-  at.tap[2] = t - u * (int)P->by_taps[1].d;
+  /* the inner and the outer of chunk and tap[2] */
+  const hk_cu_divisor inner = P->strip ? P->by_taps[1] : P->by_chunks, outer = P->strip ? P->by_chunks : P->by_taps[1];
+  const int t = div_by(block, inner), u = div_by(t, outer), v = div_by(u, P->by_taps[0]);
+  const int i = block - t * (int)inner.d, o = t - u * (int)outer.d;
+  at.channel = (P->strip ? o : i) * 64;
+  at.tap[2] = P->strip ? i : o;
   at.tap[1] = u - v * (int)P->by_taps[0].d;
   at.tap[0] = v;
   return at;

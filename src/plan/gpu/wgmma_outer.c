@@ -3,11 +3,12 @@
  * that hk_problem_grad_filter makes. The reduction, over images and positions of the window, is cut into slices. Offers
  * the tile and the slices that the estimate ranks first; other tiles, and other slices of the best, are variations. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cuda/gradient/outer.h"
 #include "plan/gpu/gpu.h"
 
-enum { BM, BN, CM, CN, SLICES }; /* knobs; slices, which the problem and the tile determine, is derived */
+enum { BM, BN, CM, CN, STRIP, SLICES }; /* knobs; slices, which the problem and the tile determine, is derived */
 
 #define REFUSE(...) return snprintf(why, HK_REASON, __VA_ARGS__), false
 
@@ -26,7 +27,7 @@ static const hk_cu_outer_row *find(const hk_task *t, const hk_decision *d) {
   for (int i = 0; i < hk_cu_outer_row_count; ++i) {
     const hk_cu_outer_row *r = &hk_cu_outer_rows[i];
     if (r->type == t->geom.x_type && hk_cu_outer_row_m(r) == d->knob[BM] && hk_cu_outer_row_n(r) == d->knob[BN] &&
-        r->cm == d->knob[CM] && r->cn == d->knob[CN])
+        r->cm == d->knob[CM] && r->cn == d->knob[CN] && r->strip == d->knob[STRIP])
       return r;
   }
   return NULL;
@@ -38,7 +39,7 @@ static size_t room(const hk_task *t) {
 
 static void fill(const hk_cu_outer_row *r, const hk_cu_outer_shape *s, int64_t slices, int processors, hk_decision *d) {
   d->knob[BM] = hk_cu_outer_row_m(r), d->knob[BN] = hk_cu_outer_row_n(r);
-  d->knob[CM] = r->cm, d->knob[CN] = r->cn, d->knob[SLICES] = slices;
+  d->knob[CM] = r->cm, d->knob[CN] = r->cn, d->knob[STRIP] = r->strip, d->knob[SLICES] = slices;
   d->predicted_s = hk_cu_outer_seconds(r, s, slices, processors);
   d->workspace_bytes = hk_cu_outer_bytes(s, slices);
 }
@@ -80,9 +81,7 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
       const int64_t slices = other_slices(best, j);
       hk_decision one = *base;
       fill(r, &s, slices, here.processors, &one);
-      const bool base_again = one.knob[BM] == base->knob[BM] && one.knob[BN] == base->knob[BN] && r->cm == base->knob[CM] &&
-                              r->cn == base->knob[CN] && slices == base->knob[SLICES];
-      if (base_again || (j && slices == best) || (j == 3 && best / 2 <= 1) || slices > hk_cu_outer_blocks(r, &s)) continue;
+      if (!memcmp(one.knob, base->knob, sizeof one.knob) || (j && slices == best) || (j == 3 && best / 2 <= 1) || slices > hk_cu_outer_blocks(r, &s)) continue;
       if (one.workspace_bytes > room(t) || index-- > 0) continue;
       *d = one;
       return true;
@@ -151,7 +150,7 @@ const hk_algo hk_algo_wgmma_outer = {
     .name = "wgmma_outer",
     .summary = "filter gradients on Hopper tensor cores: channels of dy by channels of x, summed over pixels",
     .knobs = {HK_KNOB("bm", 1, 512), HK_KNOB("bn", 1, 1024), HK_KNOB("cm", 1, 16), HK_KNOB("cn", 1, 16),
-              HK_KNOB_ORDER("slices", 1, 1 << 20)},
+              HK_KNOB("strip", 0, 1),    HK_KNOB_ORDER("slices", 1, 1 << 20)},
     .family = HK_FAMILY_NONE,
     .device = HK_CUDA,
     .offer = offer,
