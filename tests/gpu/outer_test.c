@@ -1,9 +1,9 @@
 /* Filter gradients on the device (wgmma_outer): every tile and several numbers of slices against the CPU's reference,
  * exact on small integers, y between guards. Problems are made by hk_problem_grad_filter from forward ones: several
  * tiles deep, tails of pixels, channels and taps, strides, dilation, padding, groups, all ranks and result types,
- * accumulation into y's residual. `outer_test cases` and `outer_test random COUNT` are its parts; `outer_test probe` says
- * where a wrong result comes from: what one pixel of dy and coded positions of x became. Needs a CUDA device; exits with
- * 77 without. */
+ * accumulation into y's residual. `outer_test cases` and `outer_test random COUNT` are its parts; `outer_test probe`
+ * says where a wrong result comes from: what one pixel of dy and coded positions of x became. Needs a CUDA device;
+ * exits with 77 without. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,8 +96,9 @@ static int run_random(int count, uint64_t seed) {
   return ran;
 }
 
-/* One image of 64 pixels, 64 x 64 channels and one or three taps: dy is 1 at one pixel and channel, x is coded. y[k][s][c]
- * then is x at that pixel and tap: where it stands in y, and what it holds, tell which operand is read wrongly, and how. */
+/* One image of 64 pixels, 64 x 64 channels and one or three taps: dy is 1 at one pixel and channel, x is coded.
+ * y[k][s][c] then is x at that pixel and tap: where it stands in y, and what it holds, tell which operand is read
+ * wrongly, and how. */
 enum { PIXELS = 64, CHANNELS = 64, MOST_TAPS = 3 };
 typedef struct probe {
   hk_plan *plan;
@@ -128,12 +129,8 @@ static void probe_one(probe *p, int pixel, int k, bool by_pixel) {
   p->f[pixel * CHANNELS + k] = bf16_of(1);
   for (int i = 0; i < PIXELS * CHANNELS; ++i) p->x[i] = bf16_of(by_pixel ? i / CHANNELS + 1 : i % CHANNELS + 1);
   hk_gpu_copy(p->dx, p->x, sizeof p->x), hk_gpu_copy(p->df, p->f, sizeof p->f);
-  const hk_args a = {.size = sizeof a,
-                     .x = p->dx,
-                     .f = p->df,
-                     .y = p->dy,
-                     .workspace = p->workspace,
-                     .workspace_bytes = p->need};
+  const hk_args a = {
+      .size = sizeof a, .x = p->dx, .f = p->df, .y = p->dy, .workspace = p->workspace, .workspace_bytes = p->need};
   if (hk_plan_execute(p->plan, &a) || hk_gpu_sync(NULL)) exit((fprintf(stderr, "%s\n", hk_last_error()), 1));
   hk_gpu_copy(p->y, p->dy, sizeof(float) * (size_t)count);
   printf("  dy[pixel %d][k %d] = 1, x = %s + 1:", pixel, k, by_pixel ? "pixel" : "c");

@@ -93,7 +93,7 @@ bool hk_cu_outer_shape_make(const hk_geom *g, const hk_epi *e, hk_cu_outer_shape
 
 /* Whether runs of `count` columns are adjacent channels of y, at addresses that are multiples of the run. */
 static bool runs_of(const hk_geom *g, int64_t count) {
-  const int64_t all[] = {g->y.group * (g->groups > 1), g->y.channel * (g->k > 1), g->y.at[0] * (g->out[0] > 1),
+  const int64_t all[] = {g->y.group * (g->groups > 1), g->y.channel * (g->k > 1),    g->y.at[0] * (g->out[0] > 1),
                          g->y.at[1] * (g->out[1] > 1), g->y.at[2] * (g->out[2] > 1), g->n};
   if (g->y.outer != 1) return false;
   for (int i = 0; i < HK_COUNT(all); ++i)

@@ -7,11 +7,11 @@
 
 /* A problem as the forward convolution whose filter gradient its y is. */
 typedef struct hk_cu_outer_shape {
-  hk_geom x, f;              /* that convolution, over x; a 1x1 convolution over dy, which is the problem's f */
-  int64_t groups, join;      /* joined groups; groups in each */
+  hk_geom x, f;         /* that convolution, over x; a 1x1 convolution over dy, which is the problem's f */
+  int64_t groups, join; /* joined groups; groups in each */
   int64_t rows, chunks, columns, pixels; /* of a joined group; pixels of all images */
-  bool plain;                /* no activation: a single slice needs no second kernel */
-  bool leaves;               /* some tap lies in the padding */
+  bool plain;                            /* no activation: a single slice needs no second kernel */
+  bool leaves;                           /* some tap lies in the padding */
   double bytes;
 } hk_cu_outer_shape;
 bool hk_cu_outer_shape_make(const hk_geom *g, const hk_epi *e, hk_cu_outer_shape *s, char *why);
@@ -53,7 +53,7 @@ typedef struct hk_cu_outer_state {
   hk_cu_outer params;
   int64_t blocks, sum_blocks;
   int shared;
-  bool added;                /* the slices' sums go to the workspace and are added */
+  bool added; /* the slices' sums go to the workspace and are added */
 } hk_cu_outer_state;
 hk_status hk_cu_outer_build(hk_cu_outer_state *s, const hk_cu_outer_row *r, const hk_geom *g, const hk_epi *e,
                             int64_t slices);

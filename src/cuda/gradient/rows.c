@@ -6,8 +6,7 @@
 #include "cuda/gradient/outer.h"
 
 #define OUTER(mi, wm, wn, bn, px, stages, cm, cn, tag) ENTRY(TYPE, mi, wm, wn, bn, px, stages, cm, cn, 0, tag)
-#define STRIP(mi, wm, wn, bn, tag)                                                                                     \
-  ENTRY(TYPE, mi, wm, wn, bn, HK_OUTER_STRIP_PX, HK_OUTER_STRIP_STAGES, 1, 1, 1, tag)
+#define STRIP(mi, wm, wn, bn, tag) ENTRY(TYPE, mi, wm, wn, bn, HK_OUTER_STRIP_PX, HK_OUTER_STRIP_STAGES, 1, 1, 1, tag)
 #define ENTRY(...) ENTRY_(__VA_ARGS__)
 #define ENTRY_(type, name, mi, wm, wn, bn, px, stages, cm, cn, strip, tag)                                             \
   {"hk_outer_" name "_" #tag, "outer_" name, type, mi, wm, wn, bn, px, stages, cm, cn, strip},
@@ -117,8 +116,7 @@ int64_t hk_cu_outer_slices(const hk_cu_outer_row *r, const hk_cu_outer_shape *s,
   double least = 0;
   for (int64_t waves = 0; waves <= 8; ++waves) {
     const int64_t room = hk_max64(1, (int64_t)(most / ((size_t)(s->groups * s->rows * s->columns) * sizeof(float))));
-    const int64_t slices =
-        hk_max64(1, hk_min64(hk_min64(waves * slots / units, room), hk_cu_outer_blocks(r, s)));
+    const int64_t slices = hk_max64(1, hk_min64(hk_min64(waves * slots / units, room), hk_cu_outer_blocks(r, s)));
     if (hk_cu_outer_bytes(s, slices) > most) continue;
     const double seconds = hk_cu_outer_seconds(r, s, slices, PROCESSORS);
     if (!best || seconds < least) best = slices, least = seconds;

@@ -81,7 +81,9 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
       const int64_t slices = other_slices(best, j);
       hk_decision one = *base;
       fill(r, &s, slices, here.processors, &one);
-      if (!memcmp(one.knob, base->knob, sizeof one.knob) || (j && slices == best) || (j == 3 && best / 2 <= 1) || slices > hk_cu_outer_blocks(r, &s)) continue;
+      if (!memcmp(one.knob, base->knob, sizeof one.knob) || (j && slices == best) || (j == 3 && best / 2 <= 1) ||
+          slices > hk_cu_outer_blocks(r, &s))
+        continue;
       if (one.workspace_bytes > room(t) || index-- > 0) continue;
       *d = one;
       return true;
@@ -150,7 +152,7 @@ const hk_algo hk_algo_wgmma_outer = {
     .name = "wgmma_outer",
     .summary = "filter gradients on Hopper tensor cores: channels of dy by channels of x, summed over pixels",
     .knobs = {HK_KNOB("bm", 1, 512), HK_KNOB("bn", 1, 1024), HK_KNOB("cm", 1, 16), HK_KNOB("cn", 1, 16),
-              HK_KNOB("strip", 0, 1),    HK_KNOB_ORDER("slices", 1, 1 << 20)},
+              HK_KNOB("strip", 0, 1), HK_KNOB_ORDER("slices", 1, 1 << 20)},
     .family = HK_FAMILY_NONE,
     .device = HK_CUDA,
     .offer = offer,
