@@ -1,0 +1,119 @@
+/* hk_tapsum_mma_<type>: groups of 4, 8, 16 or 32 channels, channels-last, on the tensor cores. A block has 64 channels
+ * and walks along bands of rows: those of dy and what they read of x lie in shared memory, 144 bytes per pixel, and
+ * every matrix row is the address of some pixel, so padding, strides and the ends of rows cost nothing. A warp has 16
+ * channels of dy and 16 of x; of their products those within a group are kept. */
+enum { MMA_TAPS = 9, MMA_PIXEL = 144 };
+
+typedef struct mma_band {
+  int image, first, rows; /* of dy; rows may be fewer than P->band */
+} mma_band;
+
+HK_DEV mma_band mma_band_at(const hk_cu_tapsum *P, int unit) {
+  mma_band b;
+  b.image = div_by(unit, P->by_segments);
+  b.first = (unit - b.image * P->segments) * P->band;
+  b.rows = min(P->band, (int)P->d.g.win[1] - b.first);
+  return b;
+}
+
+/* Copies a box of pixels x 64 channels, zeros outside the tensor. */
+HK_DEV void mma_stage(hk_cu_u32 to, const hk_cu_u16 *from, const hk_cu_i64 *at, const int *size, int row0, int column0,
+                      int rows, int columns, int live) {
+  for (int i = threadIdx.x; i < rows * columns * 8; i += blockDim.x) {
+    const int piece = i % 8, pixel = i / 8, row = pixel / columns, column = pixel - row * columns;
+    const int h = row0 + row, w = column0 + column;
+    const int in = (unsigned)h < (unsigned)size[0] && (unsigned)w < (unsigned)size[1] && piece * 8 < live;
+    copy_16(to + pixel * MMA_PIXEL + piece * 16, in ? from + h * at[1] + w * at[2] + piece * 8 : from, in);
+  }
+}
+
+HK_DEV void mma_load(const hk_cu_tapsum *P, mma_band b, int channel, hk_cu_u32 x, hk_cu_u32 f) {
+  const hk_cu_geom *g = &P->d.g;
+  const int in[2] = {(int)g->in[1], (int)g->in[2]}, win[2] = {(int)g->win[1], (int)g->win[2]};
+  const int live = (int)(g->groups * g->n) - channel;
+  const int rows = (b.rows - 1) * (int)g->dil[1] + ((int)g->out[1] - 1) * (int)g->stride[1] + 1;
+  mma_stage(x, (const hk_cu_u16 *)P->d.x + b.image * g->x.channel + channel, g->x.at, in,
+            b.first * (int)g->dil[1] - (int)g->lo[1], -(int)g->lo[2], rows, P->columns, live);
+  mma_stage(f, (const hk_cu_u16 *)P->d.f + b.image * g->f.channel + channel, g->f.at, win, b.first, 0, b.rows,
+            (int)g->win[2], live);
+}
+
+/* Adds the products of a band to the sums of the warp's taps; zero: the address of a pixel of zeros. */
+HK_DEV void mma_band_add(const hk_cu_tapsum *P, mma_band b, hk_cu_u32 x, hk_cu_u32 f, hk_cu_u32 zero, const int *tap,
+                         int part, int taps, float (*acc)[2][4]) {
+  const hk_cu_geom *g = &P->d.g;
+  const int lane = threadIdx.x % 32, pixels = b.rows * (int)g->win[2];
+#pragma unroll 1
+  for (int first = part * 16; first < pixels; first += 16 * P->parity) {
+    const int pixel = first + lane / 16 * 8 + lane % 8;
+    const int row = div_by(pixel, P->by_win[2]), column = pixel - row * (int)P->by_win[2].d, in = pixel < pixels;
+    hk_cu_u32 dy[4], a[4];
+    matrices_4(in ? f + pixel * MMA_PIXEL : zero, dy);
+    a[0] = dy[0], a[1] = dy[1], a[2] = dy[2], a[3] = dy[3];
+    const hk_cu_u32 from = in ? x + (row * (int)g->dil[1] * P->columns + column * (int)g->dil[2]) * MMA_PIXEL : zero;
+#pragma unroll
+    for (int t = 0; t < MMA_TAPS; ++t) {
+      if (t >= taps) break;
+      hk_cu_u32 v[4];
+      matrices_4(in ? from + tap[t] : zero, v);
+      mma_add(acc[t][0], a, v[0], v[2]);
+      mma_add(acc[t][1], a, v[1], v[3]);
+    }
+  }
+}
+
+/* Adds the sums of the warps that share a tile to those of the first of them, in their order. */
+HK_DEV void mma_join(const hk_cu_tapsum *P, float *room, int tiles, int part, float (*acc)[2][4]) {
+  const int lane = threadIdx.x % 32, tile = threadIdx.x / 32 % tiles;
+#pragma unroll 1
+  for (int from = 1; from < P->parity; ++from) {
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < MMA_TAPS * 8; ++i)
+      if (part == from) room[(tile * MMA_TAPS * 8 + i) * 32 + lane] = acc[i / 8][i / 4 % 2][i % 4];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < MMA_TAPS * 8; ++i)
+      if (part == 0) acc[i / 8][i / 4 % 2][i % 4] += room[(tile * MMA_TAPS * 8 + i) * 32 + lane];
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256) TYPED(hk_tapsum_mma)(const __grid_constant__ hk_cu_tapsum P) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  const hk_cu_geom *g = &P.d.g;
+  const int width = P.width, across = width > 16 ? width / 16 : 1, tiles = 4 * across;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, tile = warp % tiles, part = warp / tiles;
+  const int per = blockIdx.x / P.chunks, channel = blockIdx.x % P.chunks * 64;
+  const int tap0 = per % P.job_blocks * MMA_TAPS, slice = per / P.job_blocks;
+  const int m = tile / across * 16, n = (across > 1 ? tile / across / across * across + tile % across : tile) * 16;
+  const int side = lane / 8 % 2 * 16;
+  const hk_cu_u32 base = shared_address(shared), x = base + MMA_PIXEL, f = x + P.x_bytes;
+  if (threadIdx.x < MMA_PIXEL / 4) ((hk_cu_u32 *)shared)[threadIdx.x] = 0;
+  int taps[MMA_TAPS];
+#pragma unroll
+  for (int t = 0; t < MMA_TAPS; ++t) {
+    const int tap = min(tap0 + t, P.taps - 1), p1 = div_by(tap, P.by_out[2]), p2 = tap - p1 * (int)P.by_out[2].d;
+    taps[t] = (p1 * (int)g->stride[1] * P.columns + p2 * (int)g->stride[2]) * MMA_PIXEL;
+  }
+  float acc[MMA_TAPS][2][4] = {};
+  const int end = tapsum_first(&P, slice + 1);
+#pragma unroll 1
+  for (int unit = tapsum_first(&P, slice); unit < end; ++unit) {
+    const mma_band b = mma_band_at(&P, unit);
+    mma_load(&P, b, channel, x, f);
+    copy_wait();
+    __syncthreads();
+    mma_band_add(&P, b, x + n * 2 + side, f + m * 2 + side, base + side, taps, part, P.taps - tap0, acc);
+    __syncthreads();
+  }
+  mma_join(&P, (float *)shared, tiles, part, acc);
+  if (part) return;
+#pragma unroll
+  for (int t = 0; t < MMA_TAPS; ++t)
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const int to = channel + m + lane / 4 + i / 2 % 2 * 8, from = channel + n + i / 4 * 8 + lane % 4 * 2 + i % 2;
+      if (tap0 + t < P.taps && to / width == from / width && to < (int)(g->groups * g->n))
+        tapsum_emit(&P, slice, (to * P.taps + tap0 + t) * width + from % width, acc[t][i / 4][i % 4]);
+    }
+}

@@ -1,0 +1,104 @@
+/* Tilings of the tapsum kernels on the tensor cores: mma.cuh, stem.cuh. */
+#include <stdio.h>
+
+#include "cuda/gradient/tapsum.h"
+
+#define SMS 132 /* of the device that slices are made for, whatever the device */
+#define REFUSE(...) return snprintf(why, HK_CU_REASON, __VA_ARGS__), false
+
+static bool flat(const hk_geom *g) { return g->win[0] == 1 && g->out[0] == 1 && g->in[0] == 1 && g->lo[0] == 0; }
+
+/* What both need. */
+static bool supported(const hk_geom *g, char *why) {
+  if (!hk_cu_tapsum_type(g) || g->x_type == HK_F32) REFUSE("x and f must both be f16 or both bf16");
+  if (g->in_dil[0] * g->in_dil[1] * g->in_dil[2] != 1) REFUSE("input dilation must be 1");
+  if (!flat(g)) REFUSE("takes one and two dimensions");
+  return true;
+}
+
+/* ---- mma */
+
+enum { MMA_TAPS = 9, PIXEL = 144, ROOM = 200 * 1024, WANTED = 72 * 1024 };
+
+static int64_t x_rows(const hk_geom *g, int64_t band) {
+  return (band - 1) * g->dil[1] + (g->out[1] - 1) * g->stride[1] + 1;
+}
+
+static int64_t mma_bytes(const hk_geom *g, int64_t band, int64_t columns) {
+  return PIXEL * (1 + x_rows(g, band) * columns + band * g->win[2]);
+}
+
+/* Rows of dy per band: as many as leave room for three blocks, cut evenly. */
+static int64_t mma_band(const hk_geom *g, int64_t columns) {
+  int64_t band = 1;
+  while (band < g->win[1] && mma_bytes(g, band + 1, columns) <= WANTED) band++;
+  return hk_ceil_div(g->win[1], hk_ceil_div(g->win[1], band));
+}
+
+bool hk_cu_tapsum_tile_mma(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tiling *t, char *why) {
+  hk_cu_tapsum *p = &t->params;
+  const int64_t w = g->n, channels = g->groups * g->n;
+  if (!supported(g, why)) return false;
+  if (g->n != g->k || (w != 4 && w != 8 && w != 16 && w != 32)) REFUSE("groups must have 4, 8, 16 or 32 channels");
+  if (channels % 8 || g->x.outer != 1 || g->f.outer != 1 || (g->groups > 1 && (g->x.group != w || g->f.group != w)) ||
+      !hk_cu_tapsum_whole(g, &g->x, g->in, 8) || !hk_cu_tapsum_whole(g, &g->f, g->win, 8))
+    REFUSE("channels of x and f must be adjacent, pixels at multiples of 16 bytes");
+  const int64_t columns = (g->win[2] - 1) * g->dil[2] + (g->out[2] - 1) * g->stride[2] + 1;
+  if (columns > 4096 || g->win[1] > INT32_MAX / 4096 || mma_bytes(g, 1, columns) > ROOM)
+    REFUSE("a row of dy and what it reads of x exceed shared memory");
+  p->band = (int)mma_band(g, columns);
+  p->columns = (int)columns;
+  p->x_bytes = (int)(x_rows(g, p->band) * columns * PIXEL), p->f_bytes = (int)(p->band * g->win[2] * PIXEL);
+  p->segments = (int)hk_ceil_div(g->win[1], p->band);
+  p->by_segments = hk_cu_divisor_make(p->segments);
+  p->units = (int)(g->c * p->segments);
+  p->chunks = (int)hk_ceil_div(channels, 64), p->width = (int)w;
+  p->parity = w == 32 ? 1 : 2;
+  p->job_blocks = (int)hk_ceil_div(g->pixels, MMA_TAPS);
+  const int room = p->parity > 1 ? 4 * MMA_TAPS * 8 * 32 * 4 : 0, bytes = PIXEL + p->x_bytes + p->f_bytes;
+  t->shared_bytes = bytes > room ? bytes : room;
+  const int64_t across = (int64_t)p->chunks * p->job_blocks, fit = hk_min64(2, 220 * 1024 / t->shared_bytes);
+  if (!*slices) {
+    const int64_t wanted = hk_max64(1, SMS * fit / across); /* then as few as have the same most bands */
+    *slices = hk_cu_tapsum_slices(g, hk_ceil_div(p->units, hk_ceil_div(p->units, wanted)), p->units);
+  }
+  p->slices = (int)*slices;
+  t->image = g->x_type == HK_F16 ? "tapsum_f16" : "tapsum_bf16";
+  snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_mma_%s", hk_cu_tapsum_type(g));
+  t->blocks = across * *slices, t->threads = 256, t->x_aligned = t->f_aligned = true;
+  const double matrices = (double)(across * p->width / 16 + across) * MMA_TAPS * 4 * (double)(g->c * g->taps) / 16;
+  t->seconds = hk_cu_seconds_of(matrices * 5 / 132 / 1.6e9, g->bytes * 1.3 / 3e12);
+  return true;
+}
+
+/* ---- stem */
+
+bool hk_cu_tapsum_tile_stem(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tiling *t, char *why) {
+  enum { TABLES = 256 };
+  hk_cu_tapsum *p = &t->params;
+  const int64_t columns = g->out[2] * g->n;
+  if (!supported(g, why)) return false;
+  if (g->groups > 1) REFUSE("groups must be 1");
+  if (columns > 32 || g->out[1] > 8) REFUSE("takes 8 rows of taps of at most 32 values (tap, channel)");
+  if (g->f.outer != 1 || g->k % 8 || !hk_cu_tapsum_whole(g, &g->f, g->win, 8))
+    REFUSE("f's channels must be adjacent, a multiple of 8, its pixels at multiples of 16 bytes");
+  const int nt = (int)hk_max64(2, hk_ceil_div(columns, 8));
+  p->quads = (int)hk_min64(INT32_MAX / 256, hk_round_up(g->win[2], 16));
+  p->pitch = 16 * (nt | 1);
+  const int64_t ring = (g->out[1] - 1) * g->stride[1] + 1 + g->dil[1];
+  const int64_t x_bytes = hk_round_up(ring * p->quads * p->pitch, 16), f_bytes = (int64_t)p->quads * PIXEL;
+  if (ring > 4096 || x_bytes + 2 * f_bytes + TABLES > ROOM) REFUSE("rows of x and dy exceed shared memory");
+  p->ring = (int)ring, p->x_bytes = (int)x_bytes, p->f_bytes = (int)f_bytes;
+  p->units = p->rows;
+  p->chunks = (int)hk_ceil_div(g->k, 64);
+  t->shared_bytes = (int)(TABLES + x_bytes + 2 * f_bytes);
+  const int64_t fit = hk_min64(2, 220 * 1024 / t->shared_bytes);
+  if (!*slices) *slices = hk_cu_tapsum_slices(g, hk_max64(1, SMS * fit / p->chunks), p->units);
+  p->slices = (int)*slices;
+  t->image = g->x_type == HK_F16 ? "tapsum_f16" : "tapsum_bf16";
+  snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_stem_%s_%d", hk_cu_tapsum_type(g), nt);
+  t->blocks = p->chunks * *slices, t->threads = 256, t->f_aligned = true;
+  const double matrices = (double)p->chunks * 4 * nt * 8 * (double)p->rows * p->quads / 16;
+  t->seconds = hk_cu_seconds_of(matrices * 3 / 132 / 1.6e9, g->bytes / 3e12);
+  return true;
+}
