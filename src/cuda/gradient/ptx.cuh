@@ -26,7 +26,18 @@ HK_DEV void matrices_2(hk_cu_u32 at, hk_cu_u32 *r) {
                : "r"(at)
                : "memory");
 }
+/* Stores 8x8 matrices; lane l addresses row l % 8 of matrix l / 8. */
+HK_DEV void matrices_put_4(hk_cu_u32 at, const hk_cu_u32 *r) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(r[0]), "r"(r[1]),
+               "r"(r[2]), "r"(r[3])
+               : "memory");
+}
 #ifdef MMA_TYPE
+HK_DEV void mma_add_8(float *d, const hk_cu_u32 *a, hk_cu_u32 b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32." MMA_TYPE "." MMA_TYPE ".f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b));
+}
 HK_DEV void mma_add(float *d, const hk_cu_u32 *a, hk_cu_u32 b0, hk_cu_u32 b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32." MMA_TYPE "." MMA_TYPE
       ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"

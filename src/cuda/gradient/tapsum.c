@@ -68,12 +68,22 @@ static void params_make(const hk_geom *g, const hk_epi *e, hk_cu_tapsum *p) {
 
 static bool tile(const hk_geom *g, hk_cu_tapsum_way way, int64_t *slices, hk_cu_tapsum_tiling *t, char *why) {
   switch (way) {
-    case HK_TAPSUM_TILE: return hk_cu_tapsum_tile_general(g, slices, t, why);
-    case HK_TAPSUM_LANE: return hk_cu_tapsum_tile_lane(g, slices, t, why);
-    case HK_TAPSUM_LINE: return hk_cu_tapsum_tile_line(g, slices, t, why);
-    case HK_TAPSUM_MMA: return hk_cu_tapsum_tile_mma(g, slices, t, why);
-    default: return hk_cu_tapsum_tile_stem(g, slices, t, why);
+  case HK_TAPSUM_TILE: return hk_cu_tapsum_tile_general(g, slices, t, why);
+  case HK_TAPSUM_LANE: return hk_cu_tapsum_tile_lane(g, slices, t, why);
+  case HK_TAPSUM_LINE: return hk_cu_tapsum_tile_line(g, slices, t, why);
+  case HK_TAPSUM_MMA: return hk_cu_tapsum_tile_mma(g, slices, t, why);
+  case HK_TAPSUM_STEM: return hk_cu_tapsum_tile_stem(g, slices, t, why);
+  default: return hk_cu_tapsum_tile_band(g, slices, t, why);
   }
+}
+
+/* Blocks that leave SMs idle take as long as those that fill them. */
+static double predict(const hk_cu_tapsum_tiling *t) {
+  enum { SMS = 132 };
+  const double idle = (double)hk_round_up(t->blocks, SMS * t->fit) / (double)t->blocks;
+  const double few = hk_max64(1, SMS * 2 / t->blocks); /* too few to use the memory */
+  const double join = t->sums_bytes ? 2e-6 + 2.0 * (double)t->sums_bytes / 3e12 : 0;
+  return hk_cu_seconds_of(t->busy * idle, t->moved * few) + join;
 }
 
 bool hk_cu_tapsum_tile(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_tapsum_knobs knobs, size_t room,
@@ -93,7 +103,7 @@ bool hk_cu_tapsum_tile(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_
   if ((t->x_aligned || t->f_aligned) && unaligned) return refuse(why, "options.unaligned must be 0");
   if (slices > t->params.units) return refuse(why, "slices exceeds the pieces of the reduction");
   if (t->blocks > INT32_MAX) return refuse(why, "the launch has more than 2^31 blocks");
-  t->seconds += 2.0 * (double)t->sums_bytes / 3e12 + (slices > 1 ? 2e-6 : 0);
+  t->seconds = predict(t);
   return true;
 }
 
@@ -110,8 +120,8 @@ hk_status hk_cu_tapsum_run(const hk_cu_tapsum_state *s, const hk_cu_call *call, 
   p.d.e.y = call->y, p.d.e.c = call->c, p.d.e.slopes = slopes, p.d.e.user = call->user;
   p.d.e.scale = call->scale, p.d.e.bias = call->bias;
   p.sums = s->tiling.sums_bytes ? call->workspace : NULL;
-  const hk_status st = hk_cu_kernel_run(s->kernel, s->tiling.blocks, s->tiling.threads, 1, s->tiling.shared_bytes,
-                                        call->stream, &p);
+  const hk_status st =
+      hk_cu_kernel_run(s->kernel, s->tiling.blocks, s->tiling.threads, 1, s->tiling.shared_bytes, call->stream, &p);
   if (st || !p.sums) return st;
   return hk_cu_kernel_run(s->join, hk_ceil_div(p.outputs, 32), 256, 1, 0, call->stream, &p);
 }

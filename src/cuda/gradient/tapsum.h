@@ -11,7 +11,8 @@ typedef enum hk_cu_tapsum_way {
   HK_TAPSUM_LINE = 3, /* FMA, threads along positions */
   HK_TAPSUM_MMA = 4,  /* tensor cores, groups, channels-last */
   HK_TAPSUM_STEM = 5, /* tensor cores, few channels of x */
-  HK_TAPSUM_WAYS = 5
+  HK_TAPSUM_BAND = 6, /* tensor cores, depthwise, channels-last */
+  HK_TAPSUM_WAYS = 6
 } hk_cu_tapsum_way;
 
 typedef struct hk_cu_tapsum_tiling {
@@ -20,10 +21,12 @@ typedef struct hk_cu_tapsum_tiling {
   hk_cu_tapsum params; /* execute fills in the pointers */
   int64_t blocks;
   int threads, shared_bytes;
-  bool unaligned;      /* given: x and f may lie at any element */
+  bool unaligned;            /* given: x and f may lie at any element */
   bool x_aligned, f_aligned; /* the kernel needs multiples of 16 bytes */
-  size_t sums_bytes;   /* of all slices; 0: the only slice is stored at once */
-  double seconds;      /* predicted on an H200 */
+  size_t sums_bytes;         /* of all slices; 0: the only slice is stored at once */
+  int fit;                   /* blocks that an SM holds */
+  double busy, moved;        /* seconds of arithmetic on all SMs, and of memory */
+  double seconds;            /* predicted on an H200 */
 } hk_cu_tapsum_tiling;
 
 /* slices 0: as many as keep the device busy, by the shape alone; but no more than `room` bytes of partial sums hold. */
@@ -42,6 +45,7 @@ bool hk_cu_tapsum_tile_mma(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tilin
 bool hk_cu_tapsum_tile_stem(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tiling *t, char *why);
 /* Whether pixels, images and the first element lie at multiples of `unit` elements. */
 bool hk_cu_tapsum_whole(const hk_geom *g, const hk_strides *s, const int64_t *size, int64_t unit);
+bool hk_cu_tapsum_tile_band(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tiling *t, char *why);
 const char *hk_cu_tapsum_type(const hk_geom *g); /* "bf16", "f16", "f32" where x and f are both that; else NULL */
 /* Slices for so many units, of which each is at least one: about `wanted`, but little in the partial sums. */
 int64_t hk_cu_tapsum_slices(const hk_geom *g, int64_t wanted, int64_t units);

@@ -1,4 +1,4 @@
-/* Tilings of the tapsum kernels on the tensor cores: mma.cuh, stem.cuh. */
+/* Tilings of the tapsum kernels on the tensor cores: mma.cuh, stem.cuh, band.cuh. */
 #include <stdio.h>
 
 #include "cuda/gradient/tapsum.h"
@@ -67,7 +67,7 @@ bool hk_cu_tapsum_tile_mma(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tilin
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_mma_%s", hk_cu_tapsum_type(g));
   t->blocks = across * *slices, t->threads = 256, t->x_aligned = t->f_aligned = true;
   const double matrices = (double)(across * p->width / 16 + across) * MMA_TAPS * 4 * (double)(g->c * g->taps) / 16;
-  t->seconds = hk_cu_seconds_of(matrices * 5 / 132 / 1.6e9, g->bytes * 1.3 / 3e12);
+  t->fit = (int)hk_max64(1, fit), t->busy = matrices * 5 / 132 / 1.6e9, t->moved = g->bytes * 1.3 / 3e12;
   return true;
 }
 
@@ -99,6 +99,41 @@ bool hk_cu_tapsum_tile_stem(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_stem_%s_%d", hk_cu_tapsum_type(g), nt);
   t->blocks = p->chunks * *slices, t->threads = 256, t->f_aligned = true;
   const double matrices = (double)p->chunks * 4 * nt * 8 * (double)p->rows * p->quads / 16;
-  t->seconds = hk_cu_seconds_of(matrices * 3 / 132 / 1.6e9, g->bytes / 3e12);
+  t->fit = (int)hk_max64(1, fit), t->busy = matrices * 3 / 132 / 1.6e9, t->moved = g->bytes / 3e12;
+  return true;
+}
+
+/* ---- band */
+
+bool hk_cu_tapsum_tile_band(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tiling *t, char *why) {
+  enum { CHANNELS = 16, RUNS = 8, COLUMN = 32, ROWS = 8 };
+  hk_cu_tapsum *p = &t->params;
+  if (!supported(g, why)) return false;
+  if (g->n * g->k != 1 || g->groups % 8) REFUSE("takes depthwise filters of a multiple of 8 channels");
+  if (g->groups > 1 && (g->x.group != 1 || g->f.group != 1)) REFUSE("channels of x and f must be adjacent");
+  if (!hk_cu_tapsum_whole(g, &g->x, g->in, 8) || !hk_cu_tapsum_whole(g, &g->f, g->win, 8))
+    REFUSE("pixels of x and f must be at multiples of 16 bytes");
+  if (g->stride[1] * g->stride[2] * g->dil[1] * g->dil[2] != 1) REFUSE("strides and dilations must be 1");
+  if (g->out[1] > 7 || g->out[2] > 9) REFUSE("takes at most 7 x 9 taps");
+  const int64_t runs = hk_ceil_div(g->win[2], 8);
+  if (g->c * (runs + 1) * g->in[1] > INT32_MAX / 16) REFUSE("x has too many pixels");
+  p->segments = (int)runs;
+  p->by_segments = hk_cu_divisor_make(runs), p->by_spots = hk_cu_divisor_make(runs + 1);
+  p->by_rows = hk_cu_divisor_make(g->in[1]);
+  p->units = (int)(hk_ceil_div(g->c * runs, RUNS) * g->in[1]);
+  p->spots = (int)hk_round_up(RUNS + 1 + hk_min64(RUNS - 1, hk_ceil_div(RUNS - 1, runs)), 2);
+  p->band = ROWS;
+  p->f_bytes = p->band * RUNS * 8 * COLUMN, p->x_bytes = p->band * p->spots * 8 * COLUMN;
+  t->shared_bytes = p->f_bytes + p->x_bytes + CHANNELS * 16 * ((p->band * RUNS | 1) + (p->band * p->spots | 1));
+  p->chunks = (int)hk_ceil_div(g->groups, CHANNELS);
+  if (!*slices) *slices = hk_cu_tapsum_slices(g, hk_max64(1, SMS * 2 / p->chunks), hk_max64(1, p->units / 8));
+  p->slices = (int)*slices;
+  const int rows = g->out[1] <= 3 ? 3 : g->out[1] <= 5 ? 5 : 7;
+  t->image = g->x_type == HK_F16 ? "tapsum_f16" : "tapsum_bf16";
+  snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_band_%s_%d", hk_cu_tapsum_type(g), rows);
+  t->blocks = p->chunks * *slices, t->threads = 256, t->x_aligned = t->f_aligned = true;
+  const double each = (double)p->units / (double)*slices, steps = each + rows * (1 + each / (double)g->in[1]);
+  t->fit = 2, t->busy = (double)t->blocks * steps * 300 / SMS / 1.6e9;
+  t->moved = g->bytes * steps / each / 3.5e12;
   return true;
 }

@@ -19,15 +19,13 @@ bool hk_cu_tapsum_tile_general(const hk_geom *g, int64_t *slices, hk_cu_tapsum_t
   p->m_tiles = (int)m, p->n_tiles = (int)n;
   p->f_rows = g->f.outer == 1 && g->k > 1;
   p->x_rows = g->x.outer == 1 && g->n > 1;
-  if (!*slices)
-    *slices = hk_cu_tapsum_slices(g, hk_ceil_div(4 * SMS, m * n * g->groups), hk_max64(1, p->units / 128));
+  if (!*slices) *slices = hk_cu_tapsum_slices(g, hk_ceil_div(4 * SMS, m * n * g->groups), hk_max64(1, p->units / 128));
   p->slices = (int)*slices;
   t->image = "tapsum";
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_tile");
   t->blocks = m * n * g->groups * *slices, t->threads = 256;
   const double busy = (double)(m * n * g->groups * TILE * TILE) * (double)g->gk / 6e12;
-  const double waves = (double)hk_round_up(t->blocks, 3 * SMS) / (double)t->blocks; /* idle at the end */
-  t->seconds = hk_cu_seconds_of(busy * waves, moved(g));
+  t->fit = 2, t->busy = busy, t->moved = moved(g);
   return true;
 }
 
@@ -100,7 +98,8 @@ bool hk_cu_tapsum_tile_lane(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   const double rate = (a.dil ? 1.3e13 : 4e12) * (a.v == 2 || a.kt > 1 ? 1.0 : 0.6);
   const double padded = (double)(jobs * a.kt * a.st) / (double)(g->pixels * g->k);
   const bool adjacent = channel_step(g->groups, g->x.group, g->n, g->x.outer) == 1;
-  t->seconds = hk_cu_seconds_of(products(g) * padded / rate * (adjacent ? 1 : 12), moved(g));
+  t->fit = (int)hk_max64(1, 768 / t->threads);
+  t->busy = products(g) * padded / rate * (adjacent ? 1 : 12), t->moved = moved(g);
   return true;
 }
 
@@ -121,8 +120,7 @@ bool hk_cu_tapsum_tile_line(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   p->segments = (int)hk_ceil_div(g->win[2], 4);
   p->by_segments = hk_cu_divisor_make(p->segments);
   p->units = p->rows * p->segments;
-  if (!*slices)
-    *slices = hk_cu_tapsum_slices(g, hk_ceil_div(SMS * 32, pairs * jobs), hk_max64(1, p->units / 128));
+  if (!*slices) *slices = hk_cu_tapsum_slices(g, hk_ceil_div(SMS * 32, pairs * jobs), hk_max64(1, p->units / 128));
   p->slices = (int)*slices;
   static const char *const images[] = {"tapsum_f32", "tapsum_f16", "tapsum_bf16"};
   t->image = images[g->x_type == HK_F32 ? 0 : g->x_type == HK_F16 ? 1 : 2];
@@ -131,6 +129,6 @@ bool hk_cu_tapsum_tile_line(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   const bool slides = g->stride[2] == 1 && g->dil[2] == 1;
   const double padded = (double)(jobs * rt * st) / (double)g->pixels;
   const double rate = (slides ? 8e12 : 2e12) / (g->x.at[2] == 1 && g->f.at[2] == 1 ? 1.0 : 8.0);
-  t->seconds = hk_cu_seconds_of(products(g) * padded / rate, moved(g));
+  t->fit = 4, t->busy = products(g) * padded / rate, t->moved = moved(g);
   return true;
 }

@@ -1,4 +1,4 @@
-/* The tapsum kernels of one type: see lane.cuh, line.cuh, mma.cuh, stem.cuh. */
+/* The tapsum kernels of one type: see lane.cuh, line.cuh, mma.cuh, stem.cuh, band.cuh. */
 #include "cuda/instance.cuh"
 #include "cuda/gradient/common.cuh"
 
@@ -27,4 +27,13 @@
 #define NT 4
 #define STEM(name) NAMED(name, 4)
 #include "cuda/gradient/stem.cuh"
+#define RT 3
+#define BAND(name) NAMED(name, 3)
+#include "cuda/gradient/band.cuh"
+#define RT 5
+#define BAND(name) NAMED(name, 5)
+#include "cuda/gradient/band.cuh"
+#define RT 7
+#define BAND(name) NAMED(name, 7)
+#include "cuda/gradient/band.cuh"
 #endif

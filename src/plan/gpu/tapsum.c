@@ -57,7 +57,7 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
     return true;
   }
   const int64_t slices[] = {base->knob[SLICES] * 2, base->knob[SLICES] / 2, 1};
-  for (int i = 0; i < HK_COUNT(slices); i++) {
+  for (int i = 0; i < (slices[1] > 1 ? 3 : 2); i++) {
     *d = *base;
     d->knob[SLICES] = slices[i];
     if (slices[i] < 1 || slices[i] == base->knob[SLICES] || !choose(t, d, why) || index-- > 0) continue;
