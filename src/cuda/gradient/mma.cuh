@@ -16,46 +16,55 @@ HK_DEV mma_band mma_band_at(const hk_cu_tapsum *P, int unit) {
   return b;
 }
 
-/* Copies a box of pixels x 64 channels, zeros outside the tensor. */
-HK_DEV void mma_stage(hk_cu_u32 to, const hk_cu_u16 *from, const hk_cu_i64 *at, const int *size, int row0, int column0,
-                      int rows, int columns, int live) {
-  for (int i = threadIdx.x; i < rows * columns * 8; i += blockDim.x) {
-    const int piece = i % 8, pixel = i / 8, row = pixel / columns, column = pixel - row * columns;
-    const int h = row0 + row, w = column0 + column;
-    const int in = (unsigned)h < (unsigned)size[0] && (unsigned)w < (unsigned)size[1] && piece * 8 < live;
-    copy_16(to + pixel * MMA_PIXEL + piece * 16, in ? from + h * at[1] + w * at[2] + piece * 8 : from, in);
+typedef struct mma_box { /* of an image: pixels from (row, column) on; live channels, the image's size */
+  const hk_cu_u16 *image;
+  int row, column, rows, columns, live, size[2];
+} mma_box;
+
+/* Copies a box of pixels x 64 channels, zeros outside the tensor; at: the tensor's strides. */
+HK_DEV void mma_stage(hk_cu_u32 to, mma_box b, const hk_cu_i64 *at) {
+  for (int i = threadIdx.x; i < b.rows * b.columns * 8; i += blockDim.x) {
+    const int piece = i % 8, pixel = i / 8, row = pixel / b.columns, h = b.row + row;
+    const int w = b.column + pixel - row * b.columns;
+    const int in = (unsigned)h < (unsigned)b.size[0] && (unsigned)w < (unsigned)b.size[1] && piece * 8 < b.live;
+    copy_16(to + pixel * MMA_PIXEL + piece * 16, in ? b.image + h * at[1] + w * at[2] + piece * 8 : b.image, in);
   }
 }
 
 HK_DEV void mma_load(const hk_cu_tapsum *P, mma_band b, int channel, hk_cu_u32 x, hk_cu_u32 f) {
   const hk_cu_geom *g = &P->d.g;
-  const int in[2] = {(int)g->in[1], (int)g->in[2]}, win[2] = {(int)g->win[1], (int)g->win[2]};
-  const int live = (int)(g->groups * g->n) - channel;
-  const int rows = (b.rows - 1) * (int)g->dil[1] + ((int)g->out[1] - 1) * (int)g->stride[1] + 1;
-  mma_stage(x, (const hk_cu_u16 *)P->d.x + b.image * g->x.channel + channel, g->x.at, in,
-            b.first * (int)g->dil[1] - (int)g->lo[1], -(int)g->lo[2], rows, P->columns, live);
-  mma_stage(f, (const hk_cu_u16 *)P->d.f + b.image * g->f.channel + channel, g->f.at, win, b.first, 0, b.rows,
-            (int)g->win[2], live);
+  const int live = (int)(g->groups * g->n) - channel, height = (b.rows - 1) * (int)g->dil[1] + 1;
+  const mma_box of_x = {(const hk_cu_u16 *)P->d.x + b.image * g->x.channel + channel,
+                        b.first * (int)g->dil[1] - (int)g->lo[1], -(int)g->lo[2],
+                        height + ((int)g->out[1] - 1) * (int)g->stride[1], P->columns, live,
+                        {(int)g->in[1], (int)g->in[2]}};
+  const mma_box of_f = {(const hk_cu_u16 *)P->d.f + b.image * g->f.channel + channel, b.first, 0, b.rows,
+                        (int)g->win[2], live, {(int)g->win[1], (int)g->win[2]}};
+  mma_stage(x, of_x, g->x.at);
+  mma_stage(f, of_f, g->f.at);
 }
 
-/* Adds the products of a band to the sums of the warp's taps; zero: the address of a pixel of zeros. */
-HK_DEV void mma_band_add(const hk_cu_tapsum *P, mma_band b, hk_cu_u32 x, hk_cu_u32 f, hk_cu_u32 zero, const int *tap,
-                         int part, int taps, float (*acc)[2][4]) {
+typedef struct mma_room { /* this lane's 16 bytes of a pixel: in x, in f, of zeros */
+  hk_cu_u32 x, f, zero;
+} mma_room;
+
+/* Adds the products of a band to the sums of the warp's taps, which are so many bytes apart in x. */
+HK_DEV void mma_band_add(const hk_cu_tapsum *P, mma_band b, mma_room room, const int *tap, int part, int taps,
+                         float (*acc)[2][4]) {
   const hk_cu_geom *g = &P->d.g;
   const int lane = threadIdx.x % 32, pixels = b.rows * (int)g->win[2];
 #pragma unroll 1
   for (int first = part * 16; first < pixels; first += 16 * P->parity) {
     const int pixel = first + lane / 16 * 8 + lane % 8;
     const int row = div_by(pixel, P->by_win[2]), column = pixel - row * (int)P->by_win[2].d, in = pixel < pixels;
-    hk_cu_u32 dy[4], a[4];
-    matrices_4(in ? f + pixel * MMA_PIXEL : zero, dy);
-    a[0] = dy[0], a[1] = dy[1], a[2] = dy[2], a[3] = dy[3];
-    const hk_cu_u32 from = in ? x + (row * (int)g->dil[1] * P->columns + column * (int)g->dil[2]) * MMA_PIXEL : zero;
+    hk_cu_u32 a[4];
+    matrices_4(in ? room.f + pixel * MMA_PIXEL : room.zero, a);
+    const hk_cu_u32 from = room.x + (row * (int)g->dil[1] * P->columns + column * (int)g->dil[2]) * MMA_PIXEL;
 #pragma unroll
     for (int t = 0; t < MMA_TAPS; ++t) {
       if (t >= taps) break;
       hk_cu_u32 v[4];
-      matrices_4(in ? from + tap[t] : zero, v);
+      matrices_4(in ? from + tap[t] : room.zero, v);
       mma_add(acc[t][0], a, v[0], v[2]);
       mma_add(acc[t][1], a, v[1], v[3]);
     }
@@ -95,6 +104,7 @@ extern "C" __global__ void __launch_bounds__(256) TYPED(hk_tapsum_mma)(const __g
     const int tap = min(tap0 + t, P.taps - 1), p1 = div_by(tap, P.by_out[2]), p2 = tap - p1 * (int)P.by_out[2].d;
     taps[t] = (p1 * (int)g->stride[1] * P.columns + p2 * (int)g->stride[2]) * MMA_PIXEL;
   }
+  const mma_room room = {x + n * 2 + side, f + m * 2 + side, base + side};
   float acc[MMA_TAPS][2][4] = {};
   const int end = tapsum_first(&P, slice + 1);
 #pragma unroll 1
@@ -103,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(256) TYPED(hk_tapsum_mma)(const __g
     mma_load(&P, b, channel, x, f);
     copy_wait();
     __syncthreads();
-    mma_band_add(&P, b, x + n * 2 + side, f + m * 2 + side, base + side, taps, part, P.taps - tap0, acc);
+    mma_band_add(&P, b, room, taps, part, P.taps - tap0, acc);
     __syncthreads();
   }
   mma_join(&P, (float *)shared, tiles, part, acc);
