@@ -15,7 +15,7 @@ static int64_t pick(causal_case *k, int64_t lo, int64_t hi) { return hk_test_bet
 static bool often(causal_case *k, int percent) { return pick(k, 1, 100) <= percent; }
 static int64_t size_of(const causal_tensor *t) { return t->count * (int64_t)hk_type_bytes(t->type); }
 double causal_get(const causal_tensor *t, int64_t i) { return hk_load_element(t->type, t->host, t->first + i); }
-static void put(const causal_tensor *t, char *memory, int64_t i, double v) {
+void causal_put(const causal_tensor *t, char *memory, int64_t i, double v) {
   hk_store_element(t->type, memory, t->first + i, v);
 }
 
@@ -30,7 +30,7 @@ static void tensor_make(causal_tensor *t, hk_type type, int64_t count, int64_t s
 }
 /* Elements 0 to count-1, all of them. */
 static void tensor_fill(causal_case *k, causal_tensor *t, int64_t count, int range) {
-  for (int64_t i = 0; i < count; ++i) put(t, t->host, i, hk_test_integer(&k->next, range));
+  for (int64_t i = 0; i < count; ++i) causal_put(t, t->host, i, hk_test_integer(&k->next, range));
 }
 
 int64_t causal_case_length(const causal_case *k, int64_t s) {
@@ -60,7 +60,7 @@ static void make_tensor(causal_case *k, causal_tensor *t, hk_type type, hk_causa
   for (int64_t n = 0; n < rows && range; ++n)
     for (int64_t c = 0; c < k->d.c; ++c)
       for (int64_t i = 0; i < k->d.length; ++i)
-        put(t, t->host, s->outer * n + s->channel * c + s->time * i, hk_test_integer(&k->next, range));
+        causal_put(t, t->host, s->outer * n + s->channel * c + s->time * i, hk_test_integer(&k->next, range));
 }
 
 static hk_type any_type(causal_case *k) {
@@ -69,8 +69,8 @@ static hk_type any_type(causal_case *k) {
 }
 
 static void make_sizes(causal_case *k, bool gradient) {
-  static const int64_t windows[] = {4, 4, 4, 3, 2, 1, 5, 7, 12, 33},
-                       lengths[] = {1, 1, 2, 3, 5, 8, 9, 40, 129, 515, 1300};
+  static const int64_t windows[] = {4, 4, 4, 3, 2, 1, 5, 7, 8, 9, 12, 16, 17, 33, 128, 201},
+                       lengths[] = {1, 1, 2, 3, 5, 8, 9, 40, 128, 129, 257, 515, 1300};
   static const int64_t channels[] = {1, 2, 3, 4, 7, 8, 16, 24, 32, 40, 33};
   hk_causal_desc *d = &k->d;
   memset(d, 0, sizeof *d);
@@ -79,10 +79,10 @@ static void make_sizes(causal_case *k, bool gradient) {
   const bool same = often(k, 50);
   d->f_type = same ? d->x_type : any_type(k), d->y_type = same || often(k, 50) ? d->x_type : any_type(k);
   d->state_type = same ? d->x_type : any_type(k);
-  d->n = pick(k, 1, 4), d->c = channels[pick(k, 0, 10)], d->length = lengths[pick(k, 0, 10)];
-  if (d->length > 500 && d->c > 8) d->c = 8;
-  d->window = windows[pick(k, 0, 9)], d->dilation = often(k, 80) ? 1 : pick(k, 2, 5);
-  d->packing = often(k, 50) ? HK_CAUSAL_BATCH : often(k, 70) ? HK_CAUSAL_OFFSETS : HK_CAUSAL_IDS;
+  d->n = pick(k, 1, 4), d->c = channels[pick(k, 0, 10)], d->length = lengths[pick(k, 0, 12)];
+  if (d->length > 500 && d->c > 8 && often(k, 80)) d->c = 8;
+  d->window = windows[pick(k, 0, 15)], d->dilation = often(k, 80) ? 1 : pick(k, 2, 5);
+  d->packing = often(k, 50) ? HK_CAUSAL_BATCH : gradient || often(k, 70) ? HK_CAUSAL_OFFSETS : HK_CAUSAL_IDS;
   d->has_bias = often(k, 60), d->gradient = gradient;
   static const hk_act acts[] = {HK_ACT_NONE, HK_ACT_RELU, HK_ACT_SILU, HK_ACT_GELU, HK_ACT_TANH, HK_ACT_CLIP};
   d->act = acts[pick(k, 0, gradient ? 2 : 5)], d->a = -3, d->b = 7;
@@ -194,7 +194,7 @@ void causal_case_make(causal_case *k, uint64_t seed, bool gradient) {
            (long long)d->state.time);
 }
 
-static void *up(causal_tensor *t) {
+void *causal_case_copy(causal_tensor *t) {
   hk_gpu_copy(t->device, t->host, (size_t)size_of(t));
   return t->device + t->first * (int64_t)hk_type_bytes(t->type);
 }
@@ -210,17 +210,39 @@ void causal_case_up(causal_case *k, hk_causal_args *a) {
   if (!k->device_tables) hk_gpu_alloc((void **)&k->device_tables, 7 * CAUSAL_TOKENS * 4);
   memset(a, 0, sizeof *a);
   a->size = sizeof *a;
-  a->x = up(&k->x), a->f = up(&k->f), a->bias = up(&k->bias), a->y = up(&k->y);
-  if (k->d.has_pre) a->pre = up(&k->pre);
-  if (k->d.has_post) a->post = up(&k->post);
-  if (k->d.has_residual) a->residual = up(&k->residual);
-  if (k->has_state_in) a->state_in = up(&k->state_in);
-  if (k->has_state_out) a->state_out = k->in_place_state ? (void *)(uintptr_t)a->state_in : up(&k->state_out);
+  a->x = causal_case_copy(&k->x), a->f = causal_case_copy(&k->f), a->bias = causal_case_copy(&k->bias), a->y = causal_case_copy(&k->y);
+  if (k->d.has_pre) a->pre = causal_case_copy(&k->pre);
+  if (k->d.has_post) a->post = causal_case_copy(&k->post);
+  if (k->d.has_residual) a->residual = causal_case_copy(&k->residual);
+  if (k->has_state_in) a->state_in = causal_case_copy(&k->state_in);
+  if (k->has_state_out) a->state_out = k->in_place_state ? (void *)(uintptr_t)a->state_in : causal_case_copy(&k->state_out);
   a->slots_in = up_table(k, k->slots_in, 0, rows), a->slots_out = up_table(k, k->slots_out, 1, rows);
   a->positions = up_table(k, k->positions, 2, rows), a->accepted = up_table(k, k->accepted, 3, rows);
   a->offsets = up_table(k, k->offsets, 4, rows + 4);
   a->ids = up_table(k, k->ids, 5, (size_t)(k->d.n * k->d.length) * 4);
   if (k->d.state_length) a->has_state = up_table(k, k->has_state, 6, (size_t)k->d.n);
+}
+
+void causal_case_make_grads(causal_case *k) {
+  hk_causal_desc *d = &k->d;
+  const hk_causal_strides y = d->y;
+  const bool as_x = often(k, 60);
+  const int way = y.channel < y.time ? 1 : 0;
+  /* dy lies as y, in memory of its own */
+  tensor_make(&k->dy, d->y_type, k->y.count - 2 * GUARD - 16, k->y.first - GUARD);
+  const int64_t rows = d->packing == HK_CAUSAL_OFFSETS ? 1 : d->n;
+  for (int64_t n = 0; n < rows; ++n)
+    for (int64_t c = 0; c < d->c; ++c)
+      for (int64_t i = 0; i < d->length; ++i)
+        causal_put(&k->dy, k->dy.host, y.outer * n + y.channel * c + y.time * i, hk_test_integer(&k->next, 3));
+  if (as_x) k->dx_at = d->x, tensor_make(&k->dx, d->x_type, k->x.count - 2 * GUARD - 16, k->x.first - GUARD);
+  else make_tensor(k, &k->dx, d->x_type, &k->dx_at, way, 0);
+  tensor_make(&k->df, HK_F32, d->c * d->window, 0), tensor_make(&k->dbias, HK_F32, d->c, 0);
+  k->has_dstate = d->state_length && often(k, 60);
+  if (!d->state_length) return;
+  const int64_t count = k->slots * d->state.outer;
+  tensor_make(&k->dstate_in, d->state_type, count, 0), tensor_make(&k->dstate_out, d->state_type, count, 0);
+  tensor_fill(k, &k->dstate_out, count, 3);
 }
 
 static double old_entry(const causal_case *k, int64_t s, int64_t c, int64_t e) {
@@ -266,7 +288,7 @@ static void reference_states(causal_case *k) {
     if (causal_case_skips(k, s) || (k->d.has_skip && slot == k->d.skip)) continue;
     for (int64_t c = 0; c < k->d.c; ++c)
       for (int64_t i = 0; i < k->d.state_length; ++i)
-        put(to, to->want, slot * k->d.state.outer + c * k->d.state.channel + i * k->d.state.time,
+        causal_put(to, to->want, slot * k->d.state.outer + c * k->d.state.channel + i * k->d.state.time,
             new_entry(k, s, c, i));
   }
 }
@@ -292,7 +314,7 @@ void causal_case_reference(causal_case *k) {
   for (int64_t s = 0; s < k->d.n; ++s)
     for (int64_t c = 0; c < k->d.c && !causal_case_skips(k, s); ++c)
       for (int64_t t = 0; t < causal_case_length(k, s); ++t)
-        put(&k->y, k->y.want, causal_case_at(k, k->d.y, s, c, t), output(k, s, c, t));
+        causal_put(&k->y, k->y.want, causal_case_at(k, k->d.y, s, c, t), output(k, s, c, t));
   reference_states(k);
 }
 

@@ -14,14 +14,15 @@ typedef struct causal_tensor {
   char *host, *want, *device;
 } causal_tensor;
 
-enum { CAUSAL_TENSORS = 13, CAUSAL_SEQUENCES = 8, CAUSAL_TOKENS = 4096 };
+enum { CAUSAL_SEQUENCES = 8, CAUSAL_TOKENS = 4096 };
 typedef struct causal_case {
   hk_causal_desc d;
   uint64_t seed, next;
   char text[512];
   /* in, weights, results, states; dy, dx and so on of the gradient */
-  causal_tensor x, f, bias, pre, post, residual, y, state_in, state_out, dy, dx, dstate_in, dstate_out;
-  bool in_place_state, has_state_in, has_state_out;
+  causal_tensor x, f, bias, pre, post, residual, y, state_in, state_out, dy, dx, df, dbias, dstate_in, dstate_out;
+  hk_causal_strides dx_at;
+  bool in_place_state, has_state_in, has_state_out, has_dstate;
   int64_t slots;
   int32_t *slots_in, *slots_out, *positions, *accepted, *offsets, *ids; /* NULL: not given */
   uint8_t *has_state;
@@ -45,4 +46,11 @@ int64_t causal_case_at(const causal_case *k, hk_causal_strides at, int64_t s, in
 double causal_case_u(const causal_case *k, int64_t s, int64_t c, int64_t t);
 bool causal_case_skips(const causal_case *k, int64_t s);
 double causal_get(const causal_tensor *t, int64_t i);
+void causal_put(const causal_tensor *t, char *memory, int64_t i, double v);
+/* Copies a tensor to the device; returns its element 0 there. */
+void *causal_case_copy(causal_tensor *t);
+/* Makes dy, dx, df, dbias and the gradients of states of a case made with `gradient`. */
+void causal_case_make_grads(causal_case *k);
+/* causal_grad.c: makes gradient case number `seed`, runs it and compares. */
+void causal_grad_check(causal_case *k, uint64_t seed);
 #endif

@@ -1,5 +1,5 @@
 /* The causal depthwise Conv1D on the device: random descriptions (types, layouts, windows, dilations, packings, states,
- * gates) against the formula in double. What is no element of y or a state must stay as it is. usage: [first [count]]
+ * gates) and every fourth time its gradient against the formula in double. What is no element of y or a state must stay as it is. usage: [first [count]]
  * Needs a CUDA device; exits with 77 without. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +39,9 @@ int main(int argc, char **argv) {
     printf("skipped: %s\n", hk_last_error());
     return 77;
   }
-  for (int i = 0; i < count; ++i) check_forward(&k, (uint64_t)(first + i));
+  for (int i = 0; i < count; ++i) {
+    if (i % 4 == 3) causal_grad_check(&k, (uint64_t)(first + i));
+    else check_forward(&k, (uint64_t)(first + i));
+  }
   return hk_test_end();
 }

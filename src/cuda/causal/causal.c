@@ -7,7 +7,7 @@
 
 enum { STEP_MOST = 8, RUN = 8, SEGMENT_BYTES = 512 }; /* tokens of a step; outputs per round in general.cu; first.cuh */
 
-static hk_cu_causal_view view_of(hk_causal_strides s, const hk_causal_desc *d, bool state) {
+hk_cu_causal_view hk_cu_causal_view_of(hk_causal_strides s, const hk_causal_desc *d, bool state) {
   /* A stride that is never used may be anything: 1 makes a single channel or token contiguous. */
   const int64_t tokens = state ? d->state_length : d->length;
   return (hk_cu_causal_view){d->packing == HK_CAUSAL_OFFSETS && !state ? 0 : s.outer, d->c == 1 ? 1 : s.channel,
@@ -22,21 +22,30 @@ static bool is_alike(const hk_causal_desc *d) {
   return d->f_type == d->x_type && d->y_type == d->x_type && (!d->state_length || d->state_type == d->x_type);
 }
 
+/* Whether every row (time: rows of tokens) of x and y is aligned to `width` elements as the first one is. */
+static bool even(const hk_cu_causal_call *c, int width, bool time) {
+  const int64_t x = time ? c->xs.channel : c->xs.time, y = time ? c->ys.channel : c->ys.time;
+  return x % width == 0 && y % width == 0 && c->xs.outer % width == 0 && c->ys.outer % width == 0;
+}
+
 static hk_cu_causal_kind choose(const hk_causal_desc *d, const hk_cu_causal_call *c) {
-  if (d->window < 2 || d->window > 4 || d->dilation != 1) return HK_CU_CAUSAL_GENERAL;
+  const int64_t longest = d->packing == HK_CAUSAL_OFFSETS ? d->longest : d->length;
+  const bool tiles = d->dilation == 1 && d->packing != HK_CAUSAL_IDS && longest > STEP_MOST;
+  if (d->window < 2 || d->window > 4 || d->dilation != 1) return tiles ? HK_CU_CAUSAL_WIDE : HK_CU_CAUSAL_GENERAL;
   const bool last = c->xs.channel == 1 && c->ys.channel == 1 && (!d->has_pre || c->pres.channel == 1) &&
                     (!d->has_post || c->posts.channel == 1) && (!d->has_residual || c->residuals.channel == 1);
   const bool first = c->xs.time == 1 && c->ys.time == 1;
-  const int64_t longest = d->packing == HK_CAUSAL_OFFSETS ? d->longest : d->length;
   if (longest <= STEP_MOST && d->packing != HK_CAUSAL_IDS) return HK_CU_CAUSAL_STEP;
-  return first ? HK_CU_CAUSAL_FIRST : last ? HK_CU_CAUSAL_LAST : HK_CU_CAUSAL_GENERAL;
+  if (first && tiles && !even(c, 16 / (int)hk_type_bytes(d->x_type), true)) return HK_CU_CAUSAL_WIDE;
+  if (!first && last && tiles && (d->c % 2 || !even(c, 2, false))) return HK_CU_CAUSAL_WIDE;
+  return first ? HK_CU_CAUSAL_FIRST : last ? HK_CU_CAUSAL_LAST : tiles ? HK_CU_CAUSAL_WIDE : HK_CU_CAUSAL_GENERAL;
 }
 
 static void fill(hk_cu_causal_call *c, const hk_causal_desc *d) {
   memset(c, 0, sizeof *c);
-  c->xs = view_of(d->x, d, false), c->ys = view_of(d->y, d, false);
-  c->pres = view_of(d->pre, d, false), c->posts = view_of(d->post, d, false);
-  c->residuals = view_of(d->residual, d, false), c->states = view_of(d->state, d, true);
+  c->xs = hk_cu_causal_view_of(d->x, d, false), c->ys = hk_cu_causal_view_of(d->y, d, false);
+  c->pres = hk_cu_causal_view_of(d->pre, d, false), c->posts = hk_cu_causal_view_of(d->post, d, false);
+  c->residuals = hk_cu_causal_view_of(d->residual, d, false), c->states = hk_cu_causal_view_of(d->state, d, true);
   c->f_channel = d->f_channel, c->f_tap = d->f_tap, c->skip = d->skip, c->has_skip = d->has_skip != 0;
   c->n = (int)d->n, c->c = (int)d->c, c->length = (int)d->length, c->window = (int)d->window;
   c->dilation = (int)d->dilation, c->state_length = (int)d->state_length, c->ring = d->ring != 0;
@@ -60,7 +69,10 @@ static hk_status check_sizes(const hk_causal_desc *d) {
       return hk_fail(HK_UNSUPPORTED, "desc.%s = %lld: CUDA supports at most %lld", all[i].name, (long long)all[i].value,
                      (long long)most);
   if (d->in_place) return hk_fail(HK_UNSUPPORTED, "desc.in_place is not supported on CUDA: give y memory of its own");
-  if (d->gradient) return hk_fail(HK_UNSUPPORTED, "desc.gradient is not supported on CUDA: compute it on the CPU");
+  if (d->gradient && d->dilation != 1)
+    return hk_fail(HK_UNSUPPORTED, "desc.gradient on CUDA supports dilation 1, it is %lld", (long long)d->dilation);
+  if (d->gradient && d->packing == HK_CAUSAL_IDS)
+    return hk_fail(HK_UNSUPPORTED, "desc.gradient on CUDA does not support packing by ids: pack by offsets");
   return HK_OK;
 }
 
@@ -70,13 +82,13 @@ static int vectors_of(const hk_causal_desc *d) {
   return is_full(d) || longest * (int64_t)hk_type_bytes(d->x_type) < 4 * SEGMENT_BYTES ? 2 : 4;
 }
 
-/* Finds hk_causal_<family>_<type>_<variant> in the family's image for the type. */
-static hk_status find(const char *family, hk_type type, const char *variant, hk_cu_kernel *kernel) {
+hk_status hk_cu_causal_find(const char *family, hk_type type, const char *variant, int shared_bytes,
+                            hk_cu_kernel *kernel) {
   char image[48], name[64];
   const char *t = type == HK_F32 ? "f32" : type == HK_F16 ? "f16" : "bf16";
   snprintf(image, sizeof image, "causal_%s_%s", family, t);
   snprintf(name, sizeof name, "hk_causal_%s_%s_%s", family, t, variant);
-  return hk_cu_kernel_find(image, name, 0, kernel);
+  return hk_cu_kernel_find(image, name, shared_bytes, kernel);
 }
 
 static hk_status find_all(hk_cu_causal *k, const hk_causal_desc *d) {
@@ -84,22 +96,23 @@ static hk_status find_all(hk_cu_causal *k, const hk_causal_desc *d) {
   const char *full = is_full(d) ? "_full" : "", *mixed = is_alike(d) ? "" : "_mixed";
   char variant[32];
   hk_status s = HK_OK;
-  if (k->kind == HK_CU_CAUSAL_GENERAL) return find("general", d->x_type, "any", &k->kernel[0]);
+  if (k->kind == HK_CU_CAUSAL_GENERAL) return hk_cu_causal_find("general", d->x_type, "any", 0, &k->kernel[0]);
+  if (k->kind == HK_CU_CAUSAL_WIDE) return hk_cu_causal_find_wide(k, d);
   k->widths = k->kind == HK_CU_CAUSAL_LAST ? most : k->kind == HK_CU_CAUSAL_FIRST ? 1 : is_alike(d) ? 3 : 2;
   for (int i = 0; i < k->widths && !s; ++i) {
     if (k->kind == HK_CU_CAUSAL_LAST) snprintf(variant, sizeof variant, "%dx%d%s", w, 1 << i, full);
     else if (k->kind == HK_CU_CAUSAL_STEP) snprintf(variant, sizeof variant, "%dx%d%s", w, 1 << i, mixed);
     else snprintf(variant, sizeof variant, "%dx%d%s", w, vectors_of(d), full);
-    s = find(k->kind == HK_CU_CAUSAL_LAST   ? "last"
-             : k->kind == HK_CU_CAUSAL_STEP ? "step"
-                                            : "first",
-             d->x_type, variant, &k->kernel[i]);
+    s = hk_cu_causal_find(k->kind == HK_CU_CAUSAL_LAST   ? "last"
+                          : k->kind == HK_CU_CAUSAL_STEP ? "step"
+                                                         : "first",
+                          d->x_type, variant, 0, &k->kernel[i]);
   }
   return s;
 }
 
 hk_status hk_cu_causal_make(hk_cu_causal *k, const hk_causal_desc *d) {
-  static const char *const names[] = {"general", "last", "first", "step"};
+  static const char *const names[] = {"general", "wide", "last", "first", "step"};
   hk_cu_device here;
   char why[HK_CU_REASON];
   memset(k, 0, sizeof *k);
@@ -112,7 +125,8 @@ hk_status hk_cu_causal_make(hk_cu_causal *k, const hk_causal_desc *d) {
   k->kind = choose(d, &k->call);
   if (k->kind == HK_CU_CAUSAL_FIRST) k->call.chunk = SEGMENT_BYTES / (int)hk_type_bytes(d->x_type) * vectors_of(d);
   snprintf(k->name, sizeof k->name, "cuda %s w%d", names[k->kind], (int)d->window);
-  return find_all(k, d);
+  s = find_all(k, d);
+  return s || !d->gradient ? s : hk_cu_causal_find_back(k, d);
 }
 
 void hk_cu_causal_print(const hk_cu_causal *k, char *buffer, size_t size) { snprintf(buffer, size, "%s", k->name); }
@@ -149,7 +163,7 @@ static void set_access(const hk_causal_desc *d, hk_cu_causal_call *c, int width)
   c->y_access = c->ys.channel == 1 && fits(c->y, hk_type_bytes(d->y_type), c->ys.outer, c->ys.time, width);
 }
 
-static void set_args(const hk_causal_desc *d, const hk_causal_args *a, hk_cu_causal_call *c) {
+void hk_cu_causal_set_args(const hk_causal_desc *d, const hk_causal_args *a, hk_cu_causal_call *c) {
   c->x = a->x, c->f = a->f, c->y = a->y;
   c->bias = d->has_bias ? a->bias : NULL;
   c->pre = d->has_pre ? a->pre : NULL;
@@ -160,11 +174,11 @@ static void set_args(const hk_causal_desc *d, const hk_causal_args *a, hk_cu_cau
   c->positions = a->positions, c->accepted = a->accepted, c->offsets = a->offsets, c->ids = a->ids;
 }
 
-static void set_units(hk_cu_causal_call *c, int64_t chunk, int64_t tokens, int spare) {
+void hk_cu_causal_set_units(hk_cu_causal_call *c, int64_t chunk, int64_t tokens, int spare) {
   c->chunk = (int)chunk, c->spare = spare;
   c->chunks = (int)hk_max64(hk_ceil_div(tokens, chunk), 1);
   c->units = c->packing == HK_CU_OFFSETS ? (int)(c->length / chunk) + spare * c->n : c->n * c->chunks;
-  c->by_chunks = hk_cu_divisor_make(c->chunks), c->by_units = hk_cu_divisor_make(c->units);
+  c->by_chunks = hk_cu_divisor_make(c->chunks), c->by_units = hk_cu_divisor_make(hk_max64(c->units, 1));
 }
 
 /* Tokens per thread where a thread walks along time: as many as leave the device about two full waves of threads, at
@@ -185,7 +199,7 @@ static hk_status run_first(const hk_cu_causal *k, const hk_causal_desc *d, void 
   const int vector = 16 / (int)hk_type_bytes(d->x_type);
   const bool aligned = (uintptr_t)c->y % (hk_type_bytes(d->y_type) * (size_t)vector) == 0 &&
                        c->ys.outer % vector == 0 && c->ys.channel % vector == 0;
-  set_units(c, c->chunk, c->length + (aligned ? 0 : vector - 1), 2);
+  hk_cu_causal_set_units(c, c->chunk, c->length + (aligned ? 0 : vector - 1), 2);
   c->by_groups = hk_cu_divisor_make(c->c);
   return launch(k, 0, (int64_t)c->units * c->c * 32, stream, c);
 }
@@ -194,8 +208,9 @@ hk_status hk_cu_causal_run(const hk_cu_causal *k, const hk_causal_desc *d, const
   hk_cu_causal_call c = k->call;
   int width = 0;
   if (!c.n || !c.c) return HK_OK;
-  set_args(d, a, &c);
+  hk_cu_causal_set_args(d, a, &c);
   if (k->kind == HK_CU_CAUSAL_FIRST) return run_first(k, d, a->stream, &c);
+  if (k->kind == HK_CU_CAUSAL_WIDE) return hk_cu_causal_run_wide(k, d, a->stream, &c);
   if (k->kind == HK_CU_CAUSAL_LAST)
     while (width + 1 < k->widths && takes(d, &c, 2 << width)) ++width;
   if (k->kind == HK_CU_CAUSAL_STEP)
@@ -209,16 +224,6 @@ hk_status hk_cu_causal_run(const hk_cu_causal *k, const hk_causal_desc *d, const
     const int64_t round = (int64_t)RUN * c.dilation;
     chunk = hk_ceil_div(hk_max64(chunk, (int64_t)c.dilation * (c.window - 1)), round) * round;
   }
-  set_units(&c, chunk, c.length, 1);
+  hk_cu_causal_set_units(&c, chunk, c.length, 1);
   return launch(k, width, (int64_t)c.units * c.groups, a->stream, &c);
-}
-
-hk_status hk_cu_causal_grad(const hk_cu_causal *k, const hk_causal_desc *d, const hk_causal_args *a,
-                            const hk_causal_grads *g) {
-  (void)k, (void)d, (void)a, (void)g;
-  return hk_fail(HK_UNSUPPORTED, "the gradient of hk_causal is not supported on CUDA");
-}
-size_t hk_cu_causal_workspace(const hk_cu_causal *k) {
-  (void)k;
-  return 0;
 }

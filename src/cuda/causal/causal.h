@@ -5,7 +5,8 @@
 #include "cuda/cuda.h"
 
 typedef enum hk_cu_causal_kind {
-  HK_CU_CAUSAL_GENERAL, /* any window, dilation and strides */
+  HK_CU_CAUSAL_GENERAL, /* any dilation, packing by ids, and few tokens of more than 4 taps */
+  HK_CU_CAUSAL_WIDE,    /* dilation 1: any window and strides */
   HK_CU_CAUSAL_LAST,    /* 2 to 4 taps, channels contiguous */
   HK_CU_CAUSAL_FIRST,   /* 2 to 4 taps, time contiguous */
   HK_CU_CAUSAL_STEP     /* 2 to 4 taps, a few tokens per sequence */
@@ -19,7 +20,9 @@ typedef struct hk_cu_causal {
   hk_cu_kernel kernel[HK_CU_CAUSAL_WIDTHS]; /* by log2 of the channels per thread; FIRST: by segment length */
   int widths;                               /* how many of them there are */
   int processors;
-  char name[48];
+  hk_cu_kernel back, sum;                   /* of the gradient */
+  int back_rows;                            /* tokens of a block of `back` */
+  char name[80];
   hk_cu_causal_call call;                   /* what does not change from call to call */
 } hk_cu_causal;
 
@@ -30,6 +33,19 @@ hk_status hk_cu_causal_run(const hk_cu_causal *k, const hk_causal_desc *d, const
 hk_status hk_cu_causal_grad(const hk_cu_causal *k, const hk_causal_desc *d, const hk_causal_args *a,
                             const hk_causal_grads *g);
 /* Bytes that hk_cu_causal_grad needs. */
-size_t hk_cu_causal_workspace(const hk_cu_causal *k);
+size_t hk_cu_causal_workspace(const hk_cu_causal *k, const hk_causal_desc *d);
 void hk_cu_causal_print(const hk_cu_causal *k, char *buffer, size_t size);
+
+/* Within this folder: finds hk_causal_<family>_<type>_<variant>; a description's strides as kernels want them; pointers
+ * of a call; units of `chunk` tokens of sequences of at most `tokens`; whether an address and strides fit vectors of
+ * `width` elements; launches `threads` threads. */
+hk_status hk_cu_causal_find(const char *family, hk_type type, const char *variant, int shared_bytes,
+                            hk_cu_kernel *kernel);
+hk_cu_causal_view hk_cu_causal_view_of(hk_causal_strides s, const hk_causal_desc *d, bool state);
+void hk_cu_causal_set_args(const hk_causal_desc *d, const hk_causal_args *a, hk_cu_causal_call *c);
+void hk_cu_causal_set_units(hk_cu_causal_call *c, int64_t chunk, int64_t tokens, int spare);
+/* tile.c: the kernels on tiles, forward and gradient. */
+hk_status hk_cu_causal_find_wide(hk_cu_causal *k, const hk_causal_desc *d);
+hk_status hk_cu_causal_run_wide(const hk_cu_causal *k, const hk_causal_desc *d, void *stream, hk_cu_causal_call *c);
+hk_status hk_cu_causal_find_back(hk_cu_causal *k, const hk_causal_desc *d);
 #endif

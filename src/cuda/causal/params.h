@@ -10,7 +10,10 @@ enum { HK_CU_BATCH = 0, HK_CU_OFFSETS = 1, HK_CU_IDS = 2 }; /* hk_causal_packing
 /* How a thread reads the values of its channels: one by one; one vector per entry (channels are contiguous); one run
  * that holds the entries of each channel together. */
 enum { HK_CU_SCALAR = 0, HK_CU_VECTOR = 1, HK_CU_RUN = 2 };
-enum { HK_CU_CAUSAL_THREADS = 128 };
+/* How a block moves a tensor between memory and a tile (tile.cuh): in vectors along time or channels, or one value at a
+ * time with lanes along the one or the other. */
+enum { HK_CU_TIME_VECTORS = 0, HK_CU_CHANNEL_VECTORS = 1, HK_CU_TIME_SINGLE = 2, HK_CU_CHANNEL_SINGLE = 3 };
+enum { HK_CU_CAUSAL_THREADS = 128, HK_CU_TILE_THREADS = 256, HK_CU_TILE_ROWS = 128 };
 
 /* A unit is `chunk` tokens of one sequence. Sequence s has the units from s*chunks on, or with OFFSETS those from
  * offsets[s]/chunk + s*spare on; some of these lie behind the end of the sequence and are idle. */
@@ -31,6 +34,14 @@ typedef struct hk_cu_causal_call {
   int groups;                      /* channels over channels per thread */
   hk_cu_divisor by_chunks, by_groups, by_units;
   int f_access, x_access, y_access, state_access;
+  /* of tiles: groups are blocks over channels; halo: rows before the outputs */
+  int halo, x_way, y_way, pre_way, post_way, residual_way;
+  /* of the gradient: dy lies as y; after: rows behind those of a tile; partial[unit][window + 1][c], the bias last */
+  int after, dx_way;
+  const void *dy, *dstate_out;
+  void *dx, *dstate_in;
+  hk_cu_causal_view dxs;
+  float *partial, *df, *dbias;
 } hk_cu_causal_call;
 
 #endif

@@ -1,0 +1,151 @@
+/* Host side of the kernels on tiles of shared memory (tile.cuh): wide and back. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/causal/causal.h"
+
+enum { CHANNELS = 32, PITCH = 33, FEW_HALO = 8, TILES_MOST = 16 };
+
+static int vector_of(const hk_causal_desc *d) { return 16 / (int)hk_type_bytes(d->x_type); }
+
+static bool is_full(const hk_causal_desc *d) {
+  return (d->act != HK_ACT_NONE && d->act != HK_ACT_SILU) || d->has_pre || d->has_post || d->has_residual;
+}
+
+/* How tiles of a tensor are moved; x: the way of x, and its address and strides, by which rows are skewed. */
+typedef struct lie {
+  const void *at;
+  hk_cu_causal_view s;
+  hk_type type;
+} lie;
+
+static bool alike(const lie *x, const lie *t, int vector) {
+  const int64_t mask = vector - 1;
+  const int64_t a = (int64_t)((uintptr_t)x->at / hk_type_bytes(x->type));
+  const int64_t b = (int64_t)((uintptr_t)t->at / hk_type_bytes(t->type));
+  return ((a ^ b) & mask) == 0 && ((x->s.outer ^ t->s.outer) & mask) == 0 &&
+         ((x->s.channel ^ t->s.channel) & mask) == 0;
+}
+
+static int way_of(const hk_causal_desc *d, const lie *x, const lie *t) {
+  const int vector = vector_of(d);
+  const bool same = t->type == x->type, skewed = x->s.time == 1;
+  if (t->s.time == 1 && skewed && same && alike(x, t, vector)) return HK_CU_TIME_VECTORS;
+  if (t->s.channel == 1 && !skewed && same && d->c % vector == 0 && (uintptr_t)t->at % 16 == 0 &&
+      t->s.outer % vector == 0 && t->s.time % vector == 0)
+    return HK_CU_CHANNEL_VECTORS;
+  const int64_t time = t->s.time < 0 ? -t->s.time : t->s.time;
+  const int64_t channel = t->s.channel < 0 ? -t->s.channel : t->s.channel;
+  return time < channel ? HK_CU_TIME_SINGLE : HK_CU_CHANNEL_SINGLE;
+}
+
+/* Gates are moved one value at a time. */
+static int single_of(const hk_cu_causal_view *s) {
+  return (s->time < 0 ? -s->time : s->time) < (s->channel < 0 ? -s->channel : s->channel) ? HK_CU_TIME_SINGLE
+                                                                                          : HK_CU_CHANNEL_SINGLE;
+}
+
+/* Ways, units of `chunk` tokens and groups of channels. */
+static void place(const hk_causal_desc *d, int64_t chunk, hk_cu_causal_call *c) {
+  const int vector = vector_of(d);
+  const lie x = {c->x, c->xs, d->x_type}, y = {c->dy ? c->dy : c->y, c->ys, d->y_type};
+  const lie dx = {c->dx, c->dxs, d->x_type};
+  c->x_way = way_of(d, &x, &x), c->y_way = way_of(d, &x, &y), c->dx_way = way_of(d, &x, &dx);
+  c->pre_way = single_of(&c->pres), c->post_way = single_of(&c->posts), c->residual_way = single_of(&c->residuals);
+  const bool skewed = c->x_way == HK_CU_TIME_VECTORS;
+  const bool even = (uintptr_t)c->x % 16 == 0 && c->xs.outer % vector == 0 && c->xs.channel % vector == 0;
+  hk_cu_causal_set_units(c, chunk, c->length + (skewed && !even ? vector - 1 : 0), skewed ? 2 : 1);
+  c->groups = (int)hk_ceil_div(c->c, CHANNELS);
+  c->by_groups = hk_cu_divisor_make(c->groups);
+}
+
+static hk_status launch(hk_cu_kernel kernel, int shared_bytes, void *stream, hk_cu_causal_call *c) {
+  const int64_t blocks = (int64_t)c->units * c->groups;
+  if (blocks > INT32_MAX)
+    return hk_fail(HK_UNSUPPORTED, "n * c * length is too large for one launch: split the sequences or channels");
+  return blocks ? hk_cu_kernel_run(kernel, blocks, HK_CU_TILE_THREADS, 1, shared_bytes, stream, c) : HK_OK;
+}
+
+/* ---- forward */
+
+static int wide_halo(const hk_causal_desc *d) { return d->window <= 8 ? FEW_HALO : (int)hk_round_up(d->window, 16); }
+static int wide_bytes(const hk_causal_desc *d) {
+  return ((HK_CU_TILE_ROWS + wide_halo(d)) * PITCH + (int)d->window * CHANNELS) * 4;
+}
+
+hk_status hk_cu_causal_find_wide(hk_cu_causal *k, const hk_causal_desc *d) {
+  char variant[32];
+  snprintf(variant, sizeof variant, "%d%s", d->window <= 4 ? 4 : d->window <= 8 ? 8 : 256, is_full(d) ? "_full" : "");
+  return hk_cu_causal_find("wide", d->x_type, variant, wide_bytes(d), &k->kernel[0]);
+}
+
+hk_status hk_cu_causal_run_wide(const hk_cu_causal *k, const hk_causal_desc *d, void *stream, hk_cu_causal_call *c) {
+  /* Only a sequence's first unit may read its state, which it overwrites: it reaches as far as the window does. */
+  const int64_t chunk = hk_round_up(hk_max64(d->window - 1 + vector_of(d), 1), HK_CU_TILE_ROWS);
+  c->halo = wide_halo(d);
+  place(d, chunk, c);
+  return launch(k->kernel[0], wide_bytes(d), stream, c);
+}
+
+/* ---- gradient */
+
+static bool is_few(const hk_causal_desc *d) { return d->window >= 2 && d->window <= 4; }
+static int back_halo(const hk_causal_desc *d) { return is_few(d) ? FEW_HALO : (int)hk_round_up(d->window, 16); }
+static int back_bytes(const hk_causal_desc *d) {
+  const int halo = back_halo(d), tiles = (3 * halo + 2 * HK_CU_TILE_ROWS) * PITCH;
+  const int few = 4 * CHANNELS + 16 * PITCH + 5 * HK_CU_TILE_THREADS;
+  return (tiles + (is_few(d) ? few : (int)d->window * CHANNELS)) * 4;
+}
+
+hk_status hk_cu_causal_find_back(hk_cu_causal *k, const hk_causal_desc *d) {
+  char variant[32];
+  const size_t length = strlen(k->name);
+  const int64_t runs = d->packing == HK_CAUSAL_OFFSETS ? 1 : d->n;
+  int64_t work = runs * hk_ceil_div(d->length, HK_CU_TILE_ROWS) * hk_ceil_div(d->c, CHANNELS);
+  snprintf(variant, sizeof variant, is_few(d) ? "%d" : "any", (int)d->window);
+  hk_status s = hk_cu_causal_find("back", d->x_type, variant, back_bytes(d), &k->back);
+  if (!s) s = hk_cu_causal_find("back", d->x_type, "sum", 0, &k->sum);
+  /* Tiles of a block: as many as leave about six rounds of three blocks per processor. */
+  k->back_rows = HK_CU_TILE_ROWS;
+  for (work /= 18 * (int64_t)k->processors; is_few(d) && work > 1 && k->back_rows < TILES_MOST * HK_CU_TILE_ROWS;
+       work /= 2)
+    k->back_rows *= 2;
+  snprintf(k->name + length, sizeof k->name - length, "; gradient: back %s, %d tokens per block", variant,
+           k->back_rows);
+  return s;
+}
+
+size_t hk_cu_causal_workspace(const hk_cu_causal *k, const hk_causal_desc *d) {
+  hk_cu_causal_call c = k->call;
+  if (!d->gradient || !d->c) return 0;
+  hk_cu_causal_set_units(&c, k->back_rows, c.length + vector_of(d) - 1, 2);
+  return (size_t)c.units * (size_t)(d->window + 1) * (size_t)d->c * sizeof(float);
+}
+
+static hk_status check_workspace(const hk_cu_causal *k, const hk_causal_desc *d, const hk_causal_args *a) {
+  const size_t need = hk_cu_causal_workspace(k, d);
+  if (need && !a->workspace) return hk_fail(HK_INVALID, "args.workspace is NULL: the gradient needs %zu bytes", need);
+  if ((uintptr_t)a->workspace % 64) return hk_fail(HK_INVALID, "args.workspace must be aligned to 64 bytes");
+  if (a->workspace_bytes < need)
+    return hk_fail(HK_INVALID, "args.workspace_bytes = %zu must be at least %zu", a->workspace_bytes, need);
+  return HK_OK;
+}
+
+hk_status hk_cu_causal_grad(const hk_cu_causal *k, const hk_causal_desc *d, const hk_causal_args *a,
+                            const hk_causal_grads *g) {
+  hk_cu_causal_call c = k->call;
+  hk_status s = check_workspace(k, d, a);
+  if (s || !c.c) return s;
+  hk_cu_causal_set_args(d, a, &c);
+  c.dy = g->dy, c.dx = g->dx, c.df = g->df, c.dbias = g->dbias, c.partial = a->workspace;
+  c.dstate_out = g->dstate_out, c.dstate_in = g->dstate_in, c.dxs = hk_cu_causal_view_of(g->dx_at, d, false);
+  c.halo = back_halo(d), c.after = c.halo;
+  place(d, k->back_rows, &c);
+  s = launch(k->back, back_bytes(d), a->stream, &c);
+  const int64_t threads = (int64_t)c.c * (c.window + 1);
+  if (s || (!g->df && !g->dbias)) return s;
+  if (threads > INT32_MAX - HK_CU_CAUSAL_THREADS)
+    return hk_fail(HK_UNSUPPORTED, "c * (window+1) is too large for one launch: split the channels");
+  return hk_cu_kernel_run(k->sum, hk_ceil_div(threads, HK_CU_CAUSAL_THREADS), HK_CU_CAUSAL_THREADS, 1, 0, a->stream,
+                          &c);
+}
