@@ -85,7 +85,7 @@ HK_DEV void back_fill(const hk_cu_causal_call *P, const tile_block *b, float *u,
   const tile_view up = tile_view_of(b, P->dy, P->ys, P->y_type, P->y_way);
   tile_fill(P, b, &x, u, t0 - P->halo, P->halo + ROWS + P->after);
   tile_fill(P, b, &up, dy, t0, ROWS + P->after);
-  if (t0 < P->halo && b->q.old) tile_history(P, b, u, t0 - P->halo);
+  if (t0 < P->halo + b->skew_mask && b->q.old) tile_history(P, b, u, t0 - P->halo);
 }
 HK_DEV void back_flush(const hk_cu_causal_call *P, const tile_block *b, const float *tile, int t0) {
   const tile_view dx = tile_view_of(b, P->dx, P->dxs, TYPE, P->dx_way);

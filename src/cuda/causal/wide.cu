@@ -64,7 +64,7 @@ HK_DEV void wide_tile(const hk_cu_causal_call *P, const tile_block *b, float *ro
   const tile_view x = tile_view_of(b, P->x, P->xs, TYPE, P->x_way);
   tile_fill(P, b, &x, room, t0 - halo, rows);
   if (full) wide_pre(P, b, room, t0 - halo, rows);
-  if (t0 < halo && b->q.old) tile_history(P, b, room, t0 - halo);
+  if (t0 < halo + b->skew_mask && b->q.old) tile_history(P, b, room, t0 - halo);
   __syncthreads();
   const float bias = P->bias && b->c0 + lane < P->c ? tile_get((const char *)P->bias, P->f_type, b->c0 + lane) : 0.0f;
 #pragma unroll
