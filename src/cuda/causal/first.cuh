@@ -169,23 +169,29 @@ HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, cons
   }
 }
 
+/* Entry i of the new state of one channel. */
+HK_DEV float first_entry(const hk_cu_causal_call *P, const causal_unit *q, int channel, int i) {
+  int t;
+  const int e = causal_source(P, q, i, &t);
+  if (t >= 0) return causal_token(P, q, channel, t);
+  return e < 0 ? 0.0f
+               : causal_get(P->state_in, P->state_type,
+                            q->slot_in * P->states.outer + channel * P->states.channel + e * P->states.time);
+}
+HK_DEV void first_keep(const hk_cu_causal_call *P, const causal_unit *q, int channel, int i, float v) {
+  causal_put(P->state_out, P->state_type,
+             q->slot_out * P->states.outer + channel * P->states.channel + i * P->states.time, v);
+}
+
 /* The new state of one channel, by a warp: every round reads 32 entries before it writes them, in ascending order. */
 HK_DEV void first_state(const hk_cu_causal_call *P, const causal_unit *q, int channel) {
-  const hk_cu_i64 in = q->slot_in * P->states.outer + channel * P->states.channel;
-  const hk_cu_i64 out = q->slot_out * P->states.outer + channel * P->states.channel;
   __syncwarp();
 #pragma unroll 1
   for (int i0 = 0; i0 < P->state_length; i0 += 32) {
     const int i = i0 + threadIdx.x % 32;
-    float v = 0.0f;
-    if (i < P->state_length) {
-      int t;
-      const int e = causal_source(P, q, i, &t);
-      if (t >= 0) v = causal_token(P, q, channel, t);
-      else if (e >= 0) v = causal_get(P->state_in, P->state_type, in + e * P->states.time);
-    }
+    const float v = i < P->state_length ? first_entry(P, q, channel, i) : 0.0f;
     __syncwarp();
-    if (i < P->state_length) causal_put(P->state_out, P->state_type, out + i * P->states.time, v);
+    if (i < P->state_length) first_keep(P, q, channel, i, v);
     __syncwarp();
   }
 }
@@ -202,8 +208,15 @@ HK_DEV void first_body(const hk_cu_causal_call *P, const int w, const int r, con
   }
   if (unit >= P->units || channel >= P->c || !causal_find(P, unit, &q)) return;
   const first_row row = first_at(P, &q, channel, full);
+  const int writes = q.t0 == 0 && causal_writes_state(P, &q), lane = threadIdx.x % 32;
+  /* A state of one round is read now, so that it arrives with the segment. */
+  const int round = writes && P->state_length <= 32, mine = round && lane < P->state_length;
+  const float entry = mine ? first_entry(P, &q, channel, lane) : 0.0f;
   first_segment(P, &q, &row, w, r, full);
-  if (q.t0 == 0 && causal_writes_state(P, &q)) first_state(P, &q, channel);
+  if (round) {
+    __syncwarp();
+    if (mine) first_keep(P, &q, channel, lane, entry);
+  } else if (writes) first_state(P, &q, channel);
 }
 
 #define FIRST(NAME, W, R, FULL)                                                                     \

@@ -132,13 +132,27 @@ HK_DEV void last_walk(const hk_cu_causal_call *P, const causal_unit *q, const in
   }
 }
 
+/* The new state as the last w-1 tokens, all channels of the thread at once; 0 where it is another one. */
+HK_DEV int last_state(const hk_cu_causal_call *P, const causal_unit *q, const int w, const int v, int c0) {
+  const hk_cu_causal_view s = P->states;
+  float u[(W_MOST - 1) * V_MOST];
+  if (P->ring || P->accepted || P->pre || P->state_length != w - 1 || q->length < w - 1) return 0;
+  const hk_cu_i64 at = causal_base(q, P->xs) + c0 + (q->length - (w - 1)) * P->xs.time;
+#pragma unroll
+  for (int k = 0; k < w - 1; ++k) causal_load_as(causal_at(P->x, TYPE, at + k * P->xs.time), TYPE, v, u + k * v);
+  const hk_cu_i64 to = q->slot_out * s.outer + c0 * s.channel;
+  causal_store_tile((char *)causal_at(P->state_out, P->state_type, to), P->state_type, P->state_access, w - 1, v,
+                    s.channel, s.time, u);
+  return 1;
+}
+
 HK_DEV void last_body(const hk_cu_causal_call *P, const int w, const int v, const int full) {
   const int thread = blockIdx.x * HK_CU_CAUSAL_THREADS + threadIdx.x, unit = div_by(thread, P->by_groups);
   const int c0 = (thread - unit * P->groups) * v;
   causal_unit q;
   if (unit >= P->units || !causal_find(P, unit, &q)) return;
   if (q.t0 < q.length) last_walk(P, &q, w, v, c0, full);
-  if (q.t0 || !causal_writes_state(P, &q)) return;
+  if (q.t0 || !causal_writes_state(P, &q) || last_state(P, &q, w, v, c0)) return;
 #pragma unroll 1
   for (int i = 0; i < v; ++i) causal_state_channel(P, &q, c0 + i);
 }
