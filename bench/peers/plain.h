@@ -1,4 +1,4 @@
-/* What the peers share: a problem read as the plain f32 convolution that other libraries know. */
+/* What the peers share: a problem read as the plain convolution that other libraries know. */
 #ifndef PEERS_PLAIN_H
 #define PEERS_PLAIN_H
 #include <stdbool.h>
@@ -7,14 +7,17 @@
 
 #define PEER_WHY 200
 
-/* Sizes of a dense f32 problem of rank 1 or 2 (rank 1 has h = r = p = 1), channels first or last. */
+/* Sizes of a dense problem (rank 1 has h = r = p = 1, ranks 1 and 2 have d = t = o = 1), channels first or last. */
 typedef struct plain_conv {
   bool last;
-  int64_t n, c, h, w, k, r, s, p, q, groups;
-  int64_t stride[2], lo[2], hi[2], dil[2];
-  bool bias, relu;
+  int rank; /* 2, or 3 where the problem has three dimensions */
+  int64_t n, c, k, groups;
+  int64_t in[3], win[3], out[3], stride[3], lo[3], hi[3], dil[3];
+  bool scale, bias, relu; /* scale: one per channel or one for all */
 } plain_conv;
 
-/* Fills *v, or says in why what about the problem or its epilogue is not plain. */
+/* Fills *v, or says in why what about the problem or its epilogue is not plain. Types are the peer's to check. */
 bool plain_read(const hk_peer_job *job, plain_conv *v, char *why);
+/* The same for peers that know f32, two dimensions and an epilogue without scale. */
+bool plain_read_f32(const hk_peer_job *job, plain_conv *v, char *why);
 #endif

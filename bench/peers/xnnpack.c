@@ -42,25 +42,26 @@ static bool hold(void) {
 }
 
 static enum xnn_status build(state *s, const plain_conv *v, const hk_peer_job *job) {
-  const size_t g = (size_t)v->groups, x_bytes = (size_t)(v->n * v->h * v->w * v->c) * sizeof(float);
+  const size_t g = (size_t)v->groups, x_bytes = (size_t)(v->n * v->in[1] * v->in[2] * v->c) * sizeof(float);
   enum xnn_status e = xnn_initialize(NULL);
   if (e) return e;
   s->x = malloc(x_bytes + XNN_EXTRA_BYTES);
   if (!s->x) return xnn_status_out_of_memory;
   memcpy(s->x, job->x, x_bytes);
   if (job->threads > 1) s->pool = pthreadpool_create((size_t)job->threads);
-  e = xnn_create_convolution2d_nhwc_f32((uint32_t)v->lo[0], (uint32_t)v->hi[1], (uint32_t)v->hi[0], (uint32_t)v->lo[1],
-                                        (uint32_t)v->r, (uint32_t)v->s, (uint32_t)v->stride[0], (uint32_t)v->stride[1],
-                                        (uint32_t)v->dil[0], (uint32_t)v->dil[1], (uint32_t)g, (size_t)v->c / g,
-                                        (size_t)v->k / g, (size_t)v->c, (size_t)v->k, job->f,
+  e = xnn_create_convolution2d_nhwc_f32((uint32_t)v->lo[1], (uint32_t)v->hi[2], (uint32_t)v->hi[1], (uint32_t)v->lo[2],
+                                        (uint32_t)v->win[1], (uint32_t)v->win[2], (uint32_t)v->stride[1],
+                                        (uint32_t)v->stride[2], (uint32_t)v->dil[1], (uint32_t)v->dil[2], (uint32_t)g,
+                                        (size_t)v->c / g, (size_t)v->k / g, (size_t)v->c, (size_t)v->k, job->f,
                                         v->bias ? job->bias : NULL, v->relu ? 0.0f : -INFINITY, INFINITY, 0, &s->op);
   if (e) return e;
-  return xnn_setup_convolution2d_nhwc_f32(s->op, (size_t)v->n, (size_t)v->h, (size_t)v->w, s->x, job->y, s->pool);
+  return xnn_setup_convolution2d_nhwc_f32(s->op, (size_t)v->n, (size_t)v->in[1], (size_t)v->in[2], s->x, job->y,
+                                          s->pool);
 }
 
 static void *make(const hk_peer_job *job, char *why) {
   plain_conv v;
-  if (!plain_read(job, &v, why)) return NULL;
+  if (!plain_read_f32(job, &v, why)) return NULL;
   if (!v.last) {
     snprintf(why, PEER_WHY, "channels-last only");
     return NULL;
