@@ -46,6 +46,9 @@ typedef enum hk_family {
   HK_FAMILY_SPECTRA = 33,   /* sums of products of spectra of longfft */
   HK_FAMILY_FIR = 34,       /* a long window summed directly; lanes are points in time */
   HK_FAMILY_FRAME = 35,     /* few channels over interleaved frames; lanes are outputs of one or several frames */
+  HK_FAMILY_DOTS = 36,      /* rows of bf16 or 8-bit pixels x packed output channels, by dot-product instructions */
+  HK_FAMILY_FINISH = 37,    /* rows of f32 sums through igemm's epilogue to y of any type */
+  HK_FAMILY_REQUANT = 38,   /* rows of s32 sums, scaled, to s8 or u8 */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -109,6 +112,51 @@ typedef struct hk_igemm_args {
   float *const *y;
   float *partial;
 } hk_igemm_args;
+
+/* dots: products of groups of E adjacent channels that fill 32 bits, 2 of bf16 or 4 of 8 bits. For m < count and
+ * j < NR = vectors * VW,
+ *   sums[m*NR + j] = (resume ? sums[m*NR + j] : 0) + sum over segments t and c < channels of
+ *                    rows[t*row_step + m][c] * f[((seg[t] + c/E)*NR + j)*E + c%E]
+ * added in this order whatever is resumed. bf16: in f32; denormals of x, f and the sums count as zero. 8 bits: x is u8,
+ * or s8 that counts as x + 128 with `flip`, f is s8, the sums are s32 (wrap in two's complement). f holds zeros beyond
+ * the channels of a last group, and x is not read there. count is arbitrary: the kernel splits it into register tiles;
+ * a tile skips a segment whose rows are all `zeros` (NULL: none is). */
+typedef struct hk_dots_args {
+  const char *const *rows;
+  const char *zeros;
+  int64_t row_step, count, segments, channels;
+  const int64_t *seg;
+  const void *f;
+  void *sums;
+  int64_t vectors;
+  int32_t resume, flip;
+} hk_dots_args;
+
+/* finish: for m < count and j < columns, v = sums[m*width + j] goes through igemm's epilogue (AFFINE, BEFORE, CLAMP,
+ * AFTER) and is stored as element j of y[m], of y_type f32, bf16 or f16, rounded half to even, NaN kept. The residual
+ * is element j of c[m], of y_type too. */
+typedef struct hk_finish_args {
+  const float *sums;
+  int64_t width, count, columns;
+  uint32_t flags;
+  hk_type y_type;
+  float beta, lo, hi;
+  const float *scale, *bias;
+  const char *const *c;
+  char *const *y;
+} hk_finish_args;
+
+/* requant: for m < count and j < columns, in double: v = s32(sums[m*width + j] + bias[j]) * scale[j], where the sum
+ * wraps; v = -zero where it is NaN; v = min(max(v, lo), hi) + zero; stored as element j of y[m], of y_type s8 or u8,
+ * rounded half to even, at the type's ends where it lies beyond. */
+typedef struct hk_requant_args {
+  const int32_t *sums, *bias;
+  const float *scale;
+  int64_t width, count, columns;
+  hk_type y_type;
+  double lo, hi, zero;
+  uint8_t *const *y;
+} hk_requant_args;
 
 /* pgemm: for output channels m < count and pixels j < NR = vectors * VW,
  *   sum[m][j] = sum over segments t and i < seg[t].count of a(m)[seg[t].at + i] * seg[t].b[i*b_step + j]

@@ -20,7 +20,7 @@ cat > "$tmp/loops.awk" << 'AWK'
     for (i = first; i < n; i++) if (text[i] ~ /\tj[a-z]+ /) next
     fma = 0; spill = 0
     for (i = first; i <= n; i++) {
-      if (text[i] ~ /vf(n?)m(add|sub)/) fma++
+      if (text[i] ~ /vf(n?)m(add|sub)|vdpbf16ps|vpdpbusd/) fma++
       if (text[i] ~ /\tv[a-z0-9]+ .*[xyz]mm/ && text[i] ~ /\(%rsp/) { spill++; line = text[i] }
     }
     if (fma >= 2) { loops++; if (spill) { bad++; print name " loop at " $3 ": " spill " vector accesses to the stack, e.g." line } }
@@ -71,7 +71,7 @@ judge() { # label, family_isa, object, whether a family without loops is a fault
   if [ "$bad" -gt "${allowed[$2]:-0}" ]; then grep -v ' loops, ' <<< "$out" | head -5; failed=1; fi
   case $4$last in yes0\ *) echo "no loop found"; failed=1 ;; esac
 }
-dense='^(igemm|pgemm|dot|strip|outer)'
+dense='^(igemm|pgemm|dots?|strip|outer)'
 build=${HANKEL_BUILD_DIR:-$root/build}
 for object in "$build"/CMakeFiles/hk_objects.dir/cpu/*_avx*.c.o; do
   [ -e "$object" ] || continue
@@ -84,9 +84,14 @@ for cc in gcc clang; do
   "$cc" -O3 "${avx2[@]}" -c "$tmp/spilled.c" -o "$tmp/spilled.o" || exit 1
   check "$tmp/spilled.o" > /dev/null && { echo "$cc: the spilled kernel was not caught"; exit 1; }
 done
-for isa in avx2 avx512; do
+for isa in avx2 avxvnni avx512 avx512vnni avx512bf16; do
   command -v clang > /dev/null || break
-  [ "$isa" = avx2 ] && extra=("${avx2[@]}") || extra=("${avx512[@]}")
+  case $isa in
+    avx2) extra=("${avx2[@]}") ;;
+    avxvnni) extra=("${avx2[@]}" -mavxvnni) ;;
+    avx512) extra=("${avx512[@]}") ;;
+    *) extra=("${avx512[@]}" "-m$isa") ;;
+  esac
   for unit in $(sed -n 's/^#if defined HK_UNIT_//p' "$root/src/cpu/x86/$isa.inc" | grep -E "$dense"); do
     clang "${flags[@]}" "${extra[@]}" "-DHK_UNIT_$unit" -x c -c "$root/src/cpu/x86/$isa.inc" -o "$tmp/k.o" ||
       { failed=1; continue; }

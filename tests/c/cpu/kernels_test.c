@@ -42,7 +42,10 @@ static void (*const checkers[HK_FAMILY_COUNT])(kernel_trial *) = {[HK_FAMILY_IGE
                                                                   [HK_FAMILY_FIR] = check_fir,
                                                                   [HK_FAMILY_OUTER] = check_outer,
                                                                   [HK_FAMILY_TAPSUM] = check_tapsum,
-                                                                  [HK_FAMILY_FRAME] = check_frame};
+                                                                  [HK_FAMILY_FRAME] = check_frame,
+                                                                  [HK_FAMILY_DOTS] = check_dots,
+                                                                  [HK_FAMILY_FINISH] = check_finish,
+                                                                  [HK_FAMILY_REQUANT] = check_requant};
 
 /* One call; true when the kernel agrees. */
 static bool kernel_try(const hk_kernel *k, hk_kernel_fn fn, uint64_t seed, bool integers) {

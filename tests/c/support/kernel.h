@@ -64,6 +64,9 @@ void check_spectra(kernel_trial *t);
 void check_fir(kernel_trial *t);
 void check_outer(kernel_trial *t);
 void check_tapsum(kernel_trial *t);
+void check_dots(kernel_trial *t);
+void check_finish(kernel_trial *t);
+void check_requant(kernel_trial *t);
 
 /* The epilogues as ukernel.h defines them. */
 typedef struct trial_epilogue {
