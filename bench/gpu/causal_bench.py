@@ -3,10 +3,12 @@
 
 bf16 x, f, y and state, bias and SiLU, random normal data, inputs rotated over more than three times the L2, one CUDA
 graph of enough launches for 2 ms a side, replays of all sides alternating, the median of nine (bench.py). The copy moves
-x to y; of a decode step also the state. Layouts: first = [n][c][time], last = [n][time][c].
+x to y; of a decode step also the state; of a gradient it reads x and dy and writes dx. Layouts: first = [n][c][time],
+last = [n][time][c]. floor: the longer of these bytes at 4.3 TB/s and the products at 67 TFLOP/s (three times as many for
+a gradient).
 
 usage: causal_bench.py [--library build/lib/libhankel.so] [--peer DIR] [--only forward,decode,gradient,windows]
-                       [--match TEXT] [--out FILE]
+                       [--match TEXT] [--type bf16] [--out FILE]
   --peer DIR: holds causal_conv1d_cuda*.so; without it hankel and the copy run alone
 """
 import argparse
@@ -26,6 +28,8 @@ SILU, CUDA = 6, 1
 ROWS = [(8, 4096, 2048, 4), (1, 8192, 8192, 4), (16, 1536, 512, 4), (2, 5120, 16384, 4), (8, 2048, 4096, 2)]
 MORE = [(8, 4097, 2048, 4), (8, 4096, 2047, 4), (8, 4100, 2048, 4), (8, 4096, 2048, 3)]
 WINDOWS = [(8, 2048, 2048, w) for w in (3, 5, 7, 31, 128)]
+ODD = [(8, 4096, 2047, 4), (8, 2048, 2047, 7), (8, 2049, 2047, 7)]
+TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 STEPS = [(64, 4096, 3), (256, 8192, 3), (256, 8192, 4), (1024, 4096, 3), (1, 4096, 3)]
 
 
@@ -112,6 +116,11 @@ def load_peer(folder):
     return module
 
 
+def floor_us(shape, moved, passes=1):
+    n, c, length, w = shape
+    return max(moved / 4.3e6, 2 * passes * n * c * length * w / 67e6)
+
+
 def sets_of(count):
     return max(2, min(40, int(2.0e8 // count) + 1))
 
@@ -156,7 +165,8 @@ def forward(lib, peer, shape, layout, states, dtype=torch.bfloat16):
         sides["peer"] = bench.graph(lambda i: peer.causal_conv1d_fwd(x[i], f, bias, None, state, y[i], final, True), sets, 0)
     k(x[0], f, bias, y[0])
     wrong = error(y[0][:1, :, :512], reference(x[0][:1, :, :512], f, bias))
-    return bench.contest(sides), 2 * n * c * length * 2, wrong, k.text
+    moved = 2 * n * c * length * x[0].element_size()
+    return bench.contest(sides), moved, wrong, k.text, floor_us(shape, moved)
 
 
 def decode(lib, peer, shape, dtype=torch.bfloat16):
@@ -176,7 +186,8 @@ def decode(lib, peer, shape, dtype=torch.bfloat16):
     k(x[0], f, bias, y[0], state_in=state[0], state_out=state[0], slots_in=slots)
     history = torch.cat([old[slots.long()][:, :, s - 3:], x[0]], 2)
     wrong = error(y[0][:, :, 0], reference(history, f, bias)[:, :, 3])
-    return bench.contest(sides), 2 * n * c * (s + 1) * 2, wrong, k.text
+    moved = 2 * n * c * (s + 1) * x[0].element_size()
+    return bench.contest(sides), moved, wrong, k.text, floor_us((n, c, 1, w), moved)
 
 
 def backward(lib, peer, shape, layout, dtype=torch.bfloat16):
@@ -194,17 +205,21 @@ def backward(lib, peer, shape, layout, dtype=torch.bfloat16):
         sides["peer"] = bench.graph(
             lambda i: peer.causal_conv1d_bwd(x[i], f, bias, dy[i], None, None, None, dx[i], pf, pbias, None, True), sets, 0)
     k.gradient(x[0], f, bias, dy[0], dx[0], df, dbias)
-    xs, fs, bs = (t.float().detach().requires_grad_() for t in (x[0][:1, :64, :], f[:64], bias[:64]))
-    reference(xs, fs, bs).backward(dy[0][:1, :64, :].float())
-    return bench.contest(sides), 3 * n * c * length * 2, error(dx[0][:1, :64, :], xs.grad), k.text
+    xs, fs, bs = (t.float().detach().requires_grad_() for t in (x[0][:, :64, :], f[:64], bias[:64]))
+    reference(xs, fs, bs).backward(dy[0][:, :64, :].float())
+    wrong = max(error(dx[0][:, :64, :], xs.grad), error(df[:64], fs.grad), error(dbias[:64], bs.grad))
+    moved, again = 3 * n * c * length * x[0].element_size(), df.clone()
+    k.gradient(x[0], f, bias, dy[0], dx[0], df, dbias)
+    assert torch.equal(again, df), "two runs give other bits"
+    return bench.contest(sides), moved, wrong, k.text, floor_us(shape, moved, 3)
 
 
-def report(lines, gains, what, t, moved, wrong, text):
+def report(lines, gains, what, t, moved, wrong, text, floor):
     gain = t["peer"] / t["hankel"] if "peer" in t else None
     if gain:
         gains.append(gain)
-    lines.append(f"{what}\t{t['hankel']:.1f}\t{moved / t['hankel'] / 1e3:.0f}\t{t['copy']:.1f}\t{t['hankel'] / t['copy']:.2f}\t"
-                 + (f"{t['peer']:.1f}\t{gain:.2f}" if gain else "-\t-") + f"\t{wrong:.1e}\t{text.split(': ')[-1]}")
+    lines.append(f"{what}\t{t['hankel']:.1f}\t{moved / t['hankel'] / 1e3:.0f}\t{floor:.1f}\t{t['copy']:.1f}\t{t['hankel'] / t['copy']:.2f}\t"
+                 + (f"{t['peer']:.1f}\t{gain:.2f}" if gain else "-\t-") + f"\t{wrong:.1e}\t{text.split(': ', 1)[-1]}")
     print(lines[-1], flush=True)
 
 
@@ -214,18 +229,20 @@ def main():
     parser.add_argument("--peer")
     parser.add_argument("--only", default="forward,decode,gradient,windows")
     parser.add_argument("--match", default="", help="only problems whose name holds this")
+    parser.add_argument("--type", default="bf16", choices=TYPES)
     parser.add_argument("--out")
     a = parser.parse_args()
+    dtype = TYPES[a.type]
     lib, peer, only = C.CDLL(a.shared_object), load_peer(a.peer), a.only.split(",")
     lines, gains = [f"# gpu: {torch.cuda.get_device_name()}; PyTorch {torch.__version__}",
-                    "problem\tus\tGB/s\tcopy_us\tof_copy\tpeer_us\tspeedup\terror\tkernel"], []
+                    "problem\tus\tGB/s\tfloor_us\tcopy_us\tof_copy\tpeer_us\tspeedup\terror\tkernel"], []
     print("\n".join(lines), flush=True)
 
     def row(what, make, *args):
         if a.match not in what:
             return
         try:
-            report(lines, gains, what, *make(lib, peer, *args))
+            report(lines, gains, what, *make(lib, peer, *args, dtype=dtype))
         except RuntimeError as e:
             print(f"# {what}: {e}", flush=True)
         torch.cuda.empty_cache()
@@ -237,12 +254,13 @@ def main():
                 row(f"{name} {layout} state", forward, shape, layout, True)
     for shape in STEPS if "decode" in only else []:
         row("decode n{} c{} S{}".format(*shape), decode, shape)
-    for shape in ROWS if "gradient" in only else []:
+    for shape in ROWS + WINDOWS + ODD[:1] if "gradient" in only else []:
         for layout in ("first", "last"):
             row("gradient n{}_c{}_L{}_w{} ".format(*shape) + layout, backward, shape, layout)
-    for shape in WINDOWS if "windows" in only else []:
+    for shape in WINDOWS + ODD if "windows" in only else []:
         for layout in ("first", "last"):
             row("n{}_c{}_L{}_w{} ".format(*shape) + layout, forward, shape, layout, False)
+            row("n{}_c{}_L{}_w{} ".format(*shape) + layout + " state", forward, shape, layout, True)
     if gains:
         lines.append(f"# geometric mean over the peer: {math.exp(sum(map(math.log, gains)) / len(gains)):.2f}")
         print(lines[-1])

@@ -71,5 +71,6 @@ hk_status hk_causal_create(hk_causal **causal, const hk_causal_desc *desc, const
 void hk_causal_destroy(hk_causal *causal) { hk_free(causal); }
 
 size_t hk_causal_workspace(const hk_causal *causal) {
-  return causal && causal->o.device == HK_CUDA ? hk_cu_causal_workspace(&causal->cuda, &causal->d) : 0; /* the CPU needs none */
+  return causal && causal->o.device == HK_CUDA ? hk_cu_causal_workspace(&causal->cuda, &causal->d)
+                                               : 0; /* the CPU needs none */
 }

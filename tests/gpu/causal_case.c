@@ -210,12 +210,14 @@ void causal_case_up(causal_case *k, hk_causal_args *a) {
   if (!k->device_tables) hk_gpu_alloc((void **)&k->device_tables, 7 * CAUSAL_TOKENS * 4);
   memset(a, 0, sizeof *a);
   a->size = sizeof *a;
-  a->x = causal_case_copy(&k->x), a->f = causal_case_copy(&k->f), a->bias = causal_case_copy(&k->bias), a->y = causal_case_copy(&k->y);
+  a->x = causal_case_copy(&k->x), a->f = causal_case_copy(&k->f), a->bias = causal_case_copy(&k->bias),
+  a->y = causal_case_copy(&k->y);
   if (k->d.has_pre) a->pre = causal_case_copy(&k->pre);
   if (k->d.has_post) a->post = causal_case_copy(&k->post);
   if (k->d.has_residual) a->residual = causal_case_copy(&k->residual);
   if (k->has_state_in) a->state_in = causal_case_copy(&k->state_in);
-  if (k->has_state_out) a->state_out = k->in_place_state ? (void *)(uintptr_t)a->state_in : causal_case_copy(&k->state_out);
+  if (k->has_state_out)
+    a->state_out = k->in_place_state ? (void *)(uintptr_t)a->state_in : causal_case_copy(&k->state_out);
   a->slots_in = up_table(k, k->slots_in, 0, rows), a->slots_out = up_table(k, k->slots_out, 1, rows);
   a->positions = up_table(k, k->positions, 2, rows), a->accepted = up_table(k, k->accepted, 3, rows);
   a->offsets = up_table(k, k->offsets, 4, rows + 4);
@@ -289,7 +291,7 @@ static void reference_states(causal_case *k) {
     for (int64_t c = 0; c < k->d.c; ++c)
       for (int64_t i = 0; i < k->d.state_length; ++i)
         causal_put(to, to->want, slot * k->d.state.outer + c * k->d.state.channel + i * k->d.state.time,
-            new_entry(k, s, c, i));
+                   new_entry(k, s, c, i));
   }
 }
 

@@ -1,6 +1,6 @@
 /* The causal depthwise Conv1D on the device: random descriptions (types, layouts, windows, dilations, packings, states,
- * gates) and every fourth time its gradient against the formula in double. What is no element of y or a state must stay as it is. usage: [first [count]]
- * Needs a CUDA device; exits with 77 without. */
+ * gates) and every fourth time its gradient against the formula in double. What is no element of y or a state must stay
+ * as it is. usage: [first [count]] Needs a CUDA device; exits with 77 without. */
 #include <stdio.h>
 #include <stdlib.h>
 

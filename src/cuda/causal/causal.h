@@ -20,10 +20,10 @@ typedef struct hk_cu_causal {
   hk_cu_kernel kernel[HK_CU_CAUSAL_WIDTHS]; /* by log2 of the channels per thread; FIRST: by segment length */
   int widths;                               /* how many of them there are */
   int processors;
-  hk_cu_kernel back, sum;                   /* of the gradient */
-  int back_rows;                            /* tokens of a block of `back` */
+  hk_cu_kernel back, sum; /* of the gradient */
+  int back_rows;          /* tokens of a block of `back` */
   char name[80];
-  hk_cu_causal_call call;                   /* what does not change from call to call */
+  hk_cu_causal_call call; /* what does not change from call to call */
 } hk_cu_causal;
 
 /* d is checked and has its defaults filled in. */

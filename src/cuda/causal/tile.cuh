@@ -223,7 +223,7 @@ HK_DEV void tile_weights(const hk_cu_causal_call *P, const tile_block *b, float 
     f[k * TILE_WIDE + lane] = tile_get(at, P->f_type, (w - 1 - k) * P->f_tap);
 }
 
-/* sum[i] += the taps k0 to k0+count-1 (at most CHUNK) over 16 rows. now: u of the rows k0 before the outputs; past:
+/* sum[i] += `count` taps, at most 16, over 16 rows. now: u of these rows, as many before as the first tap; past:
  * of the 16 rows before these. f: the weights of tap k0 on, of this lane. mirror: the rows after, ascending. */
 enum { RUN = 16 };
 HK_DEV void tile_taps(float *sum, const float *now, const float *past, const float *f, int count, const int mirror) {
