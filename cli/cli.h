@@ -53,7 +53,7 @@ typedef struct cli_planning {
   int64_t threads, workspace;
   const char *isa, *device, *rigor, *math, *decision, *epilogue, *grad;
   double time_limit;
-  bool batch_invariant, forbid_fallback, wisdom_only, flush_denormals, unaligned, stateful;
+  bool batch_invariant, forbid_fallback, wisdom_only, flush_denormals, exact_denormals, unaligned, stateful;
 } cli_planning;
 extern cli_planning cli_plan_options;
 extern const cli_option cli_plan_table[];

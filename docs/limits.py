@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/limits.md from what the planner says: for each operation the algorithm that would run on AVX2, and why the
-others would not. `limits.py --check` compares instead of writing (exit 1 when the page is out of date)."""
+"""Writes docs/limits.md from what the planner says: for each operation the algorithm that would run on AVX2 without AVX-VNNI, and
+why the others would not. `limits.py --check` compares instead of writing (exit 1 when the page is out of date)."""
 import json
 import os
 import subprocess
@@ -36,7 +36,7 @@ OTHER_PURPOSE = ["ISA cap", "CPU lacks", "neither x nor f is", "has no gate", "m
                  "options.math must allow"]  # say nothing of these problems
 HEAD = """# Limits: what is native, what is slower, what is refused
 
-Written by docs/limits.py from `hankel plan --why --json --isa avx2`; `docs/limits.py --check` says whether it is current. "reference" is the
+Written by docs/limits.py from `hankel plan --why --json --isa avx2` without AVX-VNNI; `docs/limits.py --check` says whether it is current. "reference" is the
 scalar reference: correct and slow; `hk_options.forbid_fallback` makes it an error. Problems that break a rule of
 [manual.md](manual.md) are refused with a sentence that says which rule was broken. GPU limits are in [cuda.md](cuda.md).
 
@@ -45,7 +45,7 @@ scalar reference: correct and slow; `hk_options.forbid_fallback` makes it an err
 | what | at most |
 |---|---|
 | `hk_plan_create` with `HK_ESTIMATE`, `hk_plan_candidates` | 1 s of CPU time for any legal problem, whatever its sizes, plus reading and packing the weights once |
-| memory of a plan while it is made | 64 MiB beyond the packed weights; bf16, f16 and f8 weights are converted to f32 while they are packed, except where the kernel or a call widens them (depthwise, channels-first) |
+| memory of a plan while it is made | 64 MiB beyond the packed weights; bf16, f16 and f8 weights are converted to f32 while they are packed, except where the kernel multiplies (dots) or widens them, or a call does (depthwise, channels-first) |
 | weights | read once before the decision (to find Inf and NaN where taps may lie outside x), packed after it |
 | `hk_plan_execute` | time proportional to inputs, outputs and products; no allocation |
 
@@ -79,11 +79,17 @@ tests/c/plan/budget_test.c checks these numbers on extreme problems.
 
 """
 
+DOTS = """On AVX2 without AVX-VNNI. With AVX512-BF16 bf16, and with AVX-512 VNNI or AVX-VNNI int8, take `dots` where x is channels-last and a
+group has enough channels: dense, pointwise, first layers, dilated, transposed. Its bf16 products count denormals of x, f and the sums as
+zero, as the instructions do in every floating-point mode; `hankel plan` says so, and `hk_options.denormals = HK_DENORMALS_EXACT` avoids
+it. int8 is exact on every path.
+"""
+
 
 def plan(problem, epilogue):
     """What the planner says of a problem and its options; None for int8, which has no gradients."""
     done = subprocess.run([HANKEL, "plan", *problem.split(), "--epilogue", epilogue, "--why", "--json", "--isa", "avx2", "--threads", "1"],
-                          capture_output=True, text=True, env=dict(os.environ, HANKEL_WISDOM="none"))
+                          capture_output=True, text=True, env=dict(os.environ, HANKEL_WISDOM="none", HANKEL_WITHOUT="avxvnni"))
     if "gradients need float types" in done.stderr:
         return None
     if done.returncode:
@@ -98,7 +104,7 @@ def algorithm(decision):
 
 
 def page():
-    lines = [HEAD + "## What runs\n", "| operation | " + " | ".join(t.split(":")[0] if ":" not in t else "int8" for t in TYPES) + " |",
+    lines = [HEAD + "## What runs\n", DOTS, "| operation | " + " | ".join(t.split(":")[0] if ":" not in t else "int8" for t in TYPES) + " |",
              "|---" * (len(TYPES) + 1) + "|"]
     reasons = []
     for name, problem, epilogue in OPERATIONS:

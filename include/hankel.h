@@ -240,7 +240,9 @@ typedef enum hk_isa {
   HK_ISA_BEST = 0, HK_ISA_SCALAR = 1, HK_ISA_NEON = 2, HK_ISA_AVX2 = 3, HK_ISA_AVX512 = 4, HK_ISA_AMX = 5
 } hk_isa;
 typedef enum hk_rigor { HK_ESTIMATE = 0, HK_MEASURE = 1, HK_PATIENT = 2 } hk_rigor;
-typedef enum hk_denormals { HK_DENORMALS_KEEP = 0, HK_DENORMALS_FLUSH = 1 } hk_denormals;
+/* KEEP: f32 and f64 arithmetic keeps denormals; bf16 products by dot-product instructions (the algorithm dots) count
+ * them as zero, as those instructions always do. EXACT excludes these. */
+typedef enum hk_denormals { HK_DENORMALS_KEEP = 0, HK_DENORMALS_FLUSH = 1, HK_DENORMALS_EXACT = 2 } hk_denormals;
 /* Math modes that may be used besides strict arithmetic; bits. */
 enum {
   HK_MATH_STRICT = 0,

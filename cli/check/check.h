@@ -152,6 +152,7 @@ typedef enum check_drawn {
   DRAW_SMALL,
   DRAW_GRADIENT,
   DRAW_TRANSPOSED,
+  DRAW_NARROW,
   DRAW_KINDS
 } check_drawn;
 void check_draw(check_case *t, hk_options *options, check_drawn kind, uint64_t *r);

@@ -38,6 +38,16 @@ static void types_choose(hk_problem *p, uint64_t *r) {
   }
 }
 
+/* Types of dot-product instructions, for --family narrow. */
+static void narrow_choose(hk_problem *p, uint64_t *r) {
+  static const hk_type from_bf16[] = {HK_BF16, HK_BF16, HK_F32, HK_F16},
+                       from_int8[] = {HK_S8, HK_U8, HK_S32, HK_F32, HK_BF16};
+  const bool halves = chance(r, 50);
+  p->x_type = halves ? HK_BF16 : below(r, 2) ? HK_S8 : HK_U8;
+  p->f_type = halves ? HK_BF16 : below(r, 2) ? HK_S8 : HK_U8;
+  p->y_type = halves ? from_bf16[below(r, 4)] : from_int8[below(r, 5)];
+}
+
 static int32_t zero_point(hk_type t, uint64_t *r) {
   return (int32_t)(t == HK_U8 ? below(r, 256) : t == HK_S8 ? between(r, -128, 127) : 0);
 }
@@ -164,7 +174,8 @@ void check_draw(check_case *t, hk_options *options, check_drawn kind, uint64_t *
     check_workspace_draw(t, options, r);
     return;
   }
-  types_choose(&t->p, r);
+  if (kind == DRAW_NARROW) narrow_choose(&t->p, r);
+  else types_choose(&t->p, r);
   zeros_choose(&t->p, r);
   check_sizes_draw(t, &budget,
                    depthwise    ? FAMILY_DEPTHWISE

@@ -21,6 +21,8 @@ const cli_option cli_plan_table[] = {
     {"forbid-fallback", CLI_FLAG, &cli_plan_options.forbid_fallback, NULL, "a slow path is an error"},
     {"wisdom-only", CLI_FLAG, &cli_plan_options.wisdom_only, NULL, "no wisdom is an error"},
     {"flush-denormals", CLI_FLAG, &cli_plan_options.flush_denormals, NULL, "denormals are zero during execute"},
+    {"exact-denormals", CLI_FLAG, &cli_plan_options.exact_denormals, NULL,
+     "no kernel that counts bf16 denormals as zero"},
     {"unaligned", CLI_FLAG, &cli_plan_options.unaligned, NULL, "CUDA: x, y and c at any element address"},
     {"stateful", CLI_FLAG, &cli_plan_options.stateful, NULL, "1D: the past comes from a state, not from padding"},
     {0}};
@@ -76,7 +78,11 @@ int cli_planning_options(hk_options *o) {
   o->batch_invariant = c->batch_invariant;
   o->forbid_fallback = c->forbid_fallback;
   o->wisdom_only = c->wisdom_only;
-  o->denormals = c->flush_denormals ? HK_DENORMALS_FLUSH : HK_DENORMALS_KEEP;
+  if (c->flush_denormals && c->exact_denormals) {
+    cli_error("--flush-denormals and --exact-denormals exclude each other");
+    return CLI_USAGE;
+  }
+  o->denormals = c->flush_denormals ? HK_DENORMALS_FLUSH : c->exact_denormals ? HK_DENORMALS_EXACT : HK_DENORMALS_KEEP;
   o->unaligned = c->unaligned;
   o->stateful = c->stateful;
   o->decision = c->decision;

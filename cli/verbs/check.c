@@ -27,9 +27,8 @@ static const cli_option table[] = {
     {"from", CLI_INTEGER, &o.from, "I", "of --random: the first I problems are left out"},
     {"seconds", CLI_REAL, &o.seconds, "S", "of --random: stop after S seconds, though fewer than N are checked"},
     {"family", CLI_TEXT, &o.family, "WORD",
-     "of --random: depthwise (and grouped) problems only, small ones (12,000 elements), grad: gradients, or "
-     "transposed: those "
-     "with input dilation"},
+     "of --random: depthwise (and grouped) problems only, small ones (12,000 elements), grad: gradients, transposed: "
+     "those with input dilation, or narrow: bf16 and int8"},
     {"seed", CLI_INTEGER, &o.seed, "S", "of the random problems, or of the data (default 1)"},
     {"jobs", CLI_INTEGER, &o.jobs, "N", "processes to use (default 1)"},
     {"with", CLI_TEXT, &o.with, "LIST",
@@ -300,11 +299,12 @@ static int problems_read(const cli_verb *verb, int words, const char *word) {
   static const char *const families[DRAW_KINDS] = {[DRAW_DEPTHWISE] = "depthwise",
                                                    [DRAW_SMALL] = "small",
                                                    [DRAW_GRADIENT] = "grad",
-                                                   [DRAW_TRANSPOSED] = "transposed"};
+                                                   [DRAW_TRANSPOSED] = "transposed",
+                                                   [DRAW_NARROW] = "narrow"};
   for (int i = 0; o.family && i < DRAW_KINDS; i++)
     if (families[i] && !strcmp(o.family, families[i])) drawn = (check_drawn)i;
   if (o.family && (o.random < 0 || drawn == DRAW_ANY)) {
-    cli_error("--family: '%s' is not depthwise, small, grad or transposed, of --random", o.family);
+    cli_error("--family: '%s' is not depthwise, small, grad, transposed or narrow, of --random", o.family);
     return CLI_USAGE;
   }
   if (o.with && !check_with_read(o.with, &with)) {

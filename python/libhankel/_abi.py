@@ -21,7 +21,7 @@ RESIDUAL = {None: 0, "after": 1, "before": 2}
 CPU, CUDA = range(2)
 ISA = {None: 0, "best": 0, "scalar": 1, "neon": 2, "avx2": 3, "avx512": 4, "amx": 5}
 RIGOR = {"estimate": 0, "measure": 1, "patient": 2}
-DENORMALS = {"keep": 0, "flush": 1}
+DENORMALS = {"keep": 0, "flush": 1, "exact": 2}
 MATH = {"strict": 0, "fast_algorithms": 1, "tf32": 2, "split_f32": 4}
 
 Axes = C.c_int64 * MAX_RANK

@@ -11,7 +11,7 @@ DEVICES = {"cpu": _abi.CPU, "cuda": _abi.CUDA}
 
 def make_options(device=_abi.CPU, **given):
     """hk_options from keywords: threads, isa, workspace_limit (bytes), rigor ("estimate", "measure", "patient"),
-    time_limit (seconds), denormals ("keep", "flush"), math (names, e.g. ("fast_algorithms",)), decision (text), and
+    time_limit (seconds), denormals ("keep", "flush", "exact"), math (names, e.g. ("fast_algorithms",)), decision (text), and
     the flags wisdom_only, forbid_fallback, batch_invariant, unaligned, stateful."""
     options = _abi.Options(device=device)
     given = {name: value for name, value in given.items() if value is not None}

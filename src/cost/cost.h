@@ -16,6 +16,8 @@ typedef struct hk_work {
 /* Seconds of a call whose work is cut into jobs for threads. */
 double hk_cost_seconds(const hk_cost_family *family, const hk_work *work, int64_t jobs, int32_t threads);
 
+/* How many products of x and f of these types the ISA and features of this machine do in the time of one of f32. */
+double hk_cost_rate(const hk_geom *g, hk_isa isa);
 /* f32 flop/s of one thread with an ISA, and flop per cycle. */
 double hk_cost_peak(hk_isa isa);
 double hk_cost_flops(hk_isa isa);

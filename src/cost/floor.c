@@ -37,7 +37,7 @@ static double bytes_read(const hk_geom *g) {
 
 hk_cost_floors hk_cost_floors_of(const hk_geom *g, hk_isa isa, int32_t threads) {
   const double zeros = (double)g->in_dil[0] * (double)g->in_dil[1] * (double)g->in_dil[2], all = (double)threads;
-  const double peak = hk_cost_peak(isa) / (g->acc_type == HK_F64 ? 2 : 1);
+  const double peak = hk_cost_peak(isa) * hk_cost_rate(g, isa) / (g->acc_type == HK_F64 ? 2 : 1);
   if (g->gm == 0 || g->gk == 0 || g->flops == 0) return (hk_cost_floors){0, 0};
   const double share = zeros > 1 ? 1 / zeros : hk_geom_inside(g), bytes = bytes_read(g);
   return (hk_cost_floors){g->flops * share / peak / all, bytes / (rate_above(bytes / all) * hk_cost_clock()) / all};

@@ -19,6 +19,11 @@ static void problem_text(const hk_plan *plan, char *p, size_t size, char *e, siz
   hk_epilogue_print(&plan->task.epi.e, e, e_size, NULL);
 }
 
+/* The bf16 dot-product instructions do, whatever the floating-point mode is. */
+static bool flushes_denormals(const hk_decision *d) {
+  return d->kernel && d->kernel->family == HK_FAMILY_DOTS && d->kernel->x_type == HK_BF16;
+}
+
 hk_status hk_plan_print(const hk_plan *plan, char *buffer, size_t size, size_t *length) {
   if (!plan) return hk_fail(HK_INVALID, "plan is NULL");
   const hk_geom *g = &plan->task.geom;
@@ -41,6 +46,8 @@ hk_status hk_plan_print(const hk_plan *plan, char *buffer, size_t size, size_t *
   else hk_text_add(&t, "threads    %d, isa %s\n", plan->task.threads, hk_isa_name(plan->task.isa));
   if (plan->error_factor == 0) hk_text_add(&t, "accuracy   exact on integers\n");
   else hk_text_add(&t, "accuracy   within %g*gk*eps*max|x|*sum|f|\n", plan->error_factor);
+  if (flushes_denormals(&plan->decision))
+    hk_text_add(&t, "denormals  are zero in bf16 products, whatever the mode; options.denormals = exact avoids them\n");
   hk_text_add(&t, "predicted  %.3g s\n", plan->decision.predicted_s);
   if (length) *length = t.length;
   return HK_OK;
@@ -129,6 +136,7 @@ void hk_task_print_command(hk_text *t, const hk_task *task, const char *verb, co
   if (o->batch_invariant) hk_text_add(t, " --batch-invariant");
   if (o->forbid_fallback) hk_text_add(t, " --forbid-fallback");
   if (o->denormals == HK_DENORMALS_FLUSH) hk_text_add(t, " --flush-denormals");
+  if (o->denormals == HK_DENORMALS_EXACT) hk_text_add(t, " --exact-denormals");
   if (o->stateful) hk_text_add(t, " --stateful");
   if (!task->f_now) hk_text_add(t, " --late-weights");
   if (decision) hk_text_add(t, " --decision '%s'", decision);

@@ -11,7 +11,7 @@ static hk_status check_options(const hk_options *o) {
     return hk_fail(HK_INVALID, "device = %d must be an hk_device value", (int)o->device);
   if ((unsigned)o->rigor > HK_PATIENT)
     return hk_fail(HK_INVALID, "rigor = %d must be an hk_rigor value", (int)o->rigor);
-  if ((unsigned)o->denormals > HK_DENORMALS_FLUSH)
+  if ((unsigned)o->denormals > HK_DENORMALS_EXACT)
     return hk_fail(HK_INVALID, "denormals = %d must be an hk_denormals value", (int)o->denormals);
   if (o->math & ~7u) return hk_fail(HK_INVALID, "math = %u holds unknown bits", o->math);
   if (!(o->time_limit_s >= 0)) return hk_fail(HK_INVALID, "time_limit_s = %g must be >= 0", o->time_limit_s);

@@ -117,8 +117,8 @@ static algo_set ask_algos(search *s, algo_set but) {
 static bool hopeless(const search *s, char *why) {
   const hk_task *t = hk_path_task(&s->path, s->path.depth);
   if (!s->l->usable_count || t->options.device != HK_CPU) return false;
-  const double best = s->l->usable[0].predicted_s, products = t->geom.flops / hk_cost_peak(t->isa) / t->threads;
-  const double least = hk_path_seconds(&s->path, products);
+  const double best = s->l->usable[0].predicted_s, peak = hk_cost_peak(t->isa) * hk_cost_rate(&t->geom, t->isa);
+  const double least = hk_path_seconds(&s->path, t->geom.flops / peak / t->threads);
   if (least <= HOPELESS * best) return false;
   snprintf(why, HK_REASON, "its passes take %.3g us at least, another candidate %.3g us in all", 1e6 * least,
            1e6 * best);

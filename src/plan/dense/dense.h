@@ -84,6 +84,12 @@ static inline int64_t hk_run_offset(const hk_block *b, const hk_run *r, const hk
  * lies in the padding or between the lines of a dilated input. */
 bool hk_line_offset(const hk_geom *g, const hk_run *r, int64_t s0, int64_t s1, int64_t *offset);
 
+/* Elements of x between neighbours of a run; 1 where a phase has one output, which never steps. */
+int64_t hk_index_step(const hk_geom *g, const hk_block *b);
+/* Which pixels lo..hi-1 of a run find tap s2 inside the line, and where in the line the first of the run would lie.
+ * inc: hk_index_step. */
+void hk_run_span(const hk_geom *g, const hk_run *r, int64_t inc, int64_t s2, int64_t *lo, int64_t *hi, int64_t *index);
+
 /* The rows of x under a block: table[t*step + m] for the taps that touch x at all; tap[t] says which. zeros: a row
  * of zeros as long as C. Returns the number of taps kept. */
 typedef struct hk_rows {

@@ -119,15 +119,12 @@ bool hk_line_offset(const hk_geom *g, const hk_run *r, int64_t s0, int64_t s1, i
 
 static int64_t clip(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
-/* Elements of x between neighbours of a run; 1 where a phase has one output, which never steps. */
-static int64_t index_step(const hk_geom *g, const hk_block *b) {
+int64_t hk_index_step(const hk_geom *g, const hk_block *b) {
   return hk_max64(1, b->grid->step[2] * g->stride[2] / g->in_dil[2]);
 }
 
-/* Which pixels lo..hi-1 of a run find tap s2 inside the line, and where in x the first of a run would lie. inc:
- * index_step. Runs that lie inside or outside as a whole, nearly all of them, are spared the divisions. */
-static void run_span(const hk_geom *g, const hk_run *r, int64_t inc, int64_t s2, int64_t *lo, int64_t *hi,
-                     int64_t *index) {
+/* Runs that lie inside or outside as a whole, nearly all of them, are spared the divisions. */
+void hk_run_span(const hk_geom *g, const hk_run *r, int64_t inc, int64_t s2, int64_t *lo, int64_t *hi, int64_t *index) {
   *lo = *hi = 0;
   if (!tap_index(g, 2, r->p[2], s2, index)) return;
   const int64_t first = *index, last = first + (r->count - 1) * inc;
@@ -140,7 +137,7 @@ static void run_span(const hk_geom *g, const hk_run *r, int64_t inc, int64_t s2,
 static inline bool run_rows(const hk_geom *g, const hk_run *r, int64_t inc, const float *line, int64_t s2,
                             const float *zeros, const float **to) {
   int64_t i = 0, lo = 0, hi = 0;
-  if (line) run_span(g, r, inc, s2, &lo, &hi, &i);
+  if (line) hk_run_span(g, r, inc, s2, &lo, &hi, &i);
   for (int64_t j = 0; j < lo; j++) to[j] = zeros;
   for (int64_t j = hi; j < r->count; j++) to[j] = zeros;
   if (lo == hi) return false;
@@ -151,7 +148,7 @@ static inline bool run_rows(const hk_geom *g, const hk_run *r, int64_t inc, cons
 }
 
 int64_t hk_rows_make(const hk_geom *g, const hk_block *b, const float *x, int64_t t0, int64_t t1, hk_rows *rows) {
-  const int64_t inc = index_step(g, b);
+  const int64_t inc = hk_index_step(g, b);
   int64_t kept = 0, s2 = t0 % g->win[2], s1 = t0 / g->win[2] % g->win[1], s0 = t0 / g->win[2] / g->win[1];
   for (int64_t t = t0; t < t1; t++) {
     const float **to = rows->table + kept * rows->step;
@@ -240,14 +237,14 @@ static int64_t add_piece(hk_gather_piece *piece, int64_t n, hk_gather_piece p, i
 int64_t hk_pieces_make(const hk_geom *g, const hk_block *b, int64_t tap, int64_t width, hk_gather_piece *piece,
                        int64_t *step) {
   const int64_t s2 = tap % g->win[2], s1 = tap / g->win[2] % g->win[1], s0 = tap / g->win[2] / g->win[1];
-  const int64_t inc = index_step(g, b);
+  const int64_t inc = hk_index_step(g, b);
   int64_t n = 0;
   bool any = false;
   *step = inc * g->x.at[2];
   for (int32_t i = 0; i < b->runs; i++) {
     const hk_run *r = &b->run[i];
     int64_t line = 0, index = 0, lo = 0, hi = 0;
-    if (hk_line_offset(g, r, s0, s1, &line)) run_span(g, r, inc, s2, &lo, &hi, &index);
+    if (hk_line_offset(g, r, s0, s1, &line)) hk_run_span(g, r, inc, s2, &lo, &hi, &index);
     if (lo == hi) lo = hi = 0;
     n = add_piece(piece, n, (hk_gather_piece){.at = r->m, .count = (int32_t)lo, .zero = true}, *step);
     if (lo < hi) {

@@ -32,7 +32,8 @@ static void fill(uint64_t *seed, hk_type type, void *to, int64_t count, int rang
 /* What the decision writes (NULL: the planner's, which must be a slice), y filled with the residual before. */
 static void run(trial *t, const char *decision, int32_t threads, bool in_place, bool late, char *y) {
   hk_plan *plan = NULL;
-  const hk_options o = {.size = sizeof o, .threads = threads, .decision = decision};
+  /* bf16 problems run as dots otherwise, where the machine has its instructions */
+  const hk_options o = {.size = sizeof o, .threads = threads, .decision = decision, .denormals = HK_DENORMALS_EXACT};
   const void *f = t->weights.f, *c = t->args.c;
   hk_weights w = t->weights;
   if (late) w.f = NULL;

@@ -1,0 +1,167 @@
+/* From the sums of a block and panel of dots to y. */
+#include <math.h>
+#include <string.h>
+
+#include "plan/dense/dots.h"
+#include "plan/dense/tiles.h"
+
+static bool fuses(const hk_task *t, hk_fuse *fuse) {
+  hk_task plain = *t;
+  plain.geom.y_type = HK_F32;
+  *fuse = hk_fuse_make(&plain, true);
+  return fuse->all && (t->geom.y_type == HK_F32 || t->geom.y_type == HK_BF16 || t->geom.y_type == HK_F16);
+}
+
+hk_dots_store hk_dots_choose_store(const hk_task *t) {
+  const hk_geom *g = &t->geom;
+  const bool along_k = g->y.channel == 1 || g->k == 1;
+  hk_fuse fuse;
+  if (g->acc_type == HK_S32) {
+    if (!t->epi.simple || t->epi.e.residual || !hk_type_is_int8(g->y_type)) return HK_DOTS_DOUBLES;
+    return along_k ? HK_DOTS_REQUANT : HK_DOTS_REQUANT_PLANES;
+  }
+  if (fuses(t, &fuse)) return HK_DOTS_FINISH;
+  return along_k || hk_grid_count(g) > 1 ? HK_DOTS_ROWS : HK_DOTS_PLANES;
+}
+
+/* Element of a tensor laid out as s that pixel 0 of a run has for channel k. */
+static int64_t run_at(const hk_dots_panel *p, const hk_run *r, const hk_strides *s) {
+  return hk_geom_y_channel(&p->plan->task.geom, s, p->k) + hk_run_offset(p->block, r, s, 0);
+}
+
+static void finish(const hk_dots_own *o, const hk_dots_panel *p) {
+  const hk_geom *g = &p->plan->task.geom;
+  const hk_epi *epi = &p->plan->task.epi;
+  const int64_t bytes = (int64_t)hk_type_bytes(g->y_type), step = p->block->grid->step[2] * bytes;
+  const char *c[HK_BLOCK_MAX];
+  char *y[HK_BLOCK_MAX];
+  _Alignas(HK_ALIGN) float scale[HK_DOTS_WIDTH], bias[HK_DOTS_WIDTH];
+  if (o->fuse.flags & HK_IGEMM_AFFINE) hk_fuse_affine(p->plan, p->call, p->k, p->columns, p->width, scale, bias);
+  for (int32_t i = 0; i < p->block->runs; i++) {
+    const hk_run *r = &p->block->run[i];
+    char *to = p->call->y + run_at(p, r, &g->y) * bytes;
+    const char *from = epi->e.residual ? p->call->c + run_at(p, r, &epi->c) * bytes : NULL;
+    for (int32_t m = 0; m < r->count; m++) y[r->m + m] = to + m * step * g->y.at[2];
+    for (int32_t m = 0; from && m < r->count; m++) c[r->m + m] = from + m * step * epi->c.at[2];
+  }
+  o->finish->fn(&(hk_finish_args){.sums = p->sums,
+                                  .width = p->width,
+                                  .count = p->block->count,
+                                  .columns = p->columns,
+                                  .flags = o->fuse.flags,
+                                  .y_type = g->y_type,
+                                  .beta = o->fuse.beta,
+                                  .lo = o->fuse.lo,
+                                  .hi = o->fuse.hi,
+                                  .scale = scale,
+                                  .bias = bias,
+                                  .c = c,
+                                  .y = y});
+}
+
+static void planes(const hk_dots_own *o, const hk_dots_panel *p) {
+  float turned[HK_DOTS_SUMS];
+  o->transpose->fn(&(hk_transpose_args){p->sums, turned, p->width, p->block->count, p->block->count, p->columns});
+  hk_block_store_planes(p->plan, p->call, p->block, p->k, p->columns, turned, p->block->count);
+}
+
+/* ---- 8 bits */
+/* The terms of hk_dots_int that do not depend on the pixel, and the caller's bias where `with` it. */
+static void offsets(const hk_dots_own *o, const hk_dots_panel *p, bool with, int32_t *to) {
+  const hk_geom *g = &p->plan->task.geom;
+  const int32_t *f_zero = p->plan->packed->f_zero, *bias = p->call->bias;
+  const uint32_t u = (uint32_t)o->q.u_zero, gk = (uint32_t)g->gk;
+  for (int64_t j = 0; j < p->columns; j++) {
+    const uint32_t w = (uint32_t)((f_zero ? f_zero[p->k + j] : g->f_zero) - o->q.f_shift);
+    to[j] = (int32_t)(gk * u * w - u * (uint32_t)p->f_sums[j] + (with ? (uint32_t)bias[p->k + j] : 0));
+  }
+}
+
+/* - w_zero * sum u */
+static void take_windows(const hk_dots_own *o, const hk_dots_panel *p) {
+  const hk_geom *g = &p->plan->task.geom;
+  const int32_t *f_zero = p->plan->packed->f_zero;
+  int32_t *sums = p->sums;
+  for (int64_t m = 0; m < p->block->count; m++, sums += p->width)
+    for (int64_t j = 0; j < p->columns; j++) {
+      const int32_t w = (f_zero ? f_zero[p->k + j] : g->f_zero) - o->q.f_shift;
+      sums[j] = (int32_t)((uint32_t)sums[j] - (uint32_t)w * (uint32_t)p->x_sums[m * p->x_sums_step]);
+    }
+}
+
+static void scales(const hk_dots_panel *p, float *to) {
+  const hk_epilogue *e = &p->plan->task.epi.e;
+  const float *scale = p->call->scale;
+  for (int64_t j = 0; j < p->columns; j++) to[j] = e->scale == 2 ? scale[p->k + j] : e->scale ? scale[0] : 1.0f;
+}
+
+static void requant(const hk_dots_own *o, const hk_dots_panel *p, uint8_t *rows) {
+  const hk_geom *g = &p->plan->task.geom;
+  const hk_epilogue *e = &p->plan->task.epi.e;
+  const bool unset = e->act == HK_ACT_HARDTANH && e->a == 0 && e->b == 0;
+  int32_t bias[HK_DOTS_WIDTH];
+  float scale[HK_DOTS_WIDTH];
+  uint8_t *y[HK_BLOCK_MAX];
+  offsets(o, p, e->bias, bias);
+  scales(p, scale);
+  for (int32_t i = 0; i < p->block->runs; i++) {
+    const hk_run *r = &p->block->run[i];
+    uint8_t *to = rows ? NULL : (uint8_t *)p->call->y + run_at(p, r, &g->y);
+    for (int32_t m = 0; m < r->count; m++)
+      y[r->m + m] = rows ? rows + (r->m + m) * p->columns : to + m * p->block->grid->step[2] * g->y.at[2];
+  }
+  hk_requant_args a = {.sums = p->sums, .bias = bias, .scale = scale, .width = p->width};
+  a.count = p->block->count, a.columns = p->columns, a.y_type = g->y_type, a.y = y, a.zero = g->y_zero;
+  a.lo = e->act == HK_ACT_NONE ? -INFINITY : e->act == HK_ACT_RELU ? 0 : unset ? -1 : e->a;
+  a.hi = e->act == HK_ACT_NONE || e->act == HK_ACT_RELU ? INFINITY : unset ? 1 : e->b;
+  o->finish->fn(&a);
+}
+
+static void requant_planes(const hk_dots_own *o, const hk_dots_panel *p) {
+  const hk_geom *g = &p->plan->task.geom;
+  uint8_t rows[HK_DOTS_SUMS];
+  requant(o, p, rows);
+  for (int32_t i = 0; i < p->block->runs; i++) {
+    const hk_run *r = &p->block->run[i];
+    const int64_t step = p->block->grid->step[2] * g->y.at[2];
+    uint8_t *y = (uint8_t *)p->call->y + run_at(p, r, &g->y);
+    for (int64_t j = 0; j < p->columns; j++, y += g->y.channel)
+      for (int64_t m = 0; m < r->count; m++) y[m * step] = rows[(r->m + m) * p->columns + j];
+  }
+}
+
+static void doubles(const hk_dots_own *o, const hk_dots_panel *p) {
+  const hk_epilogue *e = &p->plan->task.epi.e;
+  const int lead = 3 - p->plan->task.geom.rank;
+  int32_t bias[HK_DOTS_WIDTH];
+  float scale[HK_DOTS_WIDTH];
+  double v[HK_DOTS_WIDTH];
+  offsets(o, p, e->bias, bias);
+  scales(p, scale);
+  for (int32_t i = 0; i < p->block->runs; i++) {
+    const hk_run *r = &p->block->run[i];
+    for (int64_t m = 0; m < r->count; m++) {
+      const int32_t *sums = (const int32_t *)p->sums + (r->m + m) * p->width;
+      for (int64_t j = 0; j < p->columns; j++) {
+        v[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)bias[j]);
+        if (e->scale) v[j] *= scale[j];
+      }
+      hk_at at = {.n = r->n, .k = p->k, .along_k = 1};
+      for (int d = lead; d < 3; d++) at.p[d - lead] = r->p[d];
+      at.p[2 - lead] += m * p->block->grid->step[2];
+      hk_tiles_finish(p->plan, p->call, &at, p->columns, v);
+    }
+  }
+}
+
+void hk_dots_store_panel(const hk_dots_own *o, const hk_dots_panel *p) {
+  if (p->x_sums) take_windows(o, p);
+  switch (o->store) {
+  case HK_DOTS_FINISH: finish(o, p); return;
+  case HK_DOTS_REQUANT: requant(o, p, NULL); return;
+  case HK_DOTS_REQUANT_PLANES: requant_planes(o, p); return;
+  case HK_DOTS_DOUBLES: doubles(o, p); return;
+  case HK_DOTS_PLANES: planes(o, p); return;
+  case HK_DOTS_ROWS: hk_block_store(p->plan, p->call, p->block, p->k, p->columns, p->sums, p->width); return;
+  }
+}
