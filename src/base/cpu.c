@@ -52,7 +52,7 @@ static hk_isa detect(void) {
   if (!(b >> 5 & 1) || !fma || !f16c || (state & 6) != 6) return HK_ISA_SCALAR;
   const bool avx512 = (b >> 16 & 1) && (b >> 17 & 1) && (b >> 30 & 1) && (b >> 31 & 1) && (state & 0xe6) == 0xe6;
   if (!avx512) return HK_ISA_AVX2;
-  const bool tile = (d >> 24 & 1) && (d >> 22 & 1) && (state & 0x60000) == 0x60000;
+  const bool tile = (d >> 22 & 1) && (d >> 24 & 1) && (d >> 25 & 1) && (state & 0x60000) == 0x60000;
   /* Linux grants AMX tile data only on request (arch_prctl ARCH_REQ_XCOMP_PERM, feature 18). */
   if (!tile || syscall(SYS_arch_prctl, 0x1023, 18) != 0) return HK_ISA_AVX512;
   return HK_ISA_AMX;

@@ -83,9 +83,12 @@ double hk_cost_flops(hk_isa isa) {
 double hk_cost_peak(hk_isa isa) { return hk_cost_clock() * hk_cost_flops(isa); }
 
 double hk_cost_rate(const hk_geom *g, hk_isa isa) {
-  const bool wide = isa >= HK_ISA_AVX512 && isa != HK_ISA_NEON;
-  if (g->x_type == HK_BF16 && g->f_type == HK_BF16) return wide && hk_cpu_has_feature(HK_FEATURE_AVX512BF16) ? 2 : 1;
+  const bool wide = isa >= HK_ISA_AVX512;
+  const bool tiles = isa == HK_ISA_AMX && hk_cpu_has(HK_ISA_AMX);
+  if (g->x_type == HK_BF16 && g->f_type == HK_BF16)
+    return tiles ? 32 : wide && hk_cpu_has_feature(HK_FEATURE_AVX512BF16) ? 2 : 1;
   if (g->acc_type != HK_S32) return 1;
+  if (tiles) return 64;
   if (hk_cpu_has_feature(wide ? HK_FEATURE_AVX512VNNI : HK_FEATURE_AVXVNNI)) return 4;
   return 1;
 }

@@ -118,9 +118,10 @@ typedef struct hk_igemm_args {
  *   sums[m*NR + j] = (resume ? sums[m*NR + j] : 0) + sum over segments t and c < channels of
  *                    rows[t*row_step + m][c] * f[((seg[t] + c/E)*NR + j)*E + c%E]
  * added in this order whatever is resumed. bf16: in f32; denormals of x, f and the sums count as zero. 8 bits: x is u8,
- * or s8 that counts as x + 128 with `flip`, f is s8, the sums are s32 (wrap in two's complement). f holds zeros beyond
- * the channels of a last group, and x is not read there. count is arbitrary: the kernel splits it into register tiles;
- * a tile skips a segment whose rows are all `zeros` (NULL: none is). */
+ * or s8 with `x_signed`, which counts as x + 128 except in rows of AMX, f is s8, the sums are s32 (wrap in two's
+ * complement). f holds zeros beyond the channels of a last group, up to hk_dots_groups, and x is not read there. count
+ * is arbitrary: the kernel splits it into register tiles; a tile may skip a segment whose rows are all `zeros` (NULL:
+ * none is). */
 typedef struct hk_dots_args {
   const char *const *rows;
   const char *zeros;
@@ -129,8 +130,13 @@ typedef struct hk_dots_args {
   const void *f;
   void *sums;
   int64_t vectors;
-  int32_t resume, flip;
+  int32_t resume, x_signed;
 } hk_dots_args;
+/* Groups of a step of a segment by AMX, at most 16; and those of f in a segment: whole steps with AMX. */
+static inline int64_t hk_dots_step(int64_t groups) { return hk_ceil_div(groups, hk_ceil_div(groups, 16)); }
+static inline int64_t hk_dots_groups(hk_isa isa, int64_t groups) {
+  return isa == HK_ISA_AMX ? hk_round_up(groups, hk_dots_step(groups)) : groups;
+}
 
 /* finish: for m < count and j < columns, v = sums[m*width + j] goes through igemm's epilogue (AFFINE, BEFORE, CLAMP,
  * AFTER) and is stored as element j of y[m], of y_type f32, bf16 or f16, rounded half to even, NaN kept. The residual

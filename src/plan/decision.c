@@ -67,7 +67,9 @@ void hk_decision_renew(hk_decision *d) {
 bool hk_decision_allowed(const hk_task *t, const hk_decision *d, char *why) {
   const hk_isa isa = d->kernel ? d->kernel->isa : HK_ISA_SCALAR;
   if (d->algo->device != t->options.device) snprintf(why, HK_REASON, "is for another device");
-  else if (!hk_cpu_has(isa)) snprintf(why, HK_REASON, "this CPU lacks %s", hk_isa_name(isa));
+  else if (!hk_cpu_has(isa))
+    snprintf(why, HK_REASON, "this CPU lacks %s%s", hk_isa_name(isa),
+             isa == HK_ISA_AMX ? ", or Linux refuses its tile state (arch_prctl ARCH_REQ_XCOMP_PERM)" : "");
   else if (isa > t->isa) snprintf(why, HK_REASON, "%s is above the ISA cap %s", hk_isa_name(isa), hk_isa_name(t->isa));
   else if (d->kernel && !hk_cpu_has_feature(d->kernel->needs))
     snprintf(why, HK_REASON, "needs %s, which this CPU lacks or HANKEL_WITHOUT takes away",

@@ -30,12 +30,12 @@ static bool needs_zeros(const hk_geom *g) {
 }
 
 /* A zero point that all of u * w and its sums keep: see hk_dots_int. */
-static hk_dots_int integers_of(const hk_task *t, const int32_t *f_zero) {
+static hk_dots_int integers_of(const hk_task *t, const hk_kernel *kernel, const int32_t *f_zero) {
   const hk_geom *g = &t->geom;
   hk_dots_int q = {.on = g->acc_type == HK_S32};
   if (!q.on) return q;
-  q.x_flip = g->x_type == HK_S8;
-  q.u_zero = g->x_zero + (q.x_flip ? 128 : 0);
+  q.x_signed = g->x_type == HK_S8;
+  q.u_zero = g->x_zero + (q.x_signed && kernel->isa != HK_ISA_AMX ? 128 : 0);
   q.f_shift = g->f_type == HK_U8 ? 128 : 0;
   q.window = !f_zero && g->f_zero != q.f_shift;
   for (int64_t k = 0; f_zero && k < g->k * g->groups; k++) q.window |= f_zero[k] != q.f_shift;
@@ -85,28 +85,53 @@ static void count_store(const hk_task *t, hk_work *w, double panels) {
   }
 }
 
-/* Groups of 32 bits are to these kernels what channels are to igemm's: a tile counts as one of igemm does. */
-static double predict(const hk_task *t, const hk_decision *d, const hk_dots_layout *l) {
+/* Groups of 32 bits are to these kernels what channels are to igemm's: a tile costs as one of igemm does. */
+static hk_work vector_work(const hk_task *t, const hk_decision *d, const hk_dots_layout *l) {
   const hk_geom *g = &t->geom;
-  const double pixels = (double)(g->groups * g->gm), lanes = (double)l->panels.lanes,
-               peak = hk_cost_peak(d->kernel->isa);
+  const double pixels = (double)(g->groups * g->gm), lanes = (double)l->panels.lanes;
   const bool dilated = g->in_dil[0] * g->in_dil[1] * g->in_dil[2] != 1, all = g->acc_type == HK_S32;
   double groups = 2.0 * pixels * (double)l->columns * (double)(l->segments * l->panels.c);
   if (!d->knob[HK_DOTS_MERGE] && !dilated && !all) groups *= hk_geom_inside(g);
   const double held = (double)(d->kernel->mr * d->kernel->nr) / lanes;
-  const double each = (double)l->panels.vectors / (double)l->panels.count;
-  const double tiles = pixels / fmin(floor(held / each), 12) * (double)l->panels.count;
+  const double rows = fmin(floor(held * (double)l->panels.count / (double)l->panels.vectors), 12);
+  const double tiles = pixels / rows * (double)l->panels.count, segments = (double)l->segments;
+  hk_work w = {.products = groups / hk_cost_peak(d->kernel->isa), .cycles = tiles * (20 + 14 * segments)};
+  if (l->channels % l->each) w.cycles += tiles * segments * rows * 2;
+  return w;
+}
+
+/* A product of tiles takes a cycle per row of x, however few groups a step has. Tiles whose pixels are not at one
+ * distance are copied, as are steps beyond the last channel. */
+static hk_work tile_work(const hk_task *t, const hk_dots_layout *l) {
+  const hk_geom *g = &t->geom;
+  const double pixels = (double)(g->groups * g->gm), pairs = (double)hk_ceil_div(l->panels.vectors, 2);
+  const double steps = (double)l->segments * (double)hk_ceil_div(l->panels.c, 16);
+  const double copied = g->taps > 1 ? fmin(1, 32.0 / (double)g->out[2]) : 0;
+  hk_work w = {.products = pixels * (double)l->panels.vectors * steps / hk_cost_clock()};
+  w.cycles = pixels * pairs * ((double)l->segments * 0.5 + steps * copied) + 400 * pixels / 128;
+  return w;
+}
+
+static double predict(const hk_task *t, const hk_decision *d, const hk_dots_layout *l) {
+  const hk_geom *g = &t->geom;
+  const bool tiles = d->kernel->isa == HK_ISA_AMX, dilated = g->in_dil[0] * g->in_dil[1] * g->in_dil[2] != 1;
   const double blocks = (double)(g->groups * hk_ceil_div(g->gm, d->knob[HK_DOTS_BM]));
   const double segments = (double)l->segments, bm = (double)d->knob[HK_DOTS_BM];
   const double outside = dilated ? 0 : 1 - hk_geom_inside(g);
-  hk_work w = {.products = groups / peak, .moved = hk_cost_move(g->bytes, g->bytes)};
-  w.cycles = tiles * (20 + 14 * segments) + blocks * (400 + (1.2 + hk_cost_here()->outside * outside) * segments * bm);
-  if (l->channels % l->each) w.cycles += tiles * segments * fmin(held / each, 12) * 2;
+  hk_work w = tiles ? tile_work(t, l) : vector_work(t, d, l);
+  w.moved = hk_cost_move(g->bytes, g->bytes);
+  w.cycles += blocks * (400 + (1.2 + hk_cost_here()->outside * outside) * segments * bm);
   count_store(t, &w, (double)l->panels.count);
   if (!t->f_now) w.seconds = 2.0 * (double)(g->groups * g->k) * (double)g->gk / hk_cost_clock();
+  const hk_cost_machine *m = hk_cost_here();
   const int64_t jobs =
       g->groups * hk_ceil_div(g->gm, d->knob[HK_DOTS_BM]) * hk_ceil_div(l->panels.count, d->knob[HK_DOTS_BN]);
-  return hk_cost_seconds(is_bf16(d->kernel) ? &hk_cost_here()->dots16 : &hk_cost_here()->dots8, &w, jobs, t->threads);
+  return hk_cost_seconds(tiles ? &m->tiles : is_bf16(d->kernel) ? &m->dots16 : &m->dots8, &w, jobs, t->threads);
+}
+
+/* Tiles of AMX are large, and hold pixels with other taps too; rows of x_zero cannot be left out. */
+static bool cuts_pay(const hk_geom *g, const hk_kernel *kernel) {
+  return g->taps > 1 && g->acc_type != HK_S32 && kernel->isa != HK_ISA_AMX;
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
@@ -116,7 +141,7 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   if (k[HK_DOTS_MERGE] && !can_merge(t))
     return hk_refuse(why, "merge = 1 needs finite weights and window rows adjacent in x, of 4 KiB at most together");
   if (k[HK_DOTS_CUTS] < 0)
-    k[HK_DOTS_CUTS] = (t->padded_nonfinite || (!k[HK_DOTS_MERGE] && g->taps > 1 && g->acc_type != HK_S32)) &&
+    k[HK_DOTS_CUTS] = (t->padded_nonfinite || (!k[HK_DOTS_MERGE] && cuts_pay(g, d->kernel))) &&
                       hk_cuts_make(g, t->padded_nonfinite).columns > 0;
   if (k[HK_DOTS_CUTS] && k[HK_DOTS_MERGE]) return hk_refuse(why, "cuts must be 0 where merge is 1");
   if (!k[HK_DOTS_CUTS] && t->padded_nonfinite && hk_cuts_make(g, true).columns)
@@ -139,11 +164,15 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
   d->knob[HK_DOTS_CUTS] = HK_KNOB_AUTO;
   const hk_dots_layout l = hk_dots_layout_of(g, d->kernel, d->knob[HK_DOTS_MERGE]);
   const int64_t grid = hk_max64(1, g->gm / hk_grid_count(g)), most = most_pixels(t, d, &l);
-  const int64_t blocks = hk_ceil_div(grid, hk_min64(most, 96)), each = hk_ceil_div(grid, blocks);
-  d->knob[HK_DOTS_BM] = hk_min64(most, g->taps > 1 ? each : hk_round_up(each, d->kernel->mr));
-  /* few blocks of pixels: the panels are spread over the threads too */
+  const bool tiles = d->kernel->isa == HK_ISA_AMX;
+  const int64_t row = tiles ? 16 : d->kernel->mr;
+  int64_t wide = hk_min64(most, tiles ? 128 : 96), jobs = hk_ceil_div(grid, wide) * hk_grid_count(g) * g->groups;
+  /* all panels of all blocks must keep the threads busy; blocks of fewer than 32 pixels would pack too little work */
+  for (; t->threads > 1 && jobs * l.panels.count < 2 * t->threads && wide >= 64; wide /= 2)
+    jobs = hk_ceil_div(grid, wide / 2) * hk_grid_count(g) * g->groups;
+  const int64_t each = hk_ceil_div(grid, hk_ceil_div(grid, wide));
+  d->knob[HK_DOTS_BM] = hk_min64(most, g->taps > 1 && !tiles ? each : hk_round_up(each, row));
   d->knob[HK_DOTS_BN] = l.panels.count;
-  const int64_t jobs = blocks * hk_grid_count(g) * g->groups;
   if (t->threads > 1 && jobs < 8 * t->threads)
     d->knob[HK_DOTS_BN] = hk_max64(1, l.panels.count / hk_ceil_div(8 * t->threads, jobs));
   return finish(t, d, why);
@@ -174,7 +203,7 @@ static hk_status build(hk_plan *plan) {
   plan->own = o;
   o->merged = k[HK_DOTS_MERGE];
   o->layout = hk_dots_layout_of(g, kernel, o->merged);
-  o->q = integers_of(t, plan->packed->f_zero);
+  o->q = integers_of(t, kernel, plan->packed->f_zero);
   o->store = hk_dots_choose_store(t);
   hk_task plain = *t;
   plain.geom.y_type = HK_F32;

@@ -14,13 +14,13 @@ enum { HK_DOTS_BM, HK_DOTS_BN, HK_DOTS_MERGE, HK_DOTS_CUTS };
 #define HK_DOTS_SCRATCH 32768 /* bytes: completed window rows */
 #define HK_DOTS_WIDTH 64      /* most channels of a panel */
 
-/* 8 bits: the kernels take x as u8 and f as s8. u = x + 128 where x is s8 and w = f - 128 where f is u8, their zero
- * points likewise; then sum (x - x_zero)(f - f_zero) is
+/* 8 bits: the kernels take f as s8, and x as u8 where they are not AMX's. u = x + 128 where x is s8 then, else x, and
+ * w = f - 128 where f is u8, their zero points likewise; then sum (x - x_zero)(f - f_zero) is
  *   sum u*w - u_zero * sum w - w_zero * sum u + gk * u_zero * w_zero
  * in s32, over all taps: a place in the padding holds x_zero. */
 typedef struct hk_dots_int {
   bool on;
-  int32_t x_flip; /* x is s8 */
+  int32_t x_signed; /* x is s8 */
   int32_t u_zero;
   bool window;     /* some w_zero is not 0: sum u is needed */
   int32_t f_shift; /* taken off f and its zero points */

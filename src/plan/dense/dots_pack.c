@@ -9,7 +9,7 @@ hk_dots_layout hk_dots_layout_of(const hk_geom *g, const hk_kernel *kernel, bool
   l.channels = merged ? g->c * g->win[2] : g->c;
   l.panels = hk_panels_make(g, kernel, 0);
   l.panels.taps = l.segments;
-  l.panels.c = l.panels.bk = hk_ceil_div(l.channels, l.each);
+  l.panels.c = l.panels.bk = hk_dots_groups(kernel->isa, hk_ceil_div(l.channels, l.each));
   l.columns = l.panels.vectors * l.panels.lanes;
   l.panels.group_size = l.columns * l.panels.taps * l.panels.c;
   l.f_bytes = (size_t)(g->groups * l.panels.group_size * 4);

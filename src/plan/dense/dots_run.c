@@ -41,7 +41,7 @@ static void sum_block(work *w, const char *f, int64_t vectors, void *sums) {
                     .seg = w->seg,
                     .f = f,
                     .vectors = vectors,
-                    .flip = o->q.x_flip};
+                    .x_signed = o->q.x_signed};
   for (int64_t t0 = 0; t0 < o->layout.segments; t0 += w->pass) {
     if (w->pass < o->layout.segments) make_rows(w, t0);
     a.segments = w->rows.kept;

@@ -13,7 +13,7 @@ static uint8_t *bytes_of(kernel_trial *t, int64_t count) {
 }
 
 typedef struct shape {
-  int64_t count, segments, channels, each, nr, groups; /* each: channels of a group; groups: of a segment */
+  int64_t count, segments, channels, each, nr, groups; /* each: channels of a group; groups: of a segment in f */
 } shape;
 
 static void check_bf16(kernel_trial *t, const shape *s, const int64_t *seg, const char *const *rows, const uint16_t *f,
@@ -41,19 +41,21 @@ static void check_8(kernel_trial *t, const shape *s, const int64_t *seg, const c
                     bool resume) {
   int32_t *sums = (int32_t *)trial_operand(t, s->count * s->nr);
   int32_t *want = (int32_t *)trial_copy(t, (float *)sums, s->count * s->nr);
-  const bool flip = trial_chance(t, 50);
+  const bool is_signed = trial_chance(t, 50);
+  const int32_t offset = t->k->isa == HK_ISA_AMX ? 0 : 128;
   for (int64_t m = 0; m < s->count; m++)
     for (int64_t j = 0; j < s->nr; j++) {
       uint32_t v = resume ? (uint32_t)want[m * s->nr + j] : 0;
       for (int64_t i = 0; i < s->segments; i++)
         for (int64_t c = 0; c < s->channels; c++) {
           const char x = rows[i * s->count + m][c];
-          const int32_t u = flip ? (int8_t)x + 128 : (uint8_t)x;
+          const int32_t u = is_signed ? (int8_t)x + offset : (uint8_t)x;
           v += (uint32_t)(u * f[((seg[i] + c / 4) * s->nr + j) * 4 + c % 4]);
         }
       want[m * s->nr + j] = (int32_t)v;
     }
-  hk_dots_args a = {.rows = rows, .row_step = s->count, .count = s->count, .segments = s->segments, .flip = flip};
+  hk_dots_args a = {
+      .rows = rows, .row_step = s->count, .count = s->count, .segments = s->segments, .x_signed = is_signed};
   a.channels = s->channels, a.seg = seg, a.f = f, a.sums = sums, a.vectors = s->nr / t->vw, a.resume = resume;
   t->fn(&a);
   t->failed |= memcmp(sums, want, (size_t)(s->count * s->nr) * sizeof *sums) != 0;
@@ -63,19 +65,22 @@ static uint16_t draw_bf16(kernel_trial *t) {
   return hk_f32_to_bf16(t->integers ? (float)trial_between(t, -3, 3) : (float)trial_between(t, -256, 256) / 256);
 }
 
-/* Rows in reverse order without a gap: what lies behind a row's last channel is another row, or the guard. */
+/* Rows in reverse order without a gap: what lies behind a row's last channel is another row, or the guard. Some of them
+ * are another's, as rows of padding are. */
 void check_dots(kernel_trial *t) {
-  shape s = {.count = trial_between(t, 1, 27), .segments = trial_between(t, 0, 3), .channels = trial_between(t, 1, 21)};
+  shape s = {.count = trial_between(t, 1, 40), .segments = trial_between(t, 0, 3)};
+  s.channels = trial_chance(t, 80) ? trial_between(t, 1, 21) : trial_between(t, 60, 150);
   const bool halves = t->k->x_type == HK_BF16;
   const int64_t bytes = halves ? 2 : 1, row = s.channels * bytes;
   s.each = 4 / bytes;
   s.nr = t->vw * trial_between(t, 1, t->k->nr / t->vw);
-  s.groups = hk_ceil_div(s.channels, s.each);
+  s.groups = hk_dots_groups(t->k->isa, hk_ceil_div(s.channels, s.each));
   const int64_t places = s.count * s.segments;
   uint8_t *x = bytes_of(t, places * row), *f = bytes_of(t, s.segments * s.groups * s.nr * 4);
-  const char *rows[4 * 27];
+  const char *rows[4 * 40];
   int64_t seg[4];
   for (int64_t i = 0; i < places; i++) rows[i] = (const char *)x + (places - 1 - i) * row;
+  for (int64_t i = trial_between(t, 0, 2 * places); i < places; i += trial_between(t, 1, 9)) rows[i] = (const char *)x;
   for (int64_t i = 0; i < s.segments; i++) seg[i] = (s.segments - 1 - i) * s.groups;
   for (int64_t i = 0; i < places * s.channels; i++) {
     if (halves) ((uint16_t *)(void *)x)[i] = draw_bf16(t);

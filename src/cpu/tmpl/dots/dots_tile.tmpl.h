@@ -3,7 +3,7 @@
 static void HK_PASTE4(tile_, HK_MR, x, HK_NV)(const hk_dots_args *r, int64_t m0, int64_t tiles) {
   enum { NR = HK_NV * HK_VW };
   const int64_t bytes = r->channels * (4 / D_GROUP), rest = bytes % 4, first = rest - bytes, row_step = r->row_step;
-  const d_group flip = d_flip(r->flip);
+  const d_group flip = d_flip(r->x_signed);
   for (; tiles > 0; tiles--, m0 += HK_MR) {
     d_sums acc[HK_MR][HK_NV];
     d_element *sums = (d_element *)r->sums + m0 * NR;
