@@ -65,7 +65,6 @@ void hk_dots_pack(const hk_plan *plan, const hk_dots_layout *l, int32_t f_shift,
 typedef struct hk_dots_rows {
   const char *table[HK_DOTS_TABLE]; /* [tap kept][pixel of the block] */
   int64_t step, tap[HK_DOTS_TAPS], kept;
-  const char *zeros;
   bool all; /* taps outside x for all pixels are kept too */
   char scratch[HK_DOTS_SCRATCH];
 } hk_dots_rows;

@@ -5,12 +5,13 @@
 #include "plan/dense/dots.h"
 
 /* Rows of one run under one tap; true when any of them lies in x. */
-static bool run_rows(const hk_geom *g, const hk_run *r, int64_t inc, int64_t bytes, const char *line, int64_t s2,
-                     const char *zeros, const char **to) {
+static bool run_rows(const hk_geom *g, const hk_dots_own *o, const hk_run *r, int64_t inc, const char *line, int64_t s2,
+                     const char **to) {
+  const int64_t bytes = o->bytes;
   int64_t i = 0, lo = 0, hi = 0;
   if (line) hk_run_span(g, r, inc, s2, &lo, &hi, &i);
-  for (int64_t j = 0; j < lo; j++) to[j] = zeros;
-  for (int64_t j = hi; j < r->count; j++) to[j] = zeros;
+  for (int64_t j = 0; j < lo; j++) to[j] = o->zeros;
+  for (int64_t j = hi; j < r->count; j++) to[j] = o->zeros;
   if (lo == hi) return false;
   const int64_t step = inc * g->x.at[2] * bytes;
   const char *x = line + (i + lo * inc) * g->x.at[2] * bytes;
@@ -62,8 +63,8 @@ void hk_dots_rows_make(const hk_geom *g, const hk_dots_own *o, const hk_block *b
       int64_t at;
       const bool inside = hk_line_offset(g, r, t / last / g->win[1], t / last % g->win[1], &at);
       const char *line = inside ? x + at * o->bytes : NULL;
-      any |= o->merged ? run_windows(g, r, o->bytes, line, rows->zeros, &scratch, to + r->m)
-                       : run_rows(g, r, inc, o->bytes, line, t % last, rows->zeros, to + r->m);
+      any |= o->merged ? run_windows(g, r, o->bytes, line, o->zeros, &scratch, to + r->m)
+                       : run_rows(g, o, r, inc, line, t % last, to + r->m);
     }
     if (any) rows->tap[rows->kept++] = t;
   }

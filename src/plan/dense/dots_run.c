@@ -90,7 +90,6 @@ static void body(void *context, int64_t i) {
   w.end[0] = w.block.count;
   if (o->cuts.columns) w.groups = hk_block_group(&o->cuts, &w.block, w.end);
   w.rows.step = w.block.count;
-  w.rows.zeros = o->zeros;
   w.rows.all = o->q.on && o->q.u_zero;
   w.pass = hk_min64(HK_DOTS_TAPS, HK_DOTS_TABLE / w.block.count);
   if (w.pass >= l->segments) make_rows(&w, 0);
