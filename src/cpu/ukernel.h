@@ -49,6 +49,8 @@ typedef enum hk_family {
   HK_FAMILY_DOTS = 36,      /* rows of bf16 or 8-bit pixels x packed output channels, by dot-product instructions */
   HK_FAMILY_FINISH = 37,    /* rows of f32 sums through igemm's epilogue to y of any type */
   HK_FAMILY_REQUANT = 38,   /* rows of s32 sums, scaled, to s8 or u8 */
+  HK_FAMILY_TRANSPOSE8 = 39, /* transposes a matrix of bytes */
+  HK_FAMILY_TRANSPOSE16 = 40, /* and of 16-bit elements */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -272,6 +274,13 @@ typedef struct hk_transpose_args {
   float *to;
   int64_t from_step, to_step, rows, columns;
 } hk_transpose_args;
+
+/* transpose8 and transpose16: the same of elements of 8 and of 16 bits. */
+typedef struct hk_transpose_narrow_args {
+  const void *from;
+  void *to;
+  int64_t from_step, to_step, rows, columns;
+} hk_transpose_narrow_args;
 
 /* winoin: transforms the t*t pixels x[i][0..channels) of one tile to v[i*v_step + c] = (B^T d B)[i]; with `line` the t
  * pixels of one row, v = B^T d. t = MR is 4 for F(2,3) and 6 for F(4,3). */

@@ -73,9 +73,10 @@ static void count_store(const hk_task *t, hk_work *w, double panels) {
   const hk_geom *g = &t->geom;
   const double values = (double)(g->groups * g->gm) * (double)g->k, rows = (double)(g->groups * g->gm) * panels;
   switch (hk_dots_choose_store(t)) {
+  case HK_DOTS_FINISH_PLANES: w->cycles += values * 0.7 + 5 * rows; return;
   case HK_DOTS_FINISH: w->cycles += values * 0.3 + 5 * rows; return;
   case HK_DOTS_REQUANT: w->cycles += values * 0.6 + 5 * rows; return;
-  case HK_DOTS_REQUANT_PLANES: w->cycles += values * 2.5 + 5 * rows; return;
+  case HK_DOTS_REQUANT_PLANES: w->cycles += values * 0.9 + 5 * rows; return;
   case HK_DOTS_DOUBLES: w->values += 40 * values; return;
   case HK_DOTS_ROWS: hk_work_store(w, t, true, rows); return;
   case HK_DOTS_PLANES:
@@ -129,9 +130,11 @@ static double predict(const hk_task *t, const hk_decision *d, const hk_dots_layo
   return hk_cost_seconds(tiles ? &m->tiles : is_bf16(d->kernel) ? &m->dots16 : &m->dots8, &w, jobs, t->threads);
 }
 
-/* Tiles of AMX are large, and hold pixels with other taps too; rows of x_zero cannot be left out. */
-static bool cuts_pay(const hk_geom *g, const hk_kernel *kernel) {
-  return g->taps > 1 && g->acc_type != HK_S32 && kernel->isa != HK_ISA_AMX;
+/* Tiles of AMX are large, and hold pixels with other taps too; rows of x_zero cannot be left out; planes of y are
+ * written by pixels in their order. */
+static bool cuts_pay(const hk_task *t, const hk_kernel *kernel) {
+  return t->geom.taps > 1 && t->geom.acc_type != HK_S32 && kernel->isa != HK_ISA_AMX &&
+         hk_dots_choose_store(t) != HK_DOTS_FINISH_PLANES;
 }
 
 static bool finish(const hk_task *t, hk_decision *d, char *why) {
@@ -141,7 +144,7 @@ static bool finish(const hk_task *t, hk_decision *d, char *why) {
   if (k[HK_DOTS_MERGE] && !can_merge(t))
     return hk_refuse(why, "merge = 1 needs finite weights and window rows adjacent in x, of 4 KiB at most together");
   if (k[HK_DOTS_CUTS] < 0)
-    k[HK_DOTS_CUTS] = (t->padded_nonfinite || (!k[HK_DOTS_MERGE] && cuts_pay(g, d->kernel))) &&
+    k[HK_DOTS_CUTS] = (t->padded_nonfinite || (!k[HK_DOTS_MERGE] && cuts_pay(t, d->kernel))) &&
                       hk_cuts_make(g, t->padded_nonfinite).columns > 0;
   if (k[HK_DOTS_CUTS] && k[HK_DOTS_MERGE]) return hk_refuse(why, "cuts must be 0 where merge is 1");
   if (!k[HK_DOTS_CUTS] && t->padded_nonfinite && hk_cuts_make(g, true).columns)
@@ -193,6 +196,14 @@ static bool check(const hk_task *t, hk_decision *d, char *why) {
   return applies(t, d->kernel, why) && finish(t, d, why);
 }
 
+/* The family that brings rows of sums, or of y, into planes. */
+static hk_family transposes(hk_dots_store store, hk_type y) {
+  const size_t bytes = hk_type_bytes(y);
+  const bool finished = store == HK_DOTS_FINISH_PLANES || store == HK_DOTS_REQUANT_PLANES;
+  if (!finished || bytes == 4) return HK_FAMILY_TRANSPOSE;
+  return bytes == 2 ? HK_FAMILY_TRANSPOSE16 : HK_FAMILY_TRANSPOSE8;
+}
+
 static hk_status build(hk_plan *plan) {
   const hk_task *t = &plan->task;
   const hk_geom *g = &t->geom;
@@ -205,11 +216,9 @@ static hk_status build(hk_plan *plan) {
   o->layout = hk_dots_layout_of(g, kernel, o->merged);
   o->q = integers_of(t, kernel, plan->packed->f_zero);
   o->store = hk_dots_choose_store(t);
-  hk_task plain = *t;
-  plain.geom.y_type = HK_F32;
-  o->fuse = hk_fuse_make(&plain, true);
+  o->fuse = hk_dots_fuse(t);
   o->finish = hk_kernel_best(is_bf16(kernel) ? HK_FAMILY_FINISH : HK_FAMILY_REQUANT, kernel->isa);
-  o->transpose = hk_kernel_best(HK_FAMILY_TRANSPOSE, plan->decision.isa);
+  o->transpose = hk_kernel_best(transposes(o->store, g->y_type), plan->decision.isa);
   o->bytes = (int64_t)hk_type_bytes(g->x_type);
   o->bm = k[HK_DOTS_BM], o->bn = k[HK_DOTS_BN];
   o->splits = hk_ceil_div(o->layout.panels.count, o->bn);
@@ -236,7 +245,8 @@ static void destroy(hk_plan *plan) {
 }
 
 static void trace(const hk_plan *plan, hk_text *t) {
-  static const char *const stores[] = {"finish", "requant", "requant_planes", "rows", "planes", "doubles"};
+  static const char *const stores[] = {"finish_planes", "finish", "requant", "requant_planes",
+                                       "rows",          "planes", "doubles"};
   const hk_dots_own *o = plan->own;
   hk_text_add(t, " panels=%lld vectors=%lld merged=%d segments=%lld cuts=%dx%dx%d blocks=%lld splits=%lld store=%s",
               (long long)o->layout.panels.count, (long long)o->layout.panels.vectors, o->merged,

@@ -37,6 +37,7 @@ typedef struct hk_dots_layout {
 } hk_dots_layout;
 
 typedef enum hk_dots_store {
+  HK_DOTS_FINISH_PLANES,  /* as FINISH, and from its rows to planes of y */
   HK_DOTS_FINISH,         /* the finish kernel, straight to y */
   HK_DOTS_REQUANT,        /* the requant kernel, straight to y */
   HK_DOTS_REQUANT_PLANES, /* and from its rows to planes of y */
@@ -50,7 +51,7 @@ typedef struct hk_dots_own {
   hk_dots_int q;
   hk_dots_store store;
   hk_fuse fuse;
-  const hk_kernel *finish, *transpose; /* finish: requant for s32 sums */
+  const hk_kernel *finish, *transpose; /* finish: requant for s32 sums; transpose: of elements of y, or of sums */
   hk_cuts cuts;
   bool merged;
   int64_t bytes, bm, bn, splits, blocks;
@@ -85,6 +86,7 @@ typedef struct hk_dots_panel {
 } hk_dots_panel;
 void hk_dots_store_panel(const hk_dots_own *o, const hk_dots_panel *p);
 hk_dots_store hk_dots_choose_store(const hk_task *t);
+hk_fuse hk_dots_fuse(const hk_task *t);
 
 hk_status hk_dots_run(const hk_plan *plan, const hk_call *call);
 #endif

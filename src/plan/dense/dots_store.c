@@ -5,22 +5,21 @@
 #include "plan/dense/dots.h"
 #include "plan/dense/tiles.h"
 
-static bool fuses(const hk_task *t, hk_fuse *fuse) {
+hk_fuse hk_dots_fuse(const hk_task *t) {
   hk_task plain = *t;
   plain.geom.y_type = HK_F32;
-  *fuse = hk_fuse_make(&plain, true);
-  return fuse->all && (t->geom.y_type == HK_F32 || t->geom.y_type == HK_BF16 || t->geom.y_type == HK_F16);
+  return t->geom.y.channel == 1 || t->geom.k == 1 ? hk_fuse_make(&plain, true) : hk_fuse_make_transposed(&plain);
 }
 
 hk_dots_store hk_dots_choose_store(const hk_task *t) {
   const hk_geom *g = &t->geom;
   const bool along_k = g->y.channel == 1 || g->k == 1;
-  hk_fuse fuse;
+  const bool takes = g->y_type == HK_F32 || g->y_type == HK_BF16 || g->y_type == HK_F16;
   if (g->acc_type == HK_S32) {
     if (!t->epi.simple || t->epi.e.residual || !hk_type_is_int8(g->y_type)) return HK_DOTS_DOUBLES;
     return along_k ? HK_DOTS_REQUANT : HK_DOTS_REQUANT_PLANES;
   }
-  if (fuses(t, &fuse)) return HK_DOTS_FINISH;
+  if (takes && hk_dots_fuse(t).all) return along_k ? HK_DOTS_FINISH : HK_DOTS_FINISH_PLANES;
   return along_k || hk_grid_count(g) > 1 ? HK_DOTS_ROWS : HK_DOTS_PLANES;
 }
 
@@ -29,7 +28,8 @@ static int64_t run_at(const hk_dots_panel *p, const hk_run *r, const hk_strides 
   return hk_geom_y_channel(&p->plan->task.geom, s, p->k) + hk_run_offset(p->block, r, s, 0);
 }
 
-static void finish(const hk_dots_own *o, const hk_dots_panel *p) {
+/* To y, or to rows of p->columns elements. */
+static void finish(const hk_dots_own *o, const hk_dots_panel *p, char *rows) {
   const hk_geom *g = &p->plan->task.geom;
   const hk_epi *epi = &p->plan->task.epi;
   const int64_t bytes = (int64_t)hk_type_bytes(g->y_type), step = p->block->grid->step[2] * bytes;
@@ -37,26 +37,51 @@ static void finish(const hk_dots_own *o, const hk_dots_panel *p) {
   char *y[HK_BLOCK_MAX];
   _Alignas(HK_ALIGN) float scale[HK_DOTS_WIDTH], bias[HK_DOTS_WIDTH];
   if (o->fuse.flags & HK_IGEMM_AFFINE) hk_fuse_affine(p->plan, p->call, p->k, p->columns, p->width, scale, bias);
-  for (int32_t i = 0; i < p->block->runs; i++) {
+  for (int32_t m = 0; rows && m < p->block->count; m++) y[m] = rows + m * p->columns * bytes;
+  for (int32_t i = 0; !rows && i < p->block->runs; i++) {
     const hk_run *r = &p->block->run[i];
     char *to = p->call->y + run_at(p, r, &g->y) * bytes;
     const char *from = epi->e.residual ? p->call->c + run_at(p, r, &epi->c) * bytes : NULL;
     for (int32_t m = 0; m < r->count; m++) y[r->m + m] = to + m * step * g->y.at[2];
     for (int32_t m = 0; from && m < r->count; m++) c[r->m + m] = from + m * step * epi->c.at[2];
   }
-  o->finish->fn(&(hk_finish_args){.sums = p->sums,
-                                  .width = p->width,
-                                  .count = p->block->count,
-                                  .columns = p->columns,
-                                  .flags = o->fuse.flags,
-                                  .y_type = g->y_type,
-                                  .beta = o->fuse.beta,
-                                  .lo = o->fuse.lo,
-                                  .hi = o->fuse.hi,
-                                  .scale = scale,
-                                  .bias = bias,
-                                  .c = c,
-                                  .y = y});
+  hk_finish_args a = {.sums = p->sums, .width = p->width, .count = p->block->count, .columns = p->columns};
+  a.flags = o->fuse.flags, a.y_type = g->y_type, a.beta = o->fuse.beta, a.lo = o->fuse.lo, a.hi = o->fuse.hi;
+  a.scale = scale, a.bias = bias, a.c = c, a.y = y;
+  o->finish->fn(&a);
+}
+
+/* count rows of p->columns finished elements to planes of y, whose pixels are `step` apart. */
+static void turn(const hk_dots_own *o, const hk_dots_panel *p, const char *from, int64_t count, int64_t step, char *y) {
+  const hk_geom *g = &p->plan->task.geom;
+  const int64_t bytes = (int64_t)hk_type_bytes(g->y_type), planes = g->y.channel, columns = p->columns;
+  if (step != 1 && count > 1) {
+    for (int64_t j = 0; j < columns; j++)
+      for (int64_t m = 0; m < count; m++)
+        memcpy(y + (j * planes + m * step) * bytes, from + (m * columns + j) * bytes, (size_t)bytes);
+  } else if (bytes == 4) {
+    const float *rows = (const float *)(const void *)from;
+    o->transpose->fn(&(hk_transpose_args){rows, (float *)(void *)y, columns, planes, count, columns});
+  } else {
+    o->transpose->fn(&(hk_transpose_narrow_args){from, y, columns, planes, count, columns});
+  }
+}
+
+static void to_planes(const hk_dots_own *o, const hk_dots_panel *p, const char *rows) {
+  const hk_geom *g = &p->plan->task.geom;
+  const int64_t bytes = (int64_t)hk_type_bytes(g->y_type), step = p->block->grid->step[2] * g->y.at[2];
+  const bool whole = hk_block_adjacent(p->block, &g->y);
+  for (int32_t i = 0; i < (whole ? 1 : p->block->runs); i++) {
+    const hk_run *r = &p->block->run[i];
+    turn(o, p, rows + r->m * p->columns * bytes, whole ? p->block->count : r->count, step,
+         p->call->y + run_at(p, r, &g->y) * bytes);
+  }
+}
+
+static void finish_planes(const hk_dots_own *o, const hk_dots_panel *p) {
+  float rows[HK_DOTS_SUMS];
+  finish(o, p, (char *)rows);
+  to_planes(o, p, (const char *)rows);
 }
 
 static void planes(const hk_dots_own *o, const hk_dots_panel *p) {
@@ -118,16 +143,9 @@ static void requant(const hk_dots_own *o, const hk_dots_panel *p, uint8_t *rows)
 }
 
 static void requant_planes(const hk_dots_own *o, const hk_dots_panel *p) {
-  const hk_geom *g = &p->plan->task.geom;
   uint8_t rows[HK_DOTS_SUMS];
   requant(o, p, rows);
-  for (int32_t i = 0; i < p->block->runs; i++) {
-    const hk_run *r = &p->block->run[i];
-    const int64_t step = p->block->grid->step[2] * g->y.at[2];
-    uint8_t *y = (uint8_t *)p->call->y + run_at(p, r, &g->y);
-    for (int64_t j = 0; j < p->columns; j++, y += g->y.channel)
-      for (int64_t m = 0; m < r->count; m++) y[m * step] = rows[(r->m + m) * p->columns + j];
-  }
+  to_planes(o, p, (const char *)rows);
 }
 
 static void doubles(const hk_dots_own *o, const hk_dots_panel *p) {
@@ -157,7 +175,8 @@ static void doubles(const hk_dots_own *o, const hk_dots_panel *p) {
 void hk_dots_store_panel(const hk_dots_own *o, const hk_dots_panel *p) {
   if (p->x_sums) take_windows(o, p);
   switch (o->store) {
-  case HK_DOTS_FINISH: finish(o, p); return;
+  case HK_DOTS_FINISH: finish(o, p, NULL); return;
+  case HK_DOTS_FINISH_PLANES: finish_planes(o, p); return;
   case HK_DOTS_REQUANT: requant(o, p, NULL); return;
   case HK_DOTS_REQUANT_PLANES: requant_planes(o, p); return;
   case HK_DOTS_DOUBLES: doubles(o, p); return;

@@ -14,9 +14,18 @@ static bool adjacent(const hk_strides *s, const int64_t size[3]) {
   return true;
 }
 
+/* x and f of types that dots multiplies as they are. */
+static bool is_narrow(const hk_geom *g) {
+  return g->acc_type == HK_S32 || (g->x_type == HK_BF16 && g->f_type == HK_BF16 && g->acc_type == HK_F32);
+}
+
+static const hk_kernel *narrow_kernel(const hk_geom *g, hk_isa isa) {
+  return hk_kernel_best(hk_type_bytes(g->x_type) == 1 ? HK_FAMILY_TRANSPOSE8 : HK_FAMILY_TRANSPOSE16, isa);
+}
+
+/* What both require of x; the type is theirs to check. */
 static bool takes(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
-  if (g->x_type != HK_F32 || g->f_type != HK_F32 || g->acc_type != HK_F32) return hk_refuse(why, "x and f must be f32");
   if (g->batch_grouped) return hk_refuse(why, "batch_groups must be 1");
   if (g->c < 2 || g->x.channel == 1) return hk_refuse(why, "the channels of x are adjacent already");
   if (!adjacent(&g->x, g->in)) return hk_refuse(why, "the pixels of x must be adjacent");
@@ -26,9 +35,15 @@ static bool takes(const hk_task *t, char *why) {
   return true;
 }
 
+static bool is_f32(const hk_geom *g) { return g->x_type == HK_F32 && g->f_type == HK_F32 && g->acc_type == HK_F32; }
+
+/* Narrow problems: for dots, which stores to any y. */
 static bool takes_x(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
+  const bool narrow = is_narrow(g) && narrow_kernel(g, t->isa);
+  if (!is_f32(g) && !narrow) return hk_refuse(why, "x and f must be f32, or bf16 or int8 on AVX2 or above");
   if (!takes(t, why)) return false;
+  if (narrow) return true;
   if (g->k < 2 || g->y.channel == 1) return hk_refuse(why, "the channels of y are adjacent already");
   if (g->y_type != HK_F32 || !t->epi.simple || t->epi.e.residual)
     return hk_refuse(why, "y must be f32, the epilogue scale, bias and clamp at most");
@@ -42,6 +57,7 @@ static bool is_float(hk_type t) { return t == HK_F32 || t == HK_F16 || t == HK_B
 static bool takes_both(const hk_task *t, char *why) {
   const hk_geom *g = &t->geom;
   const hk_epilogue *e = &t->epi.e;
+  if (!is_f32(g)) return hk_refuse(why, "x and f must be f32");
   if (!takes(t, why)) return false;
   if (!is_float(g->y_type)) return hk_refuse(why, "y must be f32, f16, bf16 or f8e4m3");
   if (!adjacent(&g->y, g->out)) return hk_refuse(why, "the pixels of y must be adjacent");
@@ -52,12 +68,14 @@ static bool takes_both(const hk_task *t, char *why) {
 
 /* From pixel to pixel. Pixels a multiple of 1 KiB apart would share a few sets of L1 while they are transposed and
  * while a tile walks along several (Zen 4, 1024 to 256 channels of 14 x 14). */
-static int64_t step_of(int64_t channels) { return channels % 256 ? channels : channels + 16; }
+static int64_t step_of(int64_t channels, int64_t bytes) {
+  return channels * bytes % 1024 ? channels : channels + 64 / bytes;
+}
 
 /* [n][at..][group][channel] */
-static hk_strides last(int64_t channels, int64_t groups, const int64_t size[3]) {
+static hk_strides last(int64_t channels, int64_t groups, const int64_t size[3], hk_type type) {
   hk_strides s = {.channel = 1, .group = channels};
-  s.at[2] = step_of(channels * groups);
+  s.at[2] = step_of(channels * groups, (int64_t)hk_type_bytes(type));
   s.at[1] = s.at[2] * size[2];
   s.at[0] = s.at[1] * size[1];
   s.outer = s.at[0] * size[0];
@@ -65,7 +83,7 @@ static hk_strides last(int64_t channels, int64_t groups, const int64_t size[3]) 
 }
 
 static int inner_x(const hk_task *t, int part, hk_task *to) {
-  const hk_strides x = last(t->geom.c, t->geom.groups, t->geom.in);
+  const hk_strides x = last(t->geom.c, t->geom.groups, t->geom.in, t->geom.x_type);
   (void)part;
   hk_geom_set_layout(&to->geom, &x, NULL);
   return 1;
@@ -73,7 +91,7 @@ static int inner_x(const hk_task *t, int part, hk_task *to) {
 
 static int inner_both(const hk_task *t, int part, hk_task *to) {
   const hk_geom *g = &t->geom;
-  const hk_strides x = last(g->c, g->groups, g->in), y = last(g->k, g->groups, g->out);
+  const hk_strides x = last(g->c, g->groups, g->in, HK_F32), y = last(g->k, g->groups, g->out, HK_F32);
   (void)part;
   hk_geom_set_types(&to->geom, g->x_type, g->f_type, HK_F32);
   hk_geom_set_layout(&to->geom, &x, &y);
@@ -84,10 +102,11 @@ static int inner_both(const hk_task *t, int part, hk_task *to) {
 static size_t rounded(int64_t floats) { return (size_t)hk_round_up(floats * (int64_t)sizeof(float), HK_ALIGN); }
 static size_t x_bytes(const hk_task *t) {
   const hk_geom *g = &t->geom;
-  return rounded(g->n * step_of(g->groups * g->c) * g->in[0] * g->in[1] * g->in[2]);
+  const int64_t bytes = (int64_t)hk_type_bytes(g->x_type), row = step_of(g->groups * g->c, bytes) * bytes;
+  return (size_t)hk_round_up(g->n * row * g->in[0] * g->in[1] * g->in[2], HK_ALIGN);
 }
 static size_t both_bytes(const hk_task *t) {
-  return x_bytes(t) + rounded(step_of(t->geom.groups * t->geom.k) * t->geom.gm);
+  return x_bytes(t) + rounded(step_of(t->geom.groups * t->geom.k, 4) * t->geom.gm);
 }
 
 /* Some cycles per element, `times` what the machine takes, and the bytes. */
@@ -101,6 +120,8 @@ static double y_size(const hk_geom *g) { return (double)rounded(g->groups * g->k
 
 /* Half a cycle per element of x, and of y while its blocks are hot (igemm on Zen 4, 128 channels of 28 x 28). */
 static double seconds_x(const hk_task *t, double inner_s) {
+  const double elements_a_word = 4.0 / (double)hk_type_bytes(t->geom.x_type);
+  if (!is_f32(&t->geom)) return inner_s + pass(t, &hk_cost_here()->transpose_x, (double)x_bytes(t), elements_a_word);
   return inner_s + pass(t, &hk_cost_here()->transpose_x, (double)x_bytes(t) + y_size(&t->geom), 1);
 }
 
@@ -155,7 +176,7 @@ static void transpose_converted(const job *j, char *plane, float *flat, int64_t 
 static void transpose_piece(void *context, int64_t i) {
   const job *j = context;
   const int64_t chunk = i % j->chunks, group = i / j->chunks % j->groups, n = i / j->chunks / j->groups;
-  const int64_t m = chunk * CHUNK, count = hk_min64(CHUNK, j->pixels - m), all = step_of(j->channels * j->groups);
+  const int64_t m = chunk * CHUNK, count = hk_min64(CHUNK, j->pixels - m), all = step_of(j->channels * j->groups, 4);
   float *flat = j->flat + (n * j->pixels + m) * all + group * j->channels;
   char *plane = j->planes + (n * j->s->outer + group * j->s->group + m) * (int64_t)hk_type_bytes(j->type);
   if (j->type != HK_F32) {
@@ -190,10 +211,38 @@ static void transpose_input(const hk_plan *plan, const hk_call *call, char *to) 
                             .pixels = g->in[0] * g->in[1] * g->in[2]});
 }
 
+/* Elements of 8 or 16 bits, as they are: planes of a piece of pixels, channels-last in the workspace. */
+typedef struct narrow_job {
+  const hk_kernel *kernel;
+  const hk_geom *g;
+  const char *x;
+  char *to;
+  int64_t chunks, pixels;
+} narrow_job;
+
+static void transpose_narrow_piece(void *context, int64_t i) {
+  const narrow_job *j = context;
+  const hk_geom *g = j->g;
+  const int64_t bytes = (int64_t)hk_type_bytes(g->x_type), all = step_of(g->c * g->groups, bytes);
+  const int64_t chunk = i % j->chunks, group = i / j->chunks % g->groups, n = i / j->chunks / g->groups;
+  const int64_t m = chunk * CHUNK, count = hk_min64(CHUNK, j->pixels - m);
+  const char *from = j->x + (n * g->x.outer + group * g->x.group + m) * bytes;
+  char *to = j->to + ((n * j->pixels + m) * all + group * g->c) * bytes;
+  j->kernel->fn(&(hk_transpose_narrow_args){from, to, g->x.channel, all, g->c, count});
+}
+
+static void transpose_narrow(const hk_plan *plan, const hk_call *call, char *to) {
+  const hk_geom *g = &plan->task.geom;
+  const int64_t pixels = g->in[0] * g->in[1] * g->in[2], chunks = hk_ceil_div(pixels, CHUNK);
+  narrow_job j = {narrow_kernel(g, plan->decision.isa), g, call->x, to, chunks, pixels};
+  hk_plan_parallel(plan, chunks * g->groups * g->n, transpose_narrow_piece, &j);
+}
+
 static hk_status run_x(const hk_plan *plan, const hk_call *call) {
   hk_call in = *call;
   char *x = hk_rewrite_workspace(plan, call);
-  transpose_input(plan, call, x);
+  if (is_f32(&plan->task.geom)) transpose_input(plan, call, x);
+  else transpose_narrow(plan, call, x);
   in.x = x;
   return hk_rewrite_run_inner(plan, 0, &in);
 }

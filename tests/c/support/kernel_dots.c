@@ -1,4 +1,4 @@
-/* Checkers of dots, finish and requant. */
+/* Checkers of dots, finish, requant and the transposition of narrow elements. */
 #include <math.h>
 #include <string.h>
 
@@ -151,4 +151,19 @@ void check_requant(kernel_trial *t) {
       v = nearbyint(fmin(fmax(v, type == HK_S8 ? -128 : 0), type == HK_S8 ? 127 : 255));
       t->failed |= y_rows[m][j] != (uint8_t)(int)v;
     }
+}
+
+void check_transpose_narrow(kernel_trial *t) {
+  const int64_t bytes = t->k->family == HK_FAMILY_TRANSPOSE8 ? 1 : 2;
+  const int64_t rows = trial_between(t, 1, 40), columns = trial_between(t, 1, 40);
+  const int64_t from_step = columns + trial_between(t, 0, 9), to_step = rows + trial_between(t, 0, 9);
+  const int64_t read = ((rows - 1) * from_step + columns) * bytes, written = ((columns - 1) * to_step + rows) * bytes;
+  uint8_t *from = bytes_of(t, read), *to = bytes_of(t, written), *want = bytes_of(t, written);
+  for (int64_t i = 0; i < read; i++) from[i] = (uint8_t)trial_between(t, 0, 255);
+  for (int64_t i = 0; i < written; i++) to[i] = want[i] = 0xA5;
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < columns; c++)
+      memcpy(want + (c * to_step + r) * bytes, from + (r * from_step + c) * bytes, (size_t)bytes);
+  t->fn(&(hk_transpose_narrow_args){from, to, from_step, to_step, rows, columns});
+  t->failed |= memcmp(to, want, (size_t)written) != 0;
 }

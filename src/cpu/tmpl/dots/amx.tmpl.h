@@ -78,10 +78,16 @@ static inline const char *place(const call *c, const source *s, int64_t k, char 
     else T_DOT_U8S8(acc, a, b);                                                                                        \
   } while (0)
 
-/* Rows m.. of two tiles (one: !low) x one or two vectors (one: !right) of output channels from vector v on. */
-static inline __attribute__((always_inline)) void tile(const call *c, int64_t m, int64_t rows0, int64_t rows1,
-                                                       int64_t v, products kind, bool low, bool right) {
+/* Pixels of two tiles: rows0 from m on, then rows1. */
+typedef struct span {
+  int64_t m, rows0, rows1;
+} span;
+
+/* The pixels of two tiles (one: !low) x one or two vectors (one: !right) of output channels from vector v on. */
+static inline __attribute__((always_inline)) void tile(const call *c, const span *at, int64_t v, products kind,
+                                                       bool low, bool right) {
   const hk_dots_args *r = c->r;
+  const int64_t m = at->m, rows0 = at->rows0, rows1 = at->rows1;
   char *sums = (char *)r->sums + m * c->sums_step + v * T_BYTES, *below = sums + rows0 * c->sums_step;
   char room[2][T_ROWS * T_BYTES];
   if (r->resume) {
@@ -127,15 +133,16 @@ static inline __attribute__((always_inline)) void tile(const call *c, int64_t m,
 /* All rows of a pair of vectors, so that their f stays in L1. */
 static inline __attribute__((always_inline)) void pair(const call *c, int64_t v, products kind, bool right) {
   const int64_t tiles = hk_ceil_div(c->r->count, T_ROWS);
-  int64_t left = c->r->count, m = 0, was0 = 0, was1 = 0;
+  int64_t left = c->r->count, was0 = 0, was1 = 0;
+  span at = {0};
   for (int64_t n = tiles; n > 0; n -= 2) {
-    const int64_t rows0 = hk_ceil_div(left, n), rows1 = n > 1 ? hk_ceil_div(left - rows0, n - 1) : 0;
-    if (rows0 != was0 || rows1 != was1) configure(rows0, rows1, c->step_bytes / 4);
-    was0 = rows0, was1 = rows1;
-    if (rows1) tile(c, m, rows0, rows1, v, kind, true, right);
-    else tile(c, m, rows0, rows1, v, kind, false, right);
-    m += rows0 + rows1;
-    left -= rows0 + rows1;
+    at.rows0 = hk_ceil_div(left, n), at.rows1 = n > 1 ? hk_ceil_div(left - at.rows0, n - 1) : 0;
+    if (at.rows0 != was0 || at.rows1 != was1) configure(at.rows0, at.rows1, c->step_bytes / 4);
+    was0 = at.rows0, was1 = at.rows1;
+    if (at.rows1) tile(c, &at, v, kind, true, right);
+    else tile(c, &at, v, kind, false, right);
+    at.m += at.rows0 + at.rows1;
+    left -= at.rows0 + at.rows1;
   }
 }
 
