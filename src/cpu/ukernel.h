@@ -51,6 +51,7 @@ typedef enum hk_family {
   HK_FAMILY_REQUANT = 38,   /* rows of s32 sums, scaled, to s8 or u8 */
   HK_FAMILY_TRANSPOSE8 = 39, /* transposes a matrix of bytes */
   HK_FAMILY_TRANSPOSE16 = 40, /* and of 16-bit elements */
+  HK_FAMILY_UNPACK8 = 41, /* bytes to f32, without their zero point */
   HK_FAMILY_COUNT
 } hk_family;
 
@@ -281,6 +282,15 @@ typedef struct hk_transpose_narrow_args {
   void *to;
   int64_t from_step, to_step, rows, columns;
 } hk_transpose_narrow_args;
+
+/* unpack8: to[i] = from[i] - zero for i < count, of s8 with is_signed, else of u8. */
+typedef struct hk_unpack8_args {
+  const void *from;
+  float *to;
+  int64_t count;
+  int32_t zero;
+  bool is_signed;
+} hk_unpack8_args;
 
 /* winoin: transforms the t*t pixels x[i][0..channels) of one tile to v[i*v_step + c] = (B^T d B)[i]; with `line` the t
  * pixels of one row, v = B^T d. t = MR is 4 for F(2,3) and 6 for F(4,3). */

@@ -1,5 +1,4 @@
 /* From the sums of a block and panel of dots to y. */
-#include <math.h>
 #include <string.h>
 
 #include "plan/dense/dots.h"
@@ -123,7 +122,6 @@ static void scales(const hk_dots_panel *p, float *to) {
 static void requant(const hk_dots_own *o, const hk_dots_panel *p, uint8_t *rows) {
   const hk_geom *g = &p->plan->task.geom;
   const hk_epilogue *e = &p->plan->task.epi.e;
-  const bool unset = e->act == HK_ACT_HARDTANH && e->a == 0 && e->b == 0;
   int32_t bias[HK_DOTS_WIDTH];
   float scale[HK_DOTS_WIDTH];
   uint8_t *y[HK_BLOCK_MAX];
@@ -137,8 +135,7 @@ static void requant(const hk_dots_own *o, const hk_dots_panel *p, uint8_t *rows)
   }
   hk_requant_args a = {.sums = p->sums, .bias = bias, .scale = scale, .width = p->width};
   a.count = p->block->count, a.columns = p->columns, a.y_type = g->y_type, a.y = y, a.zero = g->y_zero;
-  a.lo = e->act == HK_ACT_NONE ? -INFINITY : e->act == HK_ACT_RELU ? 0 : unset ? -1 : e->a;
-  a.hi = e->act == HK_ACT_NONE || e->act == HK_ACT_RELU ? INFINITY : unset ? 1 : e->b;
+  hk_tiles_bounds(e, &a.lo, &a.hi);
   o->finish->fn(&a);
 }
 

@@ -3,7 +3,6 @@
  * product fits; tiles sum pairs in s32. The epilogue is computed in double, as the reference does, so that ties round
  * alike. Any strides, groups, padding, dilation of both and y; refuses floats, gates and streaming state. Packed f:
  * [group][panel of NR][tap][pair][NR][2]. Workspace: [zero row][x][f, when it comes at execute]. */
-#include <math.h>
 #include <string.h>
 
 #include "cost/cost.h"
@@ -105,9 +104,9 @@ static void finish_plain(const job *j, const hk_at *at, int64_t count, const int
   const hk_epilogue *e = &plan->task.epi.e;
   const int32_t *bias = e->bias ? (const int32_t *)j->call->bias + at->k : NULL;
   const float *scale = e->scale ? (const float *)j->call->scale + (e->scale == 2 ? at->k : 0) : NULL;
-  const bool unset = e->act == HK_ACT_HARDTANH && e->a == 0 && e->b == 0, is_signed = g->y_type == HK_S8;
-  const double lo = e->act == HK_ACT_NONE ? -INFINITY : e->act == HK_ACT_RELU ? 0 : unset ? -1 : e->a;
-  const double hi = e->act == HK_ACT_NONE || e->act == HK_ACT_RELU ? INFINITY : unset ? 1 : e->b;
+  const bool is_signed = g->y_type == HK_S8;
+  double lo, hi;
+  hk_tiles_bounds(e, &lo, &hi);
   const double magic = 6755399441055744.0, low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
   uint8_t *y = (uint8_t *)j->call->y + y0;
   for (int64_t i = 0; i < count; i++) {

@@ -1,6 +1,8 @@
 /* Pixels, packing and double-precision epilogues of the plain tile loops; see tiles.h. */
 #include "plan/dense/tiles.h"
 
+#include <math.h>
+
 hk_status hk_tiles_pack(hk_plan *plan, size_t bytes, void (*pack)(const hk_plan *plan, const void *f, void *to)) {
   char *to;
   const hk_status s = hk_plan_pack_room(plan, (int64_t)bytes, sizeof *to, NULL, 0, &to);
@@ -55,6 +57,12 @@ static double slope_of(const hk_plan *plan, int64_t k) {
 
 double hk_tiles_act(const hk_plan *plan, hk_act act, float a, float b, int64_t k, double v) {
   return act == HK_ACT_NONE ? v : hk_act_eval(act, a, b, act == HK_ACT_PRELU ? slope_of(plan, k) : 0, v);
+}
+
+void hk_tiles_bounds(const hk_epilogue *e, double *lo, double *hi) {
+  const bool unset = e->act == HK_ACT_HARDTANH && e->a == 0 && e->b == 0;
+  *lo = e->act == HK_ACT_NONE ? -INFINITY : e->act == HK_ACT_RELU ? 0 : unset ? -1 : e->a;
+  *hi = e->act == HK_ACT_NONE || e->act == HK_ACT_RELU ? INFINITY : unset ? 1 : e->b;
 }
 
 static double residual(const hk_plan *plan, const hk_call *call, int64_t at) {

@@ -17,6 +17,8 @@ int64_t hk_at_place(const hk_geom *g, const hk_strides *s, const hk_at *at);
 hk_status hk_tiles_pack(hk_plan *plan, size_t bytes, void (*pack)(const hk_plan *plan, const void *f, void *to));
 /* The activation of channel k in double; none for functions of the caller. */
 double hk_tiles_act(const hk_plan *plan, hk_act act, float a, float b, int64_t k, double v);
+/* The clamp of an epilogue that is `simple` (hk_epi), infinite where there is none. */
+void hk_tiles_bounds(const hk_epilogue *e, double *lo, double *hi);
 /* Residual after the activation, user2 and the store of count values along k that are finished otherwise. */
 void hk_tiles_store(const hk_plan *plan, const hk_call *call, const hk_at *at, int64_t count, const double *v);
 /* Residual, activation, user functions and store of count values along k, already scaled and biased. */

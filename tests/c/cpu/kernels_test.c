@@ -47,7 +47,8 @@ static void (*const checkers[HK_FAMILY_COUNT])(kernel_trial *) = {[HK_FAMILY_IGE
                                                                   [HK_FAMILY_FINISH] = check_finish,
                                                                   [HK_FAMILY_REQUANT] = check_requant,
                                                                   [HK_FAMILY_TRANSPOSE8] = check_transpose_narrow,
-                                                                  [HK_FAMILY_TRANSPOSE16] = check_transpose_narrow};
+                                                                  [HK_FAMILY_TRANSPOSE16] = check_transpose_narrow,
+                                                                  [HK_FAMILY_UNPACK8] = check_unpack8};
 
 /* One call; true when the kernel agrees. */
 static bool kernel_try(const hk_kernel *k, hk_kernel_fn fn, uint64_t seed, bool integers) {

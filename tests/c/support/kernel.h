@@ -68,6 +68,7 @@ void check_dots(kernel_trial *t);
 void check_finish(kernel_trial *t);
 void check_requant(kernel_trial *t);
 void check_transpose_narrow(kernel_trial *t);
+void check_unpack8(kernel_trial *t);
 
 /* The epilogues as ukernel.h defines them. */
 typedef struct trial_epilogue {

@@ -1,4 +1,4 @@
-/* Checkers of dots, finish, requant and the transposition of narrow elements. */
+/* Checkers of dots, finish, requant, and the passes over narrow elements. */
 #include <math.h>
 #include <string.h>
 
@@ -166,4 +166,16 @@ void check_transpose_narrow(kernel_trial *t) {
       memcpy(want + (c * to_step + r) * bytes, from + (r * from_step + c) * bytes, (size_t)bytes);
   t->fn(&(hk_transpose_narrow_args){from, to, from_step, to_step, rows, columns});
   t->failed |= memcmp(to, want, (size_t)written) != 0;
+}
+
+void check_unpack8(kernel_trial *t) {
+  const int64_t count = trial_between(t, 1, 90);
+  const bool is_signed = trial_chance(t, 50);
+  const int32_t zero = (int32_t)trial_between(t, -128, 255);
+  uint8_t *from = bytes_of(t, count);
+  for (int64_t i = 0; i < count; i++) from[i] = (uint8_t)trial_between(t, 0, 255);
+  float *to = trial_output(t, count), *want = trial_copy(t, to, count);
+  for (int64_t i = 0; i < count; i++) want[i] = (float)((is_signed ? (int8_t)from[i] : from[i]) - zero);
+  t->fn(&(hk_unpack8_args){from, to, count, zero, is_signed});
+  trial_compare(t, to, want, count);
 }
