@@ -5,7 +5,8 @@ HK_DEV void NAME(complete)(const hk_cu_simt *P, hk_cu_at at, hk_cu_i64 group, hk
 #if IS_INT
   if (P->d.g.y_type == HK_CU_S32) {
     const hk_cu_view *y = &P->d.g.y;
-    ((int *)P->d.e.y)[channel_offset(&P->d.g, y, 0, group, k) + pixel_offset(y, at.n, at.p)] = sum;
+    ((int *)P->d.e.y)[channel_offset(&P->d.g, y, 0, group, k) + pixel_offset(y, at.n, at.p)] =
+        (int)NAME(affine)(&P->d.e, sum, at.k);
     return;
   }
 #endif
