@@ -79,10 +79,11 @@ tests/c/plan/budget_test.c checks these numbers on extreme problems.
 
 """
 
-DOTS = """On AVX2 without AVX-VNNI. With AVX512-BF16 bf16, and with AVX-512 VNNI or AVX-VNNI int8, take `dots` where x is channels-last and a
-group has enough channels: dense, pointwise, first layers, dilated, transposed. Its bf16 products count denormals of x, f and the sums as
-zero, as the instructions do in every floating-point mode; `hankel plan` says so, and `hk_options.denormals = HK_DENORMALS_EXACT` avoids
-it. int8 is exact on every path.
+DOTS = """On AVX2 without AVX-VNNI. With AVX512-BF16 or AMX bf16, and with AVX-512 VNNI, AVX-VNNI or AMX int8, take `dots` (channels-first:
+`transpose_x / dots`) where a group has enough channels: dense, pointwise, first layers, dilated, transposed. Its bf16 products count
+denormals of x, f and the sums as zero, as the instructions do in every floating-point mode; `hankel plan` says so, and
+`hk_options.denormals = HK_DENORMALS_EXACT` avoids it ([decision](decisions/0012-dot-products.md)). int8 is exact on every path; `integers` needs at most 258 products
+per sum, y of 8 bits, and scale, bias and clamp at most.
 """
 
 

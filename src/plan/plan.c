@@ -22,10 +22,11 @@ size_t hk_packed_bytes(const hk_packed *p) {
   return bytes;
 }
 
-/* false when memory is out; a NULL source is fine. A CUDA plan's weights may lie on either side. */
-static bool copy(hk_device device, void **to, const void *from, int64_t count, size_t bytes) {
+/* count values, in room for more. false when memory is out; a NULL source is fine. A CUDA plan's weights may lie on
+ * either side. */
+static bool copy(hk_device device, void **to, const void *from, int64_t count, int64_t room, size_t bytes) {
   if (!from) return true;
-  *to = hk_alloc((size_t)count * bytes);
+  *to = hk_alloc_zero((size_t)room * bytes);
   if (!*to) return false;
   if (device == HK_CUDA) return hk_cu_copy(*to, from, (size_t)count * bytes) == HK_OK;
   memcpy(*to, from, (size_t)count * bytes);
@@ -39,8 +40,10 @@ static hk_packed *packed_make(const hk_task *t, const hk_weights *w) {
   const int64_t k = t->geom.k * t->geom.groups;
   const size_t real = t->geom.acc_type == HK_F64 ? 8 : 4;
   const hk_device at = t->options.device;
-  if (w && !(copy(at, &p->scale, w->scale, t->epi.e.scale == 1 ? 1 : k, real) && copy(at, &p->bias, w->bias, k, real) &&
-             copy(at, &p->slopes, w->slopes, k, real) && copy(at, (void **)&p->f_zero, w->f_zero, k, 4))) {
+  /* a rewrite may keep scale for itself, and leave an inner plan that copies it without knowing that it is one value */
+  if (w && !(copy(at, &p->scale, w->scale, t->epi.e.scale == 1 ? 1 : k, k, real) &&
+             copy(at, &p->bias, w->bias, k, k, real) && copy(at, &p->slopes, w->slopes, k, k, real) &&
+             copy(at, (void **)&p->f_zero, w->f_zero, k, k, 4))) {
     hk_packed_release(p);
     return NULL;
   }
