@@ -24,6 +24,12 @@ static size_t f_bytes(const hk_geom *g, const hk_kernel *k) {
   return rounded(g->groups * panels_of(g, k) * g->taps * pairs_of(g) * 2 * k->nr);
 }
 
+/* The requant kernel stores to y, where the ISA has one. */
+static bool requantises(const hk_task *t) {
+  const hk_geom *g = &t->geom;
+  return t->epi.simple && !t->epi.e.residual && hk_type_is_int8(g->y_type) && (g->y.channel == 1 || g->k == 1);
+}
+
 static bool offer(const hk_task *t, hk_decision *d, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
@@ -36,10 +42,11 @@ static bool offer(const hk_task *t, hk_decision *d, char *why) {
                       (double)(panels_of(g, d->kernel) * d->kernel->nr) * (double)(pairs_of(g) * g->taps);
   d->workspace_bytes = zero_bytes(g) + x_bytes(g) + (t->f_now ? 0 : f_bytes(g, d->kernel));
   const double pixels = (double)g->groups * (double)g->gm;
+  const bool vectors = requantises(t) && hk_kernel_best(HK_FAMILY_REQUANT, t->isa);
   const hk_work w = {.products = work / hk_cost_peak(d->kernel->isa),
-                     .cycles = 8 * hk_cost_here()->tap * pixels * (double)g->taps, /* where each tap lies */
-                     .rows = 4 * pixels * (double)panels_of(g, d->kernel),         /* in double precision */
-                     .values = 40 * (double)g->gm * (double)g->y_channels,
+                     .cycles = 8 * hk_cost_here()->tap * pixels * (double)g->taps,         /* where each tap lies */
+                     .rows = (vectors ? 1 : 4) * pixels * (double)panels_of(g, d->kernel), /* in double precision */
+                     .values = (vectors ? 4 : 40) * (double)g->gm * (double)g->y_channels,
                      .moved = (double)x_bytes(g) / 4e9};
   d->predicted_s = hk_cost_seconds(&hk_cost_here()->qgemm, &w, g->gm, t->threads);
   return true;
@@ -75,7 +82,21 @@ typedef struct job {
   const hk_call *call;
   const int16_t *zero, *f;
   int16_t *x;
+  const hk_kernel *requant; /* or NULL */
 } job;
+
+/* A pixel's channels less the zero point; adjacent ones by the compiler's vectors. */
+static void stage_pixel(const hk_geom *g, const int8_t *from, int16_t *to) {
+  const int16_t zero = (int16_t)g->x_zero;
+  const uint8_t *u = (const uint8_t *)from;
+  const int64_t step = g->x.channel;
+  if (step == 1 && g->x_type == HK_U8)
+    for (int64_t c = 0; c < g->c; c++) to[c] = (int16_t)(u[c] - zero);
+  else if (step == 1)
+    for (int64_t c = 0; c < g->c; c++) to[c] = (int16_t)(from[c] - zero);
+  else
+    for (int64_t c = 0; c < g->c; c++) to[c] = (int16_t)((g->x_type == HK_U8 ? u[c * step] : from[c * step]) - zero);
+}
 
 static void stage_row(void *context, int64_t index) {
   const job *j = context;
@@ -86,11 +107,7 @@ static void stage_row(void *context, int64_t index) {
                        row % g->in[1] * g->x.at[1];
   int16_t *to = j->x + index * g->in[2] * width;
   for (int64_t w = 0; w < g->in[2]; w++, to += width) {
-    const int8_t *src = base + w * g->x.at[2];
-    if (g->x_type == HK_U8)
-      for (int64_t c = 0; c < g->c; c++) to[c] = (int16_t)((uint8_t)src[c * g->x.channel] - g->x_zero);
-    else
-      for (int64_t c = 0; c < g->c; c++) to[c] = (int16_t)(src[c * g->x.channel] - g->x_zero);
+    stage_pixel(g, base + w * g->x.at[2], to);
     if (width > g->c) to[g->c] = 0;
   }
 }
@@ -136,6 +153,29 @@ static void finish_row(const job *j, const hk_at *at, int64_t count, const int32
   hk_tiles_finish(j->plan, j->call, at, count, v);
 }
 
+/* Rows of sums by the requant kernel, where there is one; false where the epilogue or y needs finish_row. */
+static bool requantise(const job *j, const hk_pixel *at, int rows, int64_t k, int64_t columns, const int32_t *out) {
+  const hk_plan *plan = j->plan;
+  const hk_geom *g = &plan->task.geom;
+  const hk_epilogue *e = &plan->task.epi.e;
+  if (!j->requant || !requantises(&plan->task)) return false;
+  static const int32_t none[MAX_NR];
+  float scale[MAX_NR];
+  uint8_t *y[MAX_MR];
+  for (int64_t i = 0; e->scale != 2 && i < columns; i++) scale[i] = e->scale ? *(const float *)j->call->scale : 1.0f;
+  for (int m = 0; m < rows; m++) {
+    const hk_at where = hk_pixel_at(g, &at[m], k);
+    y[m] = (uint8_t *)j->call->y + hk_at_place(g, &g->y, &where);
+  }
+  hk_requant_args a = {.sums = out, .width = plan->decision.kernel->nr, .count = rows, .columns = columns, .y = y};
+  a.bias = e->bias ? (const int32_t *)j->call->bias + k : none;
+  a.scale = e->scale == 2 ? (const float *)j->call->scale + k : scale;
+  a.y_type = g->y_type, a.zero = g->y_zero;
+  hk_tiles_bounds(e, &a.lo, &a.hi);
+  j->requant->fn(&a);
+  return true;
+}
+
 /* ---- tiles */
 /* x as it lies in the workspace, without its group: [n][at..][pair] */
 static hk_strides staged(const hk_geom *g) {
@@ -173,9 +213,11 @@ static void strip(const job *j, int64_t group, int64_t m0) {
       a.accumulate = t0 > 0;
       kernel->fn(&a);
     }
+    const int64_t k = group * g->k + p * nr, columns = hk_min64(nr, g->k - p * nr);
+    if (requantise(j, at, rows, k, columns, out)) continue;
     for (int m = 0; m < rows; m++) {
-      const hk_at where = hk_pixel_at(g, &at[m], group * g->k + p * nr);
-      finish_row(j, &where, hk_min64(nr, g->k - p * nr), out + m * nr);
+      const hk_at where = hk_pixel_at(g, &at[m], k);
+      finish_row(j, &where, columns, out + m * nr);
     }
   }
 }
@@ -197,6 +239,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
            .call = call,
            .zero = (const int16_t *)w,
            .x = (int16_t *)(w + zero_bytes(g)),
+           .requant = hk_kernel_best(HK_FAMILY_REQUANT, plan->decision.isa),
            .f = plan->packed->f};
   memset(w, 0, zero_bytes(g));
   hk_plan_parallel(plan, g->groups * g->n * g->in[0] * g->in[1], stage_row, &j);
