@@ -9,7 +9,7 @@
 
 #include "cost/cost.h"
 #include "plan/dense/tiles.h"
-#include "plan/rewrite/rewrite.h"
+#include "plan/rewrite/widen.h"
 
 #define EXACT (INT64_C(1) << 24)
 enum { CHUNK = 64 }; /* sums that are requantised at a time: so many rows of so many */
@@ -17,17 +17,6 @@ enum { CHUNK = 64 }; /* sums that are requantised at a time: so many rows of so 
 static int64_t largest(hk_type t, int32_t zero) {
   const int64_t lo = t == HK_U8 ? 0 : -128, hi = t == HK_U8 ? 255 : 127;
   return hk_max64(hi - zero, zero - lo);
-}
-
-/* Strides of a dense tensor: [n][at..][group][channel] or [n][group][channel][at..] */
-static hk_strides dense(bool last, int64_t groups, int64_t channels, const int64_t at[3]) {
-  const int64_t image = at[0] * at[1] * at[2];
-  hk_strides s = {.channel = last || channels == 1 ? 1 : image, .group = last ? channels : channels * image};
-  s.at[2] = last ? channels * groups : 1;
-  s.at[1] = s.at[2] * at[2];
-  s.at[0] = s.at[1] * at[1];
-  s.outer = image * channels * groups;
-  return s;
 }
 
 /* All channels of a pixel are adjacent. */
@@ -62,8 +51,8 @@ static bool takes(const hk_task *t, char *why) {
 
 static int inner(const hk_task *t, int part, hk_task *to) {
   const hk_geom *g = &t->geom;
-  const hk_strides x = dense(is_last(&g->x, g->groups, g->c), g->groups, g->c, g->in);
-  const hk_strides y = dense(is_last(&g->y, g->groups, g->k), g->groups, g->k, g->out);
+  const hk_strides x = hk_widen_dense(is_last(&g->x, g->groups, g->c), g->groups, g->c, g->in);
+  const hk_strides y = hk_widen_dense(is_last(&g->y, g->groups, g->k), g->groups, g->k, g->out);
   (void)part;
   to->geom.acc_type = HK_F32;
   to->geom.x_zero = to->geom.f_zero = to->geom.y_zero = 0;

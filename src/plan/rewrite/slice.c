@@ -34,17 +34,6 @@ static int64_t fit(int64_t total, int64_t most, int64_t more) {
   return best;
 }
 
-/* Strides of a dense tensor: [n][at..][group][channel] or [n][group][channel][at..] */
-static hk_strides dense(bool last, int64_t groups, int64_t channels, const int64_t at[3]) {
-  const int64_t image = at[0] * at[1] * at[2];
-  hk_strides s = {.channel = last || channels == 1 ? 1 : image, .group = last ? channels : channels * image};
-  s.at[2] = last ? channels * groups : 1;
-  s.at[1] = s.at[2] * at[2];
-  s.at[0] = s.at[1] * at[1];
-  s.outer = image * channels * groups;
-  return s;
-}
-
 static bool last(const hk_strides *s, int64_t groups, int64_t channels, int64_t columns) {
   if (columns > 1 && s->at[2] == 1) return false;
   return channels > 1 ? s->channel == 1 : groups > 1 && s->group == 1;
@@ -99,8 +88,8 @@ hk_slice hk_slice_make(const hk_geom *g) {
   }
   s.bands = hk_ceil_div(g->groups, s.groups);
   s.count = hk_ceil_div(g->n, s.images) * s.bands * s.blocks;
-  s.x = dense(last(&g->x, g->groups, g->c, g->in[2]), s.groups, g->c, s.in);
-  s.y = dense(last(&g->y, g->groups, g->k, g->out[2]), s.groups, g->k, s.out);
+  s.x = hk_widen_dense(last(&g->x, g->groups, g->c, g->in[2]), s.groups, g->c, s.in);
+  s.y = hk_widen_dense(last(&g->y, g->groups, g->k, g->out[2]), s.groups, g->k, s.out);
   s.f = (hk_strides){.group = g->k * g->taps, .outer = g->taps, .channel = 1};
   s.f.at[0] = g->win[1] * g->win[2], s.f.at[1] = g->win[2], s.f.at[2] = 1;
   s.f_values = s.planes ? s.groups * s.f.group : 0;

@@ -3,6 +3,16 @@
 
 #include <string.h>
 
+hk_strides hk_widen_dense(bool last, int64_t groups, int64_t channels, const int64_t at[3]) {
+  const int64_t image = at[0] * at[1] * at[2];
+  hk_strides s = {.channel = last || channels == 1 ? 1 : image, .group = last ? channels : channels * image};
+  s.at[2] = last ? channels * groups : 1;
+  s.at[1] = s.at[2] * at[2];
+  s.at[0] = s.at[1] * at[1];
+  s.outer = image * channels * groups;
+  return s;
+}
+
 hk_channels hk_widen_channels(const hk_geom *g) {
   const int64_t features = g->batch_grouped ? 1 : g->groups;
   if (g->c == 1) return (hk_channels){features, features == 1 ? 1 : g->x.group, 1, 0};

@@ -1,4 +1,4 @@
-/* What convert and slice share: f16, bf16 and f8 tensors to f32 and back. */
+/* What convert, slice and integers share: f16, bf16 and f8 tensors to f32 and back. */
 #ifndef HK_PLAN_WIDEN_H
 #define HK_PLAN_WIDEN_H
 #include "plan/rewrite/rewrite.h"
@@ -12,6 +12,9 @@ typedef struct hk_channels {
 hk_channels hk_widen_channels(const hk_geom *g);
 /* True when x is read channel by channel, and not column by column. */
 bool hk_widen_last(const hk_geom *g);
+
+/* Strides of a dense tensor: [n][at..][group][channel] with last, else [n][group][channel][at..]. */
+hk_strides hk_widen_dense(bool last, int64_t groups, int64_t channels, const int64_t at[3]);
 
 /* count elements of any float type from a strided place to adjacent f32; k: the kernel for adjacent ones, or NULL. */
 void hk_widen_run(const hk_kernel *k, hk_type t, const char *src, int64_t step, float *dst, int64_t count);
