@@ -268,7 +268,7 @@ typedef struct hk_options {
   int32_t wisdom_only, forbid_fallback, batch_invariant;
   hk_denormals denormals;
   uint32_t math;            /* HK_MATH_* bits */
-  int32_t unaligned;        /* CUDA: x, y, c and f of execute may lie at any element address (default: 16-byte aligned) */
+  int32_t unaligned;        /* CUDA: x, y, c and a late f may lie at any element address (default: 16-byte aligned) */
   int32_t stateful;         /* 1D, stride 1: positions before x come from args.state_in, see hk_args */
   const char *decision;     /* use this decision (as printed by a plan) or fail */
 } hk_options;

@@ -9,7 +9,8 @@ and interleaving are those of bench.py.
 --tiles times every decision of wgmma_outer for dw instead, best first, with the estimate in brackets.
 --check compares hankel's dw with the plain sums in f64 before it is timed.
 
-usage: grad.py [--library build/lib/libhankel.so] [--only NAME,..] [--of dw,dx] [--tiles] [--check] [--no-cudnn] [--out FILE]
+usage: grad.py [--library build/lib/libhankel.so] [--only NAME,..] [--of dw,dx] [--tiles] [--check] [--no-cudnn]
+               [--out FILE]
 """
 import argparse
 import ctypes as C

@@ -108,7 +108,8 @@ typedef struct outer_loads {
 } outer_loads;
 
 /* Loads block kb of pixels. */
-HK_DEV void outer_load(const hk_cu_outer *P, outer_tile t, const outer_loads *l, int kb, hk_cu_u32 base, hk_cu_u32 bar) {
+HK_DEV void outer_load(const hk_cu_outer *P, outer_tile t, const outer_loads *l, int kb, hk_cu_u32 base,
+                       hk_cu_u32 bar) {
   const int box = HK_OUTER_BOX(t.px), none[3] = {0, 0, 0}, m = kb * t.px, rank = l->rank;
   const hk_cu_u16 all = (hk_cu_u16)((1 << t.cm * t.cn) - 1);
   int n = m, at[3], from[3];
@@ -253,7 +254,8 @@ HK_DEV void outer_keep(const hk_cu_outer *P, outer_tile t, outer_unit u, int row
 
 /* Stores 8 sums of one row: four pairs of adjacent columns, 8 apart. Returns bits of those that are NaN and may be
  * none, which are left out. */
-HK_DEV hk_cu_u32 outer_store_row(const hk_cu_outer *P, const outer_line *at, const int *tap, int channel, const float *v) {
+HK_DEV hk_cu_u32 outer_store_row(const hk_cu_outer *P, const outer_line *at, const int *tap, int channel,
+                                 const float *v) {
   const hk_cu_i64 to = outer_offset(&P->g.y, at, tap), from = P->e.residual ? outer_offset(&P->g.c, at, tap) : 0;
   hk_cu_u32 wrong = 0;
 #pragma unroll
