@@ -14,12 +14,12 @@
 #define TILE(image, type, name, mixed, bm, bn, rate)                                                                   \
   { "simt_" #image, "hk_simt_" #name "_" #bm "x" #bn, "hk_simt_slices_" #image, HK_##type, mixed, bm, bn, rate }
 const hk_cu_simt_tile hk_cu_simt_tiles[] = {
-    TILE(f32, F32, f32, false, 128, 128, 85),  TILE(f32, F32, f32, false, 128, 64, 75),
-    TILE(f32, F32, f32, false, 64, 64, 60),    TILE(f32, F32, f32, false, 128, 16, 30),
-    TILE(f32, F32, mixed, true, 128, 128, 75), TILE(f32, F32, mixed, true, 64, 64, 50),
-    TILE(f32, F32, mixed, true, 128, 16, 25),  TILE(f64, F64, f64, true, 64, 64, 30),
-    TILE(f64, F64, f64, true, 64, 16, 20),     TILE(s32, S32, s32, true, 128, 128, 45),
-    TILE(s32, S32, s32, true, 64, 64, 35),     TILE(s32, S32, s32, true, 128, 16, 20)};
+    TILE(f32, F32, f32, false, 128, 128, 53),  TILE(f32, F32, f32, false, 128, 64, 45),
+    TILE(f32, F32, f32, false, 64, 64, 42),    TILE(f32, F32, f32, false, 128, 16, 24),
+    TILE(f32, F32, mixed, true, 128, 128, 42), TILE(f32, F32, mixed, true, 64, 64, 34),
+    TILE(f32, F32, mixed, true, 128, 16, 18),  TILE(f64, F64, f64, true, 64, 64, 25),
+    TILE(f64, F64, f64, true, 64, 16, 14),     TILE(s32, S32, s32, true, 128, 128, 30),
+    TILE(s32, S32, s32, true, 64, 64, 26),     TILE(s32, S32, s32, true, 128, 16, 16)};
 const int hk_cu_simt_tile_count = HK_COUNT(hk_cu_simt_tiles);
 
 bool hk_cu_simt_takes(const hk_geom *g, const hk_epi *e, char *why) {
@@ -63,7 +63,7 @@ hk_cu_simt_order hk_cu_simt_order_of(const hk_geom *g) {
   int64_t f_product = llabs(g->f.channel);
   for (int d = 0; d < 3 && o.taps_inner; ++d)
     if (g->win[d] > 1) f_product = llabs(g->f.at[d]);
-  o.x_rows = row_stride(g, o.images_inner) < product;
+  o.x_rows = row_stride(g, o.images_inner) <= product; /* rows are longer than windows */
   o.f_columns = llabs(g->f.outer) < f_product;
   return o;
 }
@@ -85,17 +85,6 @@ int hk_cu_simt_slices(const hk_cu_simt_tile *t, const hk_geom *g, size_t limit) 
   return (int)slices;
 }
 
-double hk_cu_simt_seconds(const hk_cu_simt_tile *t, const hk_geom *g, int slices, int processors) {
-  const double steps = (double)hk_ceil_div(hk_cu_simt_steps(g), slices), tile = (double)t->bm * t->bn;
-  const double each = ceil((double)blocks_of(t, g) * slices / processors); /* blocks per SM */
-  /* a lone block waits for its loads: 700 clocks per step at least */
-  const double step = fmax(tile * HK_SIMT_STEP / t->rate, 700.0 / fmin(each, 2.0));
-  const double clocks = each * (steps * step + 1500.0 + tile * 0.25);
-  const double outputs = (double)(g->n * g->pixels * g->k * g->groups);
-  const double added = slices > 1 ? 3e-6 + (slices + 1.0) * outputs * (double)hk_type_bytes(t->sum) / 2e12 : 0.0;
-  return hk_cu_seconds_of(clocks / CLOCK, g->bytes / 3e12) + added;
-}
-
 /* Runs of 4 channels start at multiples of 16 bytes from the tensor's first element. */
 static bool runs(const hk_geom *g, const hk_strides *s, int64_t outer, const int64_t *at) {
   if (g->c % 4 || s->channel != 1 || s->offset % 4 || (g->groups > 1 && s->group % 4) || (outer > 1 && s->outer % 4))
@@ -103,6 +92,18 @@ static bool runs(const hk_geom *g, const hk_strides *s, int64_t outer, const int
   for (int d = 0; d < 3; ++d)
     if (at[d] > 1 && s->at[d] % 4) return false;
   return true;
+}
+
+double hk_cu_simt_seconds(const hk_cu_simt_tile *t, const hk_geom *g, int slices, int processors) {
+  const double steps = (double)hk_ceil_div(hk_cu_simt_steps(g), slices), tile = (double)t->bm * t->bn;
+  const double each = ceil((double)blocks_of(t, g) * slices / processors); /* blocks per SM */
+  /* a lone block waits for its loads: 700 clocks per step at least */
+  const double pace = runs(g, &g->x, g->n, g->in) ? 1.0 : 1.2; /* loads one by one */
+  const double step = fmax(pace * tile * HK_SIMT_STEP / t->rate, 700.0 / fmin(each, 2.0));
+  const double clocks = each * (steps * step + 1500.0 + tile * 0.25);
+  const double outputs = (double)(g->n * g->pixels * g->k * g->groups);
+  const double added = slices > 1 ? 3e-6 + (slices + 1.0) * outputs * (double)hk_type_bytes(t->sum) / 2e12 : 0.0;
+  return hk_cu_seconds_of(clocks / CLOCK, g->bytes / 3e12) + added;
 }
 
 static void params_make(hk_cu_simt *p, const hk_geom *g, const hk_epi *e, hk_cu_simt_order o) {

@@ -9,7 +9,7 @@ typedef struct hk_cu_simt_tile {
   hk_type sum;
   bool mixed; /* takes operands of any type, otherwise f32 only */
   int bm, bn;
-  double rate; /* products per clock and SM of a whole tile, measured on an H200 */
+  double rate; /* products per clock and SM, measured on an H200, channels-last */
 } hk_cu_simt_tile;
 extern const hk_cu_simt_tile hk_cu_simt_tiles[];
 extern const int hk_cu_simt_tile_count;
