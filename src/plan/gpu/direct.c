@@ -17,22 +17,15 @@ static bool offer(const hk_task *task, hk_decision *d, char *why) {
 }
 
 static hk_status build(hk_plan *plan) {
-  hk_cu_weights *w;
   hk_cu_direct_state *own = plan->own = hk_alloc_zero(sizeof *own);
   if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
-  hk_status s = hk_cu_direct_build(own, &plan->task.geom, &plan->task.epi);
-  if (!s) s = hk_plan_cuda_weights(plan, &w);
-  if (!s && plan->task.f_now && !hk_plan_shares(plan)) {
-    s = hk_cu_filters_make(&w->f, &plan->task.geom, plan->raw_f, &w->f_shift);
-    plan->packed->f_bytes = w->f.bytes;
-  }
-  return s;
+  const hk_status s = hk_cu_direct_build(own, &plan->task.geom, &plan->task.epi);
+  return s ? s : hk_plan_cuda_raw(plan);
 }
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_cu_weights *w = plan->packed->f;
-  hk_cu_call c = hk_plan_cuda_call(plan, call);
-  if (plan->task.f_now) c.f = (const char *)w->f.data + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
+  const hk_cu_call c = hk_plan_cuda_raw_call(plan, call);
   return hk_cu_direct_run(plan->own, &c, w->slopes.data, w->f_zero.data);
 }
 

@@ -46,6 +46,15 @@ hk_status hk_plan_cuda_weights(hk_plan *plan, hk_cu_weights **weights) {
   return s;
 }
 
+hk_status hk_plan_cuda_raw(hk_plan *plan) {
+  hk_cu_weights *w;
+  hk_status s = hk_plan_cuda_weights(plan, &w);
+  if (s || !plan->task.f_now || hk_plan_shares(plan)) return s;
+  s = hk_cu_filters_make(&w->f, &plan->task.geom, plan->raw_f, &w->f_shift);
+  plan->packed->f_bytes = w->f.bytes;
+  return s;
+}
+
 hk_status hk_plan_cuda_pack(hk_plan *plan, const hk_cu_igemm_state *state, size_t bytes, bool keep, hk_cu_weights *w) {
   const hk_geom *g = &plan->task.geom;
   hk_cu_buffer raw = {0};
@@ -103,4 +112,11 @@ hk_cu_call hk_plan_cuda_call(const hk_plan *plan, const hk_call *call) {
                       .workspace = call->workspace,
                       .stream = call->stream,
                       .user = call->user};
+}
+
+hk_cu_call hk_plan_cuda_raw_call(const hk_plan *plan, const hk_call *call) {
+  const hk_cu_weights *w = plan->packed->f;
+  hk_cu_call c = hk_plan_cuda_call(plan, call);
+  if (plan->task.f_now) c.f = (const char *)w->f.data + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
+  return c;
 }

@@ -11,6 +11,8 @@ void hk_plan_cuda_pretend(int processors);
 /* Copies scale, bias, slopes and zero points of plan->packed to the device and hangs them, freed with the weights, on
  * plan->packed->f. A plan that shares weights gets those. */
 hk_status hk_plan_cuda_weights(hk_plan *plan, hk_cu_weights **weights);
+/* The same, and of filters known at creation a copy as they are, for kernels that read them unpacked. */
+hk_status hk_plan_cuda_raw(hk_plan *plan);
 /* Raw filters on the device, then the packing kernel: `bytes` of images into w->f, and behind them the raw ones where
  * they are kept. */
 hk_status hk_plan_cuda_pack(hk_plan *plan, const hk_cu_igemm_state *s, size_t bytes, bool keep, hk_cu_weights *w);
@@ -24,4 +26,6 @@ hk_status hk_plan_cuda_keep_order(hk_plan *plan, const hk_cu_igemm_state *s);
 void hk_plan_cuda_enter(void);
 /* Enters, then the device pointers of a call; f is left as execute got it. */
 hk_cu_call hk_plan_cuda_call(const hk_plan *plan, const hk_call *call);
+/* The same with f the filters that hk_plan_cuda_raw copied, where there are any. */
+hk_cu_call hk_plan_cuda_raw_call(const hk_plan *plan, const hk_call *call);
 #endif

@@ -102,23 +102,16 @@ static hk_status build(hk_plan *plan) {
   const int64_t *knob = plan->decision.knob;
   const hk_cu_simt_order order = {knob[IMAGES], knob[TAPS], knob[ACROSS] & 1, knob[ACROSS] >> 1};
   const hk_cu_simt_tile *tile = find(t, &plan->decision);
-  hk_cu_weights *w;
   hk_cu_simt_state *own = plan->own = hk_alloc_zero(sizeof *own);
   if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
   if (!tile) return hk_fail(HK_UNSUPPORTED, "no such cuda_simt tile for this problem");
-  hk_status s = hk_cu_simt_build(own, tile, &t->geom, &t->epi, order, (int)knob[SLICES]);
-  if (!s) s = hk_plan_cuda_weights(plan, &w);
-  if (!s && t->f_now && !hk_plan_shares(plan)) {
-    s = hk_cu_filters_make(&w->f, &t->geom, plan->raw_f, &w->f_shift);
-    plan->packed->f_bytes = w->f.bytes;
-  }
-  return s;
+  const hk_status s = hk_cu_simt_build(own, tile, &t->geom, &t->epi, order, (int)knob[SLICES]);
+  return s ? s : hk_plan_cuda_raw(plan);
 }
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_cu_weights *w = plan->packed->f;
-  hk_cu_call c = hk_plan_cuda_call(plan, call);
-  if (plan->task.f_now) c.f = (const char *)w->f.data + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
+  const hk_cu_call c = hk_plan_cuda_raw_call(plan, call);
   return hk_cu_simt_run(plan->own, &c, w->slopes.data, w->f_zero.data);
 }
 
