@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) void tile(const call *c, const span
   const hk_dots_args *r = c->r;
   const int64_t m = at->m, rows0 = at->rows0, rows1 = at->rows1;
   char *sums = (char *)r->sums + m * c->sums_step + v * T_BYTES, *below = sums + rows0 * c->sums_step;
-  char room[2][T_ROWS * T_BYTES];
+  _Alignas(64) char room[2][T_ROWS * T_BYTES];
   if (r->resume) {
     t_fence();
     T_LOAD(0, sums, c->sums_step);
