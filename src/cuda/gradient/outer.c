@@ -68,6 +68,16 @@ static hk_geom dy_geom(const hk_geom *g) {
   return to;
 }
 
+/* Whether runs of `count` columns are adjacent channels of y, at addresses that are multiples of the run. */
+static bool runs_of(const hk_geom *g, int64_t count) {
+  const int64_t all[] = {g->y.group * (g->groups > 1), g->y.channel * (g->k > 1),    g->y.at[0] * (g->out[0] > 1),
+                         g->y.at[1] * (g->out[1] > 1), g->y.at[2] * (g->out[2] > 1), g->n};
+  if (g->y.outer != 1) return false;
+  for (int i = 0; i < HK_COUNT(all); ++i)
+    if (all[i] % count) return false;
+  return true;
+}
+
 bool hk_cu_outer_shape_make(const hk_geom *g, const hk_epi *e, hk_cu_outer_shape *s, char *why) {
   char reason[HK_CU_REASON];
   hk_cu_map map;
@@ -88,16 +98,7 @@ bool hk_cu_outer_shape_make(const hk_geom *g, const hk_epi *e, hk_cu_outer_shape
   s->plain = !e->e.act;
   for (int d = 0; d < 3; ++d) s->leaves |= hk_geom_leaves(g, d);
   s->bytes = g->bytes;
-  return true;
-}
-
-/* Whether runs of `count` columns are adjacent channels of y, at addresses that are multiples of the run. */
-static bool runs_of(const hk_geom *g, int64_t count) {
-  const int64_t all[] = {g->y.group * (g->groups > 1), g->y.channel * (g->k > 1),    g->y.at[0] * (g->out[0] > 1),
-                         g->y.at[1] * (g->out[1] > 1), g->y.at[2] * (g->out[2] > 1), g->n};
-  if (g->y.outer != 1) return false;
-  for (int i = 0; i < HK_COUNT(all); ++i)
-    if (all[i] % count) return false;
+  s->bare = s->plain && !e->e.scale && !e->e.bias && !e->e.residual && g->n >= 32 && runs_of(g, 4);
   return true;
 }
 

@@ -13,6 +13,7 @@ typedef struct hk_cu_outer_shape {
   bool plain;                            /* no activation: a single slice needs no second kernel */
   bool leaves;                           /* some tap lies in the padding */
   double bytes;
+  bool bare; /* whole runs of channels are stored in y as they are */
 } hk_cu_outer_shape;
 bool hk_cu_outer_shape_make(const hk_geom *g, const hk_epi *e, hk_cu_outer_shape *s, char *why);
 

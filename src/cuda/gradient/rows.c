@@ -87,27 +87,28 @@ size_t hk_cu_outer_bytes(const hk_cu_outer_shape *s, int64_t slices) {
 }
 
 /* Clocks of one block of pixels: of the tensor cores, of shared memory (each consumer piece reads its boxes, and all
- * are written once), of what a processor takes from L2. */
+ * are written once), of what a processor takes from L2. A cluster's blocks wait for each other. */
 static double block_clocks(const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
   const double m = hk_cu_outer_row_m(r), n = hk_cu_outer_row_n(r), part = r->px / 64.0;
   const hk_cu_outer_strip strip = hk_cu_outer_strip_make(r, s);
   const double x_rows = r->strip ? (double)(r->wn * strip.lines * strip.x_wide) : n;
   const double tensor = m * n / 32;
   const double shared = 0.86 * (r->wm * r->wn * r->mi * (64.0 + r->bn) + m + x_rows);
-  const double filled = (m / r->cn + x_rows / r->cm) * 128 / 45;
-  return part * fmax(tensor, fmax(shared, filled)) * (hk_cu_outer_row_cluster(r) > 1 ? 1.02 : 1);
+  const double filled = (m / r->cn + x_rows / r->cm) * 128 / 36.8;
+  return part * fmax(tensor, fmax(shared, filled)) * (hk_cu_outer_row_cluster(r) > 1 ? 1.31 : 1);
 }
 
+/* The constants are fitted to all tiles of five layers (bench/results, grad-h200). */
 double hk_cu_outer_seconds(const hk_cu_outer_row *r, const hk_cu_outer_shape *s, int64_t slices, int processors) {
   const int64_t slots = hk_max64(1, processors / hk_cu_outer_row_cluster(r));
   const double waves = (double)hk_ceil_div(hk_cu_outer_units(r, s) * slices, slots);
   const double sums = (double)hk_cu_outer_row_m(r) * hk_cu_outer_row_n(r);
-  const size_t bytes = hk_cu_outer_bytes(s, slices);
-  /* a unit's sums leave a processor at about 40 bytes a clock, one by one at half of that */
-  const double unit =
-      (double)hk_ceil_div(hk_cu_outer_blocks(r, s), slices) * block_clocks(r, s) + 800 + sums * (bytes ? 0.1 : 0.2);
-  const double added = bytes ? 2.5e-6 + (double)bytes / 4e12 : 0;
-  return hk_cu_seconds_of(waves * unit / 1.5e9, s->bytes / 3.4e12) + added;
+  const double bytes = (double)hk_cu_outer_bytes(s, slices);
+  const double stored = bytes > 0 ? 0 : sums * (s->bare ? 0.3 : 1); /* in y at once */
+  const double unit = (double)hk_ceil_div(hk_cu_outer_blocks(r, s), slices) * block_clocks(r, s) + stored;
+  /* sums are written and read once, and each result is finished */
+  const double added = bytes > 0 ? bytes / 1.6e12 + (double)(s->groups * s->rows * s->columns) * 2.1e-12 : 0;
+  return hk_cu_seconds_of(waves * unit / 1.655e9, s->bytes / 3.4e12) + added;
 }
 
 int64_t hk_cu_outer_slices(const hk_cu_outer_row *r, const hk_cu_outer_shape *s, size_t most) {

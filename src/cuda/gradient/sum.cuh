@@ -7,8 +7,11 @@
 #define HK_CUDA_GRADIENT_SUM_CUH
 #include "cuda/gradient/store.cuh"
 
-HK_DEV float4 sum_slices(const hk_cu_outer *P, hk_cu_i64 quad, int from, int to) {
-  const hk_cu_i64 step = (hk_cu_i64)P->groups * P->rows * (P->columns / 4);
+/* Results of y, padded to whole columns, are at most 2^30. */
+HK_DEV hk_cu_u32 sum_quads(const hk_cu_outer *P) { return (hk_cu_u32)(P->groups * P->rows * (P->columns / 4)); }
+
+HK_DEV float4 sum_slices(const hk_cu_outer *P, hk_cu_u32 quad, int from, int to) {
+  const hk_cu_i64 step = sum_quads(P);
   const float4 *at = (const float4 *)P->sums + quad + from * step;
   float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 8
@@ -25,13 +28,12 @@ typedef struct sum_place {
   int tap[3], c, found;
 } sum_place;
 
-HK_DEV sum_place sum_find(const hk_cu_outer *P, hk_cu_i64 quad) {
+HK_DEV sum_place sum_find(const hk_cu_outer *P, hk_cu_u32 quad) {
   sum_place at;
-  const int wide = P->columns / 4;
-  const hk_cu_i64 row = quad / wide, joined = row / P->rows;
+  const hk_cu_u32 wide = (hk_cu_u32)P->columns / 4, row = quad / wide, joined = row / (hk_cu_u32)P->rows;
   const int column = (int)(quad - row * wide) * 4;
   const outer_columns of = outer_columns_of(P, column / 64);
-  at.line = outer_line_of(P, (int)joined, (int)(row - joined * P->rows));
+  at.line = outer_line_of(P, (int)joined, (int)(row - joined * (hk_cu_u32)P->rows));
   at.tap[0] = of.tap[0], at.tap[1] = of.tap[1], at.tap[2] = of.tap[2];
   at.c = of.channel + column % 64 - at.line.skip;
   at.found = 0;
@@ -89,11 +91,11 @@ HK_DEV void sum_body(const hk_cu_outer *P) {
   pdl_trigger();
   const int teams = P->teams, lanes = HK_OUTER_ADDERS / teams;
   const int team = threadIdx.x / lanes, lane = threadIdx.x - team * lanes;
-  const hk_cu_i64 quad = (hk_cu_i64)blockIdx.x * lanes + lane;
+  const hk_cu_u32 quad = blockIdx.x * (hk_cu_u32)lanes + (hk_cu_u32)lane;
   sum_place at;
   float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
   at.found = 0;
-  if (quad < (hk_cu_i64)P->groups * P->rows * (P->columns / 4)) at = sum_find(P, quad);
+  if (quad < sum_quads(P)) at = sum_find(P, quad);
   pdl_wait();
   if (at.found) v = sum_slices(P, quad, P->slices * team / teams, P->slices * (team + 1) / teams);
   if (teams > 1) {
