@@ -91,26 +91,33 @@ HK_DEV void outer_copy_line(const hk_cu_tmap *map, hk_cu_u32 dst, hk_cu_u32 bar,
       : "memory");
 }
 
-/* Moves on to the next tap, of the last dimension in front of which chunks of channels come. */
-HK_DEV void outer_advance(const hk_cu_outer *P, int strip, outer_columns *to) {
-  to->channel += 64;
-  if (to->channel < P->chunks * 64) return;
-  to->channel = 0;
-  if (!strip && ++to->tap[2] < (int)P->by_taps[1].d) return;
-  to->tap[2] = 0;
-  if (++to->tap[1] == (int)P->by_taps[0].d) to->tap[1] = 0, ++to->tap[0];
-}
-
-/* What of a unit is loaded: boxes of dy and of x (of a strip kernel: runs of taps), and the first of each. */
+/* What of a unit is loaded: boxes of dy and of x (of a strip kernel: runs of taps), and the first of each; and what one
+ * lane loads of every block: a piece of a line (0 but in a strip kernel) and a box, those of dy first. */
 typedef struct outer_loads {
-  int f_boxes, x_boxes, k0, c0, rank;
-  outer_columns first;
+  int f_boxes, x_boxes, k0, rank;
+  int lane, line, box, channel, tap[3]; /* channel and tap of a box of x */
 } outer_loads;
 
-/* Loads block kb of pixels. */
+HK_DEV outer_loads outer_loads_of(const hk_cu_outer *P, outer_tile t, const outer_unit *u, int rank, int lane) {
+  const int last = P->columns / 64, taps = t.strip ? t.bn / 64 : 1;
+  outer_loads l;
+  l.f_boxes = u->row < P->rows ? outer_fewer(outer_boxes_f(t), (P->rows - u->row + 63) / 64) : 0;
+  l.x_boxes = u->block < last ? outer_fewer(outer_boxes_x(t), last - u->block) / taps : 0;
+  l.k0 = u->joined * P->f_step + u->row, l.rank = rank, l.lane = lane;
+  const int boxes = outer_boxes_f(t) + outer_boxes_x(t) / taps;
+  l.line = t.strip ? lane / boxes : 0;
+  l.box = lane - l.line * boxes;
+  const outer_columns to = outer_columns_of(P, u->block + (l.box - outer_boxes_f(t)) * taps);
+  l.channel = u->joined * P->x_step + to.channel;
+#pragma unroll
+  for (int d = 0; d < 3; ++d) l.tap[d] = to.tap[d] * P->dil[d];
+  return l;
+}
+
+/* Loads block kb of pixels, a box per lane. */
 HK_DEV void outer_load(const hk_cu_outer *P, outer_tile t, const outer_loads *l, int kb, hk_cu_u32 base,
                        hk_cu_u32 bar) {
-  const int box = HK_OUTER_BOX(t.px), none[3] = {0, 0, 0}, m = kb * t.px, rank = l->rank;
+  const int box = HK_OUTER_BOX(t.px), none[3] = {0, 0, 0}, m = kb * t.px, j = l->box - outer_boxes_f(t);
   const hk_cu_u16 all = (hk_cu_u16)((1 << t.cm * t.cn) - 1);
   int n = m, at[3], from[3];
 #pragma unroll
@@ -120,59 +127,42 @@ HK_DEV void outer_load(const hk_cu_outer *P, outer_tile t, const outer_loads *l,
     from[d] = at[d] * P->stride[d] - P->lo[d];
     n = up;
   }
-  bar_expect(bar, (l->f_boxes + l->x_boxes) * box);
-#pragma unroll 1
-  for (int j = t.cn > 1 ? rank : 0; j < l->f_boxes; j += t.cn)
-    outer_copy(&P->fmap, P->f_load, base + j * box, bar, l->k0 + j * 64, at, n, m, none, t.cn > 1 ? all : 0);
-  outer_columns to = l->first;
-#pragma unroll 1
-  for (int j = 0; j < l->x_boxes; ++j) {
-    const int where[3] = {to.tap[0] * P->dil[0], to.tap[1] * P->dil[1], to.tap[2] * P->dil[2]};
-    if (t.cm == 1 || j % t.cm == rank)
-      outer_copy(&P->xmap, P->x_load, base + (outer_boxes_f(t) + j) * box, bar, l->c0 + to.channel, from, n, m, where,
-                 t.cm > 1 ? all : 0);
-    outer_advance(P, 0, &to);
-  }
+  if (!l->lane) bar_expect(bar, (l->f_boxes + l->x_boxes) * box);
+  __syncwarp();
+  if (j < 0 && l->box < l->f_boxes && (t.cn == 1 || l->box % t.cn == l->rank))
+    outer_copy(&P->fmap, P->f_load, base + l->box * box, bar, l->k0 + l->box * 64, at, n, m, none, t.cn > 1 ? all : 0);
+  if (j >= 0 && j < l->x_boxes && (t.cm == 1 || j % t.cm == l->rank))
+    outer_copy(&P->xmap, P->x_load, base + l->box * box, bar, l->channel, from, n, m, l->tap, t.cm > 1 ? all : 0);
 }
 
-/* The same for a strip kernel, line by line. */
+/* The same for a strip kernel, a box of a piece per lane. */
 HK_DEV void outer_load_strip(const hk_cu_outer *P, outer_tile t, const outer_loads *l, int kb, hk_cu_u32 base,
                              hk_cu_u32 bar) {
-  const int box = HK_OUTER_BOX(t.px), lines = P->lines;
-  bar_expect(bar, l->f_boxes * box + l->x_boxes * lines * P->x_wide * 128);
-#pragma unroll 1
-  for (int i = 0; i < lines; ++i) {
-    const int index = kb * lines + i, line = div_by(index, P->by_pieces), piece = index - line * P->pieces;
-    const int up = div_by(line, P->by_out[1]), n = div_by(up, P->by_out[0]);
-    const int at[3] = {up - n * (int)P->by_out[0].d, line - up * (int)P->by_out[1].d, piece * P->wide};
-#pragma unroll 1
-    for (int j = 0; j < l->f_boxes; ++j)
-      outer_copy_line(&P->fmap, base + j * box + i * P->wide * 128, bar, l->k0 + j * 64, at, n);
-    outer_columns to = l->first;
-#pragma unroll 1
-    for (int j = 0; j < l->x_boxes; ++j) {
-      const int from[3] = {at[0] * P->stride[0] + to.tap[0] * P->dil[0] - P->lo[0],
-                           at[1] * P->stride[1] + to.tap[1] * P->dil[1] - P->lo[1], at[2] - P->lo[2]};
-      outer_copy_line(&P->xmap, base + outer_boxes_f(t) * box + (j * lines + i) * P->x_line, bar, l->c0 + to.channel,
-                      from, n);
-      outer_advance(P, 1, &to);
-    }
-  }
+  const int box = HK_OUTER_BOX(t.px), lines = P->lines, i = l->line, j = l->box - outer_boxes_f(t);
+  const int index = kb * lines + i, line = div_by(index, P->by_pieces), piece = index - line * P->pieces;
+  const int up = div_by(line, P->by_out[1]), n = div_by(up, P->by_out[0]);
+  const int at[3] = {up - n * (int)P->by_out[0].d, line - up * (int)P->by_out[1].d, piece * P->wide};
+  const int from[3] = {at[0] * P->stride[0] + l->tap[0] - P->lo[0], at[1] * P->stride[1] + l->tap[1] - P->lo[1],
+                       at[2] - P->lo[2]};
+  if (!l->lane) bar_expect(bar, l->f_boxes * box + l->x_boxes * lines * P->x_wide * 128);
+  __syncwarp();
+  if (i >= lines) return;
+  if (j < 0 && l->box < l->f_boxes)
+    outer_copy_line(&P->fmap, base + l->box * box + i * P->wide * 128, bar, l->k0 + l->box * 64, at, n);
+  if (j >= 0 && j < l->x_boxes)
+    outer_copy_line(&P->xmap, base + outer_boxes_f(t) * box + (j * lines + i) * P->x_line, bar, l->channel, from, n);
 }
 
-/* One thread fills the ring for all units of its block. */
+/* One warp fills the ring for all units of its block. */
 HK_DEV void outer_produce(const hk_cu_outer *P, outer_tile t, hk_cu_u32 smem, hk_cu_u32 full, hk_cu_u32 empty, int rank,
                           int clusters, int cluster) {
-  const int total = outer_units(P), last = P->columns / 64, taps = t.strip ? t.bn / 64 : 1;
+  const int total = outer_units(P);
   int stage = 0, phase = 0;
   pdl_wait();
+#pragma unroll 1
   for (int index = cluster; index < total; index += clusters) {
     const outer_unit u = outer_locate(P, t, index, rank);
-    outer_loads l;
-    l.first = outer_columns_of(P, u.block);
-    l.f_boxes = u.row < P->rows ? outer_fewer(outer_boxes_f(t), (P->rows - u.row + 63) / 64) : 0;
-    l.x_boxes = u.block < last ? outer_fewer(outer_boxes_x(t), last - u.block) / taps : 0;
-    l.k0 = u.joined * P->f_step + u.row, l.c0 = u.joined * P->x_step, l.rank = rank;
+    const outer_loads l = outer_loads_of(P, t, &u, rank, threadIdx.x);
 #pragma unroll 1
     for (int kb = u.from; kb < u.to; ++kb) {
       bar_wait(empty + stage * 8, phase ^ 1);
@@ -391,7 +381,7 @@ HK_DEV void outer_body(const hk_cu_outer *P, int type, outer_tile t) {
   if (threadIdx.x < 128) {
     if (consumers == 3) regs_shrink(32);
     else if (consumers == 2) regs_shrink(40);
-    if (threadIdx.x == 0) outer_produce(P, t, smem, full, empty, rank, clusters, cluster);
+    if (threadIdx.x < 32) outer_produce(P, t, smem, full, empty, rank, clusters, cluster);
   } else {
     if (consumers == 3) regs_grow(160);
     else if (consumers == 2) regs_grow(232);

@@ -24,9 +24,11 @@ const int hk_cu_outer_row_count = HK_COUNT(hk_cu_outer_rows);
 
 #define OUTER(mi, wm, wn, bn, px, stages, cm, cn, tag)                                                                 \
   _Static_assert(HK_OUTER_SMEM(mi, wm, wn, bn, px, stages) <= HK_OUTER_SMEM_MAX && 16 * (stages) <= 256 &&             \
-                     (bn) % 64 == 0 && (mi) * (bn) <= 384 && (px) % 16 == 0,                                           \
+                     (bn) % 64 == 0 && (mi) * (bn) <= 384 && (px) % 16 == 0 && HK_OUTER_BOXES(mi, wm, wn, bn) <= 32,   \
                  "tile " #tag " does not fit");
-#define STRIP(mi, wm, wn, bn, tag) _Static_assert((mi) * (bn) <= 384, "tile " #tag " does not fit");
+#define STRIP(mi, wm, wn, bn, tag)                                                                                     \
+  _Static_assert((mi) * (bn) <= 384 && HK_OUTER_STRIP_PX / 16 * ((mi) * (wm) + (wn)) <= 32,                            \
+                 "tile " #tag " does not fit");
 #include "cuda/gradient/tiles.inc"
 #undef OUTER
 #undef STRIP
