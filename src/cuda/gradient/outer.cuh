@@ -320,13 +320,17 @@ HK_DEV void outer_finish(const hk_cu_outer *P, outer_tile t, outer_unit u, int r
   for (int j = 0; j < t.bn; j += 32) {
     const outer_columns of = outer_columns_of(P, (column + j) / 64);
     const int channel = of.channel + (column + j) % 64;
+    float v[16];
+    /* where shuffles read accumulators, ptxas serialises the products of the kernel */
+#pragma unroll
+    for (int i = 0; i < 16; ++i) asm volatile("mov.b32 %0, %1;" : "=f"(v[i]) : "f"(acc[i]));
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int inside = column + j < P->columns, first = channel / 8 * 8 - at[h].skip;
       hk_cu_u32 bits = 0;
-      if (__all_sync(0xffffffffu, inside && outer_bare(P, &at[h], first, acc + h * 2)))
-        outer_store_bare(P, outer_offset(&P->g.y, &at[h], of.tap) + first, threadIdx.x % 32, acc + h * 2);
-      else if (at[h].valid && inside) bits = outer_store_row(P, &at[h], of.tap, channel, acc + h * 2);
+      if (__all_sync(0xffffffffu, inside && outer_bare(P, &at[h], first, v + h * 2)))
+        outer_store_bare(P, outer_offset(&P->g.y, &at[h], of.tap) + first, threadIdx.x % 32, v + h * 2);
+      else if (at[h].valid && inside) bits = outer_store_row(P, &at[h], of.tap, channel, v + h * 2);
       wrong[h] = wrong[h] >> 8 | (hk_cu_u64)bits << 56;
     }
 #pragma unroll

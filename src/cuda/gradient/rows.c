@@ -89,15 +89,16 @@ size_t hk_cu_outer_bytes(const hk_cu_outer_shape *s, int64_t slices) {
 }
 
 /* Clocks of one block of pixels: of the tensor cores, of shared memory (each consumer piece reads its boxes, and all
- * are written once), of what a processor takes from L2. A cluster's blocks wait for each other. */
+ * are written once), of the copies that fill it, whatever their size. A cluster's blocks wait for each other. */
 static double block_clocks(const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
   const double m = hk_cu_outer_row_m(r), n = hk_cu_outer_row_n(r), part = r->px / 64.0;
   const hk_cu_outer_strip strip = hk_cu_outer_strip_make(r, s);
   const double x_rows = r->strip ? (double)(r->wn * strip.lines * strip.x_wide) : n;
   const double tensor = m * n / 32;
   const double shared = 0.86 * (r->wm * r->wn * r->mi * (64.0 + r->bn) + m + x_rows);
-  const double filled = (m / r->cn + x_rows / r->cm) * 128 / 36.8;
-  return part * fmax(tensor, fmax(shared, filled)) * (hk_cu_outer_row_cluster(r) > 1 ? 1.31 : 1);
+  const double filled =
+      r->strip ? 140.0 * (double)strip.lines * (r->mi * r->wm + r->wn) : 222 * (m / 64 / r->cn + n / 64 / r->cm);
+  return fmax(part * fmax(tensor, shared), filled) * (hk_cu_outer_row_cluster(r) > 1 ? 1.31 : 1);
 }
 
 /* The constants are fitted to all tiles of five layers (bench/results, grad-h200). */
