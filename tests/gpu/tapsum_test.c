@@ -23,6 +23,8 @@ static const char *const shapes[] = {
     "2d_n2_c48_i28x30_k48_w3_s2_p1_g48",
     "2d_n3_c130_i9x11_k130_w3_p1_g130",
     "2d_n2_c24_i20x33_k24_w5_p2_g24",
+    "2d_n2_c10_i31x56_k10_w7_p3_g10",
+    "2d_n3_c16_i48x24_k16_w3_p1:0x2_g16",
     "2d_n1_c8_i17x19_k16_w3_p2_d2_g8",
     "2d_n2_c70_i13x17_k70_w5_s2_p2_g70",
     "2d_n2_c64_i28x28_k64_w3_p1_g8",

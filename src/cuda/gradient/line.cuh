@@ -56,36 +56,53 @@ HK_DEV void LINE(add)(const hk_cu_geom *g, LINE(place) at, float (*acc)[ST]) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(128) LINE(hk_tapsum_line)(const __grid_constant__ hk_cu_tapsum P) {
-  const hk_cu_geom *g = &P.d.g;
-  const int lane = threadIdx.x % 32;
+/* What a warp has. */
+typedef struct LINE(part) {
+  int slice, pair, row, n, group, k; /* row: k over all groups */
+  int p0, p1, p2;                    /* the first tap */
+} LINE(part);
+
+HK_DEV LINE(part) LINE(part_of)(const hk_cu_tapsum *P) {
   const hk_cu_i64 warp = (hk_cu_i64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-  const int job = (int)(warp % P.jobs), slice = (int)(warp / P.jobs % P.slices), pair = (int)(warp / P.jobs / P.slices);
-  if (pair >= P.pairs) return;
-  const int row = div_by(pair, P.by_n), n = pair - row * (int)P.by_n.d, group = div_by(row, P.by_k);
-  const int k = row - group * (int)P.by_k.d, across = job / P.p2_tiles, p2 = job % P.p2_tiles * ST;
-  const int p0 = across / P.p1_tiles, p1 = across % P.p1_tiles * RT, end = tapsum_first(&P, slice + 1);
-  float acc[RT][ST] = {};
-#pragma unroll 1
-  for (int unit = tapsum_first(&P, slice) + lane; unit < end; unit += 32) {
-    LINE(place) at = LINE(find)(&P, unit, p0, p1, p2);
-    at.x += group * g->x.group + n * g->x.outer;
-    at.f += group * g->f.group + k * g->f.outer;
-    LINE(add)(g, at, acc);
-  }
+  const int job = (int)(warp % P->jobs), across = job / P->p2_tiles;
+  LINE(part) a;
+  a.slice = (int)(warp / P->jobs % P->slices), a.pair = (int)(warp / P->jobs / P->slices);
+  a.row = div_by(a.pair, P->by_n), a.n = a.pair - a.row * (int)P->by_n.d, a.group = div_by(a.row, P->by_k);
+  a.k = a.row - a.group * (int)P->by_k.d;
+  a.p0 = across / P->p1_tiles, a.p1 = across % P->p1_tiles * RT, a.p2 = job % P->p2_tiles * ST;
+  return a;
+}
+
+HK_DEV void LINE(emit)(const hk_cu_tapsum *P, LINE(part) a, float (*acc)[ST]) {
+  const hk_cu_geom *g = &P->d.g;
 #pragma unroll
   for (int r = 0; r < RT; ++r)
 #pragma unroll
     for (int p = 0; p < ST; ++p) {
 #pragma unroll
       for (int m = 16; m; m /= 2) acc[r][p] += __shfl_xor_sync(0xffffffffu, acc[r][p], m);
-      if (lane == 0 && p1 + r < (int)g->out[1] && p2 + p < (int)g->out[2])
-        tapsum_emit(&P, slice,
-                    (row * P.taps + (p0 * (int)g->out[1] + p1 + r) * (int)g->out[2] + p2 + p) * (int)g->n + n,
+      if (threadIdx.x % 32 == 0 && a.p1 + r < (int)g->out[1] && a.p2 + p < (int)g->out[2])
+        tapsum_emit(P, a.slice,
+                    (a.row * P->taps + (a.p0 * (int)g->out[1] + a.p1 + r) * (int)g->out[2] + a.p2 + p) * (int)g->n +
+                        a.n,
                     acc[r][p]);
     }
 }
+
+extern "C" __global__ void __launch_bounds__(128) LINE(hk_tapsum_line)(const __grid_constant__ hk_cu_tapsum P) {
+  const hk_cu_geom *g = &P.d.g;
+  const LINE(part) a = LINE(part_of)(&P);
+  if (a.pair >= P.pairs) return;
+  const int end = tapsum_first(&P, a.slice + 1);
+  float acc[RT][ST] = {};
+#pragma unroll 1
+  for (int unit = tapsum_first(&P, a.slice) + (int)threadIdx.x % 32; unit < end; unit += 32) {
+    LINE(place) at = LINE(find)(&P, unit, a.p0, a.p1, a.p2);
+    at.x += a.group * g->x.group + a.n * g->x.outer;
+    at.f += a.group * g->f.group + a.k * g->f.outer;
+    LINE(add)(g, at, acc);
+  }
+  LINE(emit)(&P, a, acc);
+}
 #undef XS
-#undef RT
-#undef ST
-#undef LINE
+#include "cuda/gradient/walk.cuh"

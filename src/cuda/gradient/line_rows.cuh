@@ -1,4 +1,4 @@
-/* The instances of line.cuh: RT and ST. */
+/* The instances of line.cuh and walk.cuh: RT and ST. */
 #define RT 1
 #define ST 4
 #define LINE(name) NAMED(name, 1_4)

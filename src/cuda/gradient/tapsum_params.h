@@ -17,18 +17,22 @@ typedef struct hk_cu_tapsum {
   hk_cu_divisor by_segments;        /* lane: segments; line: runs of a row; mma: bands of an image */
   int jobs, jobs_block, job_blocks; /* tiles of taps (and k), those of a block, blocks for all */
   int p1_tiles, p2_tiles, k_tiles;
-  int lanes, subs, chunks; /* lane: threads along channels, slices per block, blocks along channels */
-  int pairs;               /* line: channels of x by channels of y, over all groups */
+  int lanes, subs, chunks;        /* lane: threads along channels, slices per block, blocks along channels */
+  int pairs;                      /* line: channels of x by channels of y, over all groups */
+  int strips, x_vector, f_vector; /* walk: strips of `band` rows of x in an image; bytes that are loaded at once */
+  hk_cu_divisor by_strips;
   /* mma, stem: shared memory */
-  int band;                        /* mma, band: rows of dy per band */
-  hk_cu_divisor by_spots, by_rows; /* band: runs of 8 columns of x in an image; rows of x */
-  int spots;                       /* band: runs of 8 columns of x in shared memory */
-  int columns, pitch;              /* mma: columns of x in shared memory; stem: bytes between pixels of x */
-  int ring;                        /* stem: rows of x that are kept */
-  int quads;                       /* stem: positions of s2 rounded up to 16 */
-  int x_bytes, f_bytes;            /* of x; of dy, each */
-  int width, parity;               /* mma: channels per group; warps that share a tile */
-  int taps_tile;                   /* mma: taps per block */
+  int band;                          /* mma, band: rows of dy per band */
+  hk_cu_divisor by_spots, by_rows;   /* band: runs of 8 columns of x in an image; rows of x */
+  int spots;                         /* band: runs of 8 columns of x in shared memory */
+  int columns, pitch;                /* mma: columns of x in shared memory; stem: bytes between pixels of x */
+  int ring;                          /* stem: rows of x that are kept */
+  int raw_rows, raw_bytes, raw_left; /* stem: rows of x as they are: how many, their bytes, zeros before them */
+  int quads;                         /* stem: positions of s2 rounded up to 16 */
+  int x_bytes, f_bytes;              /* of x; of dy, each */
+  int width, parity;                 /* mma: channels per group; warps that share a tile */
+  int buffers, buffer_bytes;         /* mma: bands in shared memory; bytes of one */
+  hk_cu_divisor by_columns;          /* mma: columns; stem: quads */
   /* tile */
   int m_tiles, n_tiles; /* of 64 channels k and of 64 columns (tap, n) */
   int f_rows, x_rows;   /* neighbouring threads load neighbouring channels of f, of x; else positions */

@@ -95,15 +95,71 @@ bool hk_cu_tapsum_tile_lane(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_lane_%s_%d_%d_%d_%d", type, a.v, a.kt, a.st, a.dil);
   t->blocks = across * hk_ceil_div(*slices, p->subs);
   t->x_aligned = t->f_aligned = a.v == 2;
-  const double rate = (a.dil ? 1.3e13 : 4e12) * (a.v == 2 || a.kt > 1 ? 1.0 : 0.6);
+  const double products_of_u = (double)a.u * a.kt * a.st;
+  const double loads = (double)a.u * a.kt + (a.dil ? (double)(a.u - 1) * a.dil + a.st : (double)a.u * a.st);
+  const double rate = 1.75e12 * products_of_u / loads * (a.v == 2 ? 1.0 : 0.8);
   const double padded = (double)(jobs * a.kt * a.st) / (double)(g->pixels * g->k);
   const bool adjacent = channel_step(g->groups, g->x.group, g->n, g->x.outer) == 1;
   t->fit = (int)hk_max64(1, 768 / t->threads);
-  t->busy = products(g) * padded / rate * (adjacent ? 1 : 12), t->moved = moved(g);
+  t->busy = products(g) * padded / rate * (adjacent ? 1 : a.kt > 1 ? 1.2 : 14), t->moved = moved(g);
   return true;
 }
 
 /* ---- line */
+
+/* Bytes that rows of a tensor can be loaded by: its rows and their lengths are multiples. */
+static int vector_of(const hk_geom *g, const hk_strides *s, const int64_t *size, int64_t outers) {
+  const int64_t bytes = (int64_t)hk_type_bytes(g->x_type);
+  int64_t all = size[2] | s->offset | 16 / bytes;
+  if (g->groups > 1) all |= s->group;
+  if (outers > 1) all |= s->outer;
+  if (g->c > 1) all |= s->channel;
+  for (int d = 0; d < 2; d++)
+    if (size[d] > 1) all |= s->at[d];
+  return (int)((all & -all) * bytes);
+}
+
+/* Rows of x per unit: strips so that few warps have more to do than others; then slices of 32 units or more. */
+static void walk_units(const hk_geom *g, int rt, int fit, int64_t warps, hk_cu_tapsum *p, int64_t *slices) {
+  const int64_t lines = g->c * g->win[0] * p->segments, room = (int64_t)SMS * 4 * fit;
+  double best = 0;
+  for (int64_t strips = 1; strips == 1 || g->in[1] / strips >= 2 * rt; strips++) {
+    const int64_t band = hk_ceil_div(g->in[1], strips), all = warps * hk_ceil_div(lines * strips, 32);
+    const double cost = (double)(hk_ceil_div(all, SMS * 4) * (4 * band + rt + 3));
+    if (strips > 1 && (cost >= best || all > 4 * room)) continue;
+    best = cost, p->band = (int)band;
+  }
+  p->strips = (int)hk_ceil_div(g->in[1], p->band);
+  p->by_strips = hk_cu_divisor_make(p->strips);
+  p->units = (int)(lines * p->strips);
+  const int64_t each = hk_max64(1, warps * hk_ceil_div(p->units, 32) / (6 * room)); /* per lane */
+  if (!*slices) *slices = hk_cu_tapsum_slices(g, hk_ceil_div(p->units, 32 * each), p->units);
+}
+
+static bool walks(const hk_geom *g) {
+  return g->stride[1] * g->stride[2] * g->dil[1] * g->dil[2] == 1 && g->x.at[2] == 1 && g->f.at[2] == 1 &&
+         g->c * g->win[0] * (g->win[2] / 8 + 1) * g->in[1] < INT32_MAX / 2;
+}
+
+/* walk.cuh: the rest of a tiling of line. */
+static void tile_walk(const hk_geom *g, int rt, int st, int64_t *slices, hk_cu_tapsum_tiling *t) {
+  hk_cu_tapsum *p = &t->params;
+  const int64_t warps = (int64_t)p->pairs * p->jobs;
+  p->x_vector = vector_of(g, &g->x, g->in, g->n), p->f_vector = vector_of(g, &g->f, g->win, g->k);
+  if (t->unaligned) p->x_vector = p->f_vector = (int)hk_type_bytes(g->x_type);
+  t->x_aligned = p->x_vector > (int)hk_type_bytes(g->x_type),
+  t->f_aligned = p->f_vector > (int)hk_type_bytes(g->x_type);
+  p->segments = (int)hk_ceil_div(g->win[2], 8);
+  p->by_segments = hk_cu_divisor_make(p->segments);
+  t->fit = rt == 7 ? 3 : rt == 5 ? 4 : 5;
+  walk_units(g, rt, t->fit, warps, p, slices);
+  p->slices = (int)*slices;
+  t->blocks = hk_ceil_div(warps * *slices, 4);
+  const double loads = (double)(16 / p->x_vector + 16 / p->f_vector),
+               rows = (double)p->units * p->band * (double)warps / 32;
+  const double each = 8.0 * rt * st + 6.0 * rt + 14 * st + 30 + 12 * loads + 16.0 * (rt + 4) / p->band;
+  t->busy = rows * each * 1.15 / (SMS * 4) / 1.7e9, t->moved = moved(g) * (g->n > 1 || g->k > 1 ? 2 : 1);
+}
 
 bool hk_cu_tapsum_tile_line(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tiling *t, char *why) {
   hk_cu_tapsum *p = &t->params;
@@ -116,19 +172,20 @@ bool hk_cu_tapsum_tile_line(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   p->p1_tiles = (int)hk_ceil_div(r, rt), p->p2_tiles = (int)hk_ceil_div(s, st);
   const int64_t jobs = g->out[0] * p->p1_tiles * p->p2_tiles, pairs = g->groups * g->n * g->k;
   if (jobs > INT32_MAX / 1024) REFUSE("y has too many positions");
-  p->jobs = (int)jobs, p->pairs = (int)pairs;
+  static const char *const images[] = {"tapsum_f32", "tapsum_f16", "tapsum_bf16"};
+  t->image = images[g->x_type == HK_F32 ? 0 : g->x_type == HK_F16 ? 1 : 2];
+  snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_%s_%s_%d_%d", walks(g) ? "walk" : "line", type, rt, st);
+  p->jobs = (int)jobs, p->pairs = (int)pairs, t->threads = 128;
+  if (walks(g)) return tile_walk(g, rt, st, slices, t), true;
   p->segments = (int)hk_ceil_div(g->win[2], 4);
   p->by_segments = hk_cu_divisor_make(p->segments);
   p->units = p->rows * p->segments;
-  if (!*slices) *slices = hk_cu_tapsum_slices(g, hk_ceil_div(SMS * 32, pairs * jobs), hk_max64(1, p->units / 128));
+  if (!*slices) *slices = hk_cu_tapsum_slices(g, hk_ceil_div(SMS * 64, pairs * jobs), hk_max64(1, p->units / 128));
   p->slices = (int)*slices;
-  static const char *const images[] = {"tapsum_f32", "tapsum_f16", "tapsum_bf16"};
-  t->image = images[g->x_type == HK_F32 ? 0 : g->x_type == HK_F16 ? 1 : 2];
-  snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_line_%s_%d_%d", type, rt, st);
-  t->threads = 128, t->blocks = hk_ceil_div(pairs * jobs * *slices, 4);
+  t->blocks = hk_ceil_div(pairs * jobs * *slices, 4);
   const bool slides = g->stride[2] == 1 && g->dil[2] == 1;
   const double padded = (double)(jobs * rt * st) / (double)g->pixels;
-  const double rate = (slides ? 8e12 : 2e12) / (g->x.at[2] == 1 && g->f.at[2] == 1 ? 1.0 : 8.0);
+  const double rate = (slides ? 2e12 : 0.85e12) / (g->x.at[2] == 1 && g->f.at[2] == 1 ? 1.0 : 6.0);
   t->fit = 4, t->busy = products(g) * padded / rate, t->moved = moved(g);
   return true;
 }
