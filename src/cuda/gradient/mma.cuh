@@ -1,7 +1,8 @@
 /* hk_tapsum_mma_<type>: groups of 4, 8, 16 or 32 channels, channels-last, on the tensor cores. A block has 64 channels
  * and walks along bands of rows: those of dy and what they read of x lie in shared memory, 144 bytes per pixel, and
- * every matrix row is the address of some pixel, so padding, strides and the ends of rows cost nothing. A warp has 16
- * channels of dy and 16 of x; of their products those within a group are kept. */
+ * every matrix row is the address of some pixel, so padding, strides and the ends of rows cost nothing. The next band
+ * is copied while one is multiplied. A warp has 16 channels of dy and 16 of x; of their products those within a group
+ * are kept. */
 enum { MMA_TAPS = 9, MMA_PIXEL = 144 };
 
 typedef struct mma_band {
@@ -19,12 +20,13 @@ HK_DEV mma_band mma_band_at(const hk_cu_tapsum *P, int unit) {
 typedef struct mma_box { /* of an image: pixels from (row, column) on; live channels, the image's size */
   const hk_cu_u16 *image;
   int row, column, rows, columns, live, size[2];
+  hk_cu_divisor by_columns;
 } mma_box;
 
 /* Copies a box of pixels x 64 channels, zeros outside the tensor; at: the tensor's strides. */
 HK_DEV void mma_stage(hk_cu_u32 to, mma_box b, const hk_cu_i64 *at) {
   for (int i = threadIdx.x; i < b.rows * b.columns * 8; i += blockDim.x) {
-    const int piece = i % 8, pixel = i / 8, row = pixel / b.columns, h = b.row + row;
+    const int piece = i % 8, pixel = i / 8, row = div_by(pixel, b.by_columns), h = b.row + row;
     const int w = b.column + pixel - row * b.columns;
     const int in = (unsigned)h < (unsigned)b.size[0] && (unsigned)w < (unsigned)b.size[1] && piece * 8 < b.live;
     copy_16(to + pixel * MMA_PIXEL + piece * 16, in ? b.image + h * at[1] + w * at[2] + piece * 8 : b.image, in);
@@ -35,11 +37,21 @@ HK_DEV void mma_load(const hk_cu_tapsum *P, mma_band b, int channel, hk_cu_u32 x
   const hk_cu_geom *g = &P->d.g;
   const int live = (int)(g->groups * g->n) - channel, height = (b.rows - 1) * (int)g->dil[1] + 1;
   const mma_box of_x = {(const hk_cu_u16 *)P->d.x + b.image * g->x.channel + channel,
-                        b.first * (int)g->dil[1] - (int)g->lo[1], -(int)g->lo[2],
-                        height + ((int)g->out[1] - 1) * (int)g->stride[1], P->columns, live,
-                        {(int)g->in[1], (int)g->in[2]}};
-  const mma_box of_f = {(const hk_cu_u16 *)P->d.f + b.image * g->f.channel + channel, b.first, 0, b.rows,
-                        (int)g->win[2], live, {(int)g->win[1], (int)g->win[2]}};
+                        b.first * (int)g->dil[1] - (int)g->lo[1],
+                        -(int)g->lo[2],
+                        height + ((int)g->out[1] - 1) * (int)g->stride[1],
+                        P->columns,
+                        live,
+                        {(int)g->in[1], (int)g->in[2]},
+                        P->by_columns};
+  const mma_box of_f = {(const hk_cu_u16 *)P->d.f + b.image * g->f.channel + channel,
+                        b.first,
+                        0,
+                        b.rows,
+                        (int)g->win[2],
+                        live,
+                        {(int)g->win[1], (int)g->win[2]},
+                        P->by_win[2]};
   mma_stage(x, of_x, g->x.at);
   mma_stage(f, of_f, g->f.at);
 }
@@ -87,7 +99,7 @@ HK_DEV void mma_join(const hk_cu_tapsum *P, float *room, int tiles, int part, fl
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) TYPED(hk_tapsum_mma)(const __grid_constant__ hk_cu_tapsum P) {
+extern "C" __global__ void __launch_bounds__(256, 2) TYPED(hk_tapsum_mma)(const __grid_constant__ hk_cu_tapsum P) {
   extern __shared__ __align__(16) unsigned char shared[];
   const hk_cu_geom *g = &P.d.g;
   const int width = P.width, across = width > 16 ? width / 16 : 1, tiles = 4 * across;
@@ -106,15 +118,20 @@ extern "C" __global__ void __launch_bounds__(256) TYPED(hk_tapsum_mma)(const __g
   }
   const mma_room room = {x + n * 2 + side, f + m * 2 + side, base + side};
   float acc[MMA_TAPS][2][4] = {};
-  const int end = tapsum_first(&P, slice + 1);
+  const int begin = tapsum_first(&P, slice), end = tapsum_first(&P, slice + 1);
+  if (begin < end) mma_load(&P, mma_band_at(&P, begin), channel, x, f);
 #pragma unroll 1
-  for (int unit = tapsum_first(&P, slice); unit < end; ++unit) {
-    const mma_band b = mma_band_at(&P, unit);
-    mma_load(&P, b, channel, x, f);
+  for (int unit = begin; unit < end; ++unit) {
+    const hk_cu_u32 here = (unit - begin) % P.buffers * P.buffer_bytes;
+    const hk_cu_u32 there = (unit + 1 - begin) % P.buffers * P.buffer_bytes;
+    const mma_room at = {room.x + here, room.f + here, room.zero};
     copy_wait();
     __syncthreads();
-    mma_band_add(&P, b, room, taps, part, P.taps - tap0, acc);
+    if (P.buffers > 1 && unit + 1 < end) mma_load(&P, mma_band_at(&P, unit + 1), channel, x + there, f + there);
+    mma_band_add(&P, mma_band_at(&P, unit), at, taps, part, P.taps - tap0, acc);
+    if (P.buffers > 1 || unit + 1 == end) continue;
     __syncthreads();
+    mma_load(&P, mma_band_at(&P, unit + 1), channel, x, f);
   }
   mma_join(&P, (float *)shared, tiles, part, acc);
   if (part) return;

@@ -18,7 +18,7 @@ static bool supported(const hk_geom *g, char *why) {
 
 /* ---- mma */
 
-enum { MMA_TAPS = 9, PIXEL = 144, ROOM = 200 * 1024, WANTED = 72 * 1024 };
+enum { MMA_TAPS = 9, PIXEL = 144, ROOM = 200 * 1024, WANTED = 54 * 1024 };
 
 static int64_t x_rows(const hk_geom *g, int64_t band) {
   return (band - 1) * g->dil[1] + (g->out[1] - 1) * g->stride[1] + 1;
@@ -28,7 +28,7 @@ static int64_t mma_bytes(const hk_geom *g, int64_t band, int64_t columns) {
   return PIXEL * (1 + x_rows(g, band) * columns + band * g->win[2]);
 }
 
-/* Rows of dy per band: as many as leave room for three blocks, cut evenly. */
+/* Rows of dy per band: as many as leave room for two blocks that have two bands each, cut evenly. */
 static int64_t mma_band(const hk_geom *g, int64_t columns) {
   int64_t band = 1;
   while (band < g->win[1] && mma_bytes(g, band + 1, columns) <= WANTED) band++;
@@ -55,7 +55,10 @@ bool hk_cu_tapsum_tile_mma(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tilin
   p->chunks = (int)hk_ceil_div(channels, 64), p->width = (int)w;
   p->parity = w == 32 ? 1 : 2;
   p->job_blocks = (int)hk_ceil_div(g->pixels, MMA_TAPS);
-  const int room = p->parity > 1 ? 4 * MMA_TAPS * 8 * 32 * 4 : 0, bytes = PIXEL + p->x_bytes + p->f_bytes;
+  p->by_columns = hk_cu_divisor_make(columns);
+  p->buffer_bytes = p->x_bytes + p->f_bytes;
+  p->buffers = PIXEL + 2 * p->buffer_bytes <= ROOM ? 2 : 1;
+  const int room = p->parity > 1 ? 4 * MMA_TAPS * 8 * 32 * 4 : 0, bytes = PIXEL + p->buffers * p->buffer_bytes;
   t->shared_bytes = bytes > room ? bytes : room;
   const int64_t across = (int64_t)p->chunks * p->job_blocks, fit = hk_min64(2, 220 * 1024 / t->shared_bytes);
   if (!*slices) {
@@ -67,11 +70,23 @@ bool hk_cu_tapsum_tile_mma(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tilin
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_mma_%s", hk_cu_tapsum_type(g));
   t->blocks = across * *slices, t->threads = 256, t->x_aligned = t->f_aligned = true;
   const double matrices = (double)(across * p->width / 16 + across) * MMA_TAPS * 4 * (double)(g->c * g->taps) / 16;
-  t->fit = (int)hk_max64(1, fit), t->busy = matrices * 5 / 132 / 1.6e9, t->moved = g->bytes * 1.3 / 3e12;
+  t->fit = (int)hk_max64(1, fit), t->busy = matrices * 6 / 132 / 1.6e9, t->moved = g->bytes * 1.3 / 3e12;
   return true;
 }
 
 /* ---- stem */
+
+/* Whether rows of x can be copied as they are, and the room for them. */
+static void stem_raw(const hk_geom *g, int64_t nt, hk_cu_tapsum *p) {
+  const int64_t line = g->in[2] * g->n, zeros = hk_round_up(hk_max64(0, g->lo[2]) * g->n, 8);
+  const int64_t reads = zeros - g->lo[2] * g->n + ((p->quads - 1) * g->dil[2] + 1) * g->n + nt * 8 + 2;
+  const bool dense = (g->n == 1 || g->x.outer == 1) && g->x.at[2] == g->n && g->stride[2] == 1;
+  if (!dense || line % 8 || g->x.offset % 8 || (g->c > 1 && g->x.channel % 8) || (g->in[1] > 1 && g->x.at[1] % 8))
+    return;
+  if (line > 65536 || reads > 65536 || g->dil[1] > 4096) return;
+  p->raw_rows = p->ring + (int)g->dil[1], p->raw_left = (int)zeros;
+  p->raw_bytes = (int)(hk_round_up(hk_max64(zeros + line, reads), 8) * 2);
+}
 
 bool hk_cu_tapsum_tile_stem(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tiling *t, char *why) {
   enum { TABLES = 256 };
@@ -91,15 +106,18 @@ bool hk_cu_tapsum_tile_stem(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   p->ring = (int)ring, p->x_bytes = (int)x_bytes, p->f_bytes = (int)f_bytes;
   p->units = p->rows;
   p->chunks = (int)hk_ceil_div(g->k, 64);
-  t->shared_bytes = (int)(TABLES + x_bytes + 2 * f_bytes);
+  p->by_columns = hk_cu_divisor_make(p->quads);
+  stem_raw(g, nt, p);
+  if (TABLES + x_bytes + 2 * f_bytes + (int64_t)p->raw_rows * p->raw_bytes > ROOM) p->raw_rows = p->raw_bytes = 0;
+  t->shared_bytes = (int)(TABLES + x_bytes + 2 * f_bytes) + p->raw_rows * p->raw_bytes;
   const int64_t fit = hk_min64(2, 220 * 1024 / t->shared_bytes);
   if (!*slices) *slices = hk_cu_tapsum_slices(g, hk_max64(1, SMS * fit / p->chunks), p->units);
   p->slices = (int)*slices;
   t->image = g->x_type == HK_F16 ? "tapsum_f16" : "tapsum_bf16";
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_stem_%s_%d", hk_cu_tapsum_type(g), nt);
-  t->blocks = p->chunks * *slices, t->threads = 256, t->f_aligned = true;
+  t->blocks = p->chunks * *slices, t->threads = 256, t->f_aligned = true, t->x_aligned = p->raw_bytes > 0;
   const double matrices = (double)p->chunks * 4 * nt * 8 * (double)p->rows * p->quads / 16;
-  t->fit = (int)hk_max64(1, fit), t->busy = matrices * 3 / 132 / 1.6e9, t->moved = g->bytes / 3e12;
+  t->fit = (int)hk_max64(1, fit), t->busy = matrices * 4 / 132 / 1.6e9, t->moved = g->bytes / 3e12;
   return true;
 }
 
@@ -133,7 +151,7 @@ bool hk_cu_tapsum_tile_band(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_band_%s_%d", hk_cu_tapsum_type(g), rows);
   t->blocks = p->chunks * *slices, t->threads = 256, t->x_aligned = t->f_aligned = true;
   const double each = (double)p->units / (double)*slices, steps = each + rows * (1 + each / (double)g->in[1]);
-  t->fit = 2, t->busy = (double)t->blocks * steps * 300 / SMS / 1.6e9;
+  t->fit = 1, t->busy = (double)t->blocks * steps * 450 / SMS / 1.6e9;
   t->moved = g->bytes * steps / each / 3.5e12;
   return true;
 }
