@@ -119,19 +119,37 @@ static int vector_of(const hk_geom *g, const hk_strides *s, const int64_t *size,
   return (int)((all & -all) * bytes);
 }
 
-/* Rows of x per unit: strips so that few warps have more to do than others; then slices of 32 units or more. */
-static void walk_units(const hk_geom *g, int rt, int fit, int64_t warps, hk_cu_tapsum *p, int64_t *slices) {
-  const int64_t lines = g->c * g->win[0] * p->segments, room = (int64_t)SMS * 4 * fit;
+/* Of a lone row: a warp has 32 neighbouring runs, then those after all warps of the row. */
+static void walk_along(const hk_geom *g, int64_t room, int64_t warps, hk_cu_tapsum *p) {
+  const int64_t runs = hk_ceil_div(g->win[2], 8), most = hk_max64(1, runs / 128);
+  const int64_t wide = hk_min64(most, hk_ceil_div(2 * room, warps * g->c * g->win[0]));
+  p->segments = (int)(32 * wide);
+  p->band = p->steps = (int)hk_ceil_div(runs, p->segments);
+  p->advance = p->segments * 8;
+}
+
+/* Down rows: strips so that few warps have more to do than others. */
+static void walk_down(const hk_geom *g, int rt, int64_t room, int64_t warps, hk_cu_tapsum *p) {
   double best = 0;
+  p->segments = (int)hk_ceil_div(g->win[2], 8), p->steps = (int)g->in[1];
   for (int64_t strips = 1; strips == 1 || g->in[1] / strips >= 2 * rt; strips++) {
-    const int64_t band = hk_ceil_div(g->in[1], strips), all = warps * hk_ceil_div(lines * strips, 32);
+    const int64_t band = hk_ceil_div(g->in[1], strips);
+    const int64_t all = warps * hk_ceil_div(g->c * g->win[0] * p->segments * strips, 32);
     const double cost = (double)(hk_ceil_div(all, SMS * 4) * (4 * band + rt + 3));
     if (strips > 1 && (cost >= best || all > 4 * room)) continue;
     best = cost, p->band = (int)band;
   }
-  p->strips = (int)hk_ceil_div(g->in[1], p->band);
+}
+
+/* What a lane walks; then slices of 32 units or more. */
+static void walk_units(const hk_geom *g, int rt, int64_t room, int64_t warps, hk_cu_tapsum *p, int64_t *slices) {
+  const bool lone = g->in[1] == 1 && g->win[1] == 1 && g->out[1] == 1 && g->lo[1] == 0;
+  if (lone && g->win[2] >= 256) walk_along(g, room, warps, p);
+  else walk_down(g, rt, room, warps, p);
+  p->by_segments = hk_cu_divisor_make(p->segments);
+  p->strips = (int)hk_ceil_div(p->steps, p->band);
   p->by_strips = hk_cu_divisor_make(p->strips);
-  p->units = (int)(lines * p->strips);
+  p->units = (int)(g->c * g->win[0] * p->segments * p->strips);
   const int64_t each = hk_max64(1, warps * hk_ceil_div(p->units, 32) / (6 * room)); /* per lane */
   if (!*slices) *slices = hk_cu_tapsum_slices(g, hk_ceil_div(p->units, 32 * each), p->units);
 }
@@ -145,18 +163,16 @@ static bool walks(const hk_geom *g) {
 static void tile_walk(const hk_geom *g, int rt, int st, int64_t *slices, hk_cu_tapsum_tiling *t) {
   hk_cu_tapsum *p = &t->params;
   const int64_t warps = (int64_t)p->pairs * p->jobs;
-  p->x_vector = vector_of(g, &g->x, g->in, g->n), p->f_vector = vector_of(g, &g->f, g->win, g->k);
-  if (t->unaligned) p->x_vector = p->f_vector = (int)hk_type_bytes(g->x_type);
-  t->x_aligned = p->x_vector > (int)hk_type_bytes(g->x_type),
-  t->f_aligned = p->f_vector > (int)hk_type_bytes(g->x_type);
-  p->segments = (int)hk_ceil_div(g->win[2], 8);
-  p->by_segments = hk_cu_divisor_make(p->segments);
+  const int one = (int)hk_type_bytes(g->x_type);
+  p->x_vector = t->unaligned ? one : vector_of(g, &g->x, g->in, g->n);
+  p->f_vector = t->unaligned ? one : vector_of(g, &g->f, g->win, g->k);
+  t->x_aligned = p->x_vector > one, t->f_aligned = p->f_vector > one;
   t->fit = rt == 7 ? 3 : rt == 5 ? 4 : 5;
-  walk_units(g, rt, t->fit, warps, p, slices);
+  walk_units(g, rt, SMS * 4 * t->fit, warps, p, slices);
   p->slices = (int)*slices;
   t->blocks = hk_ceil_div(warps * *slices, 4);
-  const double loads = (double)(16 / p->x_vector + 16 / p->f_vector),
-               rows = (double)p->units * p->band * (double)warps / 32;
+  const double loads = (double)(16 / p->x_vector + 16 / p->f_vector);
+  const double rows = (double)p->units * p->band * (double)warps / 32;
   const double each = 8.0 * rt * st + 6.0 * rt + 14 * st + 30 + 12 * loads + 16.0 * (rt + 4) / p->band;
   t->busy = rows * each * 1.15 / (SMS * 4) / 1.7e9, t->moved = moved(g) * (g->n > 1 || g->k > 1 ? 2 : 1);
 }

@@ -1,6 +1,7 @@
 /* hk_tapsum_walk_<type>_<rt>_<st>: as line.cuh, where rows are contiguous and their strides and dilations 1. A lane has
  * a run of 8 positions of dy's rows and walks down rows of x with the last RT rows of dy in registers: each row of x is
- * loaded once, by vectors, while the one before meets them. */
+ * loaded once, by vectors, while the one before meets them. A lone row is walked along instead, `advance` positions at
+ * a time. */
 #ifndef HK_TAPSUM_WALK
 #define HK_TAPSUM_WALK
 enum { WALK_RUN = 8, WALK_WORDS = WALK_RUN * TYPE_BYTES / 4, WALK_PER = 4 / TYPE_BYTES };
@@ -71,7 +72,7 @@ HK_DEV LINE(strip) LINE(strip_of)(const hk_cu_tapsum *P, LINE(part) a, int unit)
   const int c = div_by(up, P->by_win[0]), s0 = up - c * (int)P->by_win[0].d, t = a.p2 - (int)g->lo[2];
   const hk_cu_i64 i0 = a.p0 * g->stride[0] + s0 * g->dil[0] - g->lo[0];
   s.first = (line - up * P->strips) * P->band;
-  s.rows = i0 < 0 || i0 >= g->in[0] ? 0 : min(P->band, (int)g->in[1] - s.first);
+  s.rows = i0 < 0 || i0 >= g->in[0] ? 0 : min(P->band, P->steps - s.first);
   s.row = s.first + (int)g->lo[1] - a.p1;
   s.shift = t & WALK_RUN - 1, s.f_at = run * WALK_RUN, s.x_at = s.f_at + t - s.shift;
   s.x = (const ELEMENT *)P->d.x + a.group * g->x.group + a.n * g->x.outer + c * g->x.channel + i0 * g->x.at[0] +
@@ -120,7 +121,8 @@ HK_DEV void LINE(walk)(const hk_cu_tapsum *P, LINE(strip) s, float (*acc)[ST]) {
       window[0][u] = walk_value(f, u);
     }
     if (row < s.rows) {
-      s.row += 1, s.x += P->d.g.x.at[1], s.f += P->d.g.f.at[1];
+      if (P->advance) s.x_at += P->advance, s.f_at += P->advance;
+      else s.row += 1, s.x += P->d.g.x.at[1], s.f += P->d.g.f.at[1];
       LINE(load_f)(P, &s, 0, f);
       LINE(load_x)(P, &s, x);
     }
