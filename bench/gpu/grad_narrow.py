@@ -150,7 +150,7 @@ def measure(lib, a, name, kind, emit):
         if a.ways and layout in plans:
             for decision, guess in plans[layout].ways():
                 plan, side, _ = layer.hankel(lib, layout, decision)
-                emit(name, kind, layout, f"{bench.contest({'one': side}, 5)['one']:.1f}", f"guess {guess:.1f}", decision.decode())
+                emit(name, kind, layout, f"{bench.contest({'one': side}, 5)['one']:.1f}", f"{guess:.1f}", decision.decode())
                 plan.close()
         if not a.no_cudnn and not a.ways:
             sides["cudnn " + layout], peer = layer.cudnn(layout)
@@ -191,7 +191,7 @@ def main():
     lines = [f"# command: bench/gpu/grad_narrow.py {' '.join(sys.argv[1:])}",
              f"# gpu: {torch.cuda.get_device_name()}; cuDNN {torch.backends.cudnn.version()}, PyTorch {torch.__version__}",
              f"# commit: {os.environ.get('HANKEL_COMMIT', 'unknown')}; {time.strftime('%Y-%m-%dT%H:%MZ', time.gmtime())}",
-             "layer\ttype\tlayout\tus\tfloor_us\tof_floor\tcudnn_us\tspeedup\tdecision"]
+             "layer\ttype\tlayout\tus\t" + ("guess_us" if a.ways else "floor_us\tof_floor\tcudnn_us\tspeedup") + "\tdecision"]
     print("\n".join(lines), flush=True)
 
     def emit(*fields):
