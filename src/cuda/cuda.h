@@ -215,8 +215,14 @@ hk_status hk_cu_staged_build(hk_cu_direct_state *s, const hk_geom *g, const hk_e
  * functions. */
 bool hk_cu_recompute_takes(const hk_geom *g, const hk_epi *e, bool unaligned);
 hk_status hk_cu_recompute_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e);
-/* fill.c: stores the epilogue of 0 to all of y, which no product reaches; hk_cu_direct_run runs it. */
-hk_status hk_cu_fill_build(hk_cu_direct_state *s, const hk_geom *g, const hk_epi *e, bool unaligned);
+/* fill.c: stores the epilogue of 0 to all of y, which no product reaches. next: the launch before is of another fill of
+ * this call, and this one may run beside it. */
+typedef struct hk_cu_fill_state {
+  hk_cu_direct_state direct;
+  bool runs; /* by hk_fill, else by the general kernel */
+} hk_cu_fill_state;
+hk_status hk_cu_fill_build(hk_cu_fill_state *s, const hk_geom *g, const hk_epi *e, bool unaligned);
+hk_status hk_cu_fill_run(const hk_cu_fill_state *s, const hk_cu_call *call, const void *slopes, bool next);
 void hk_cu_direct_free(hk_cu_direct_state *s);
 hk_status hk_cu_direct_run(const hk_cu_direct_state *s, const hk_cu_call *call, const void *slopes,
                            const int32_t *f_zeros);

@@ -4,7 +4,7 @@
 #include "plan/rewrite/polyphase.h"
 
 typedef struct gap {
-  hk_cu_direct_state fill;
+  hk_cu_fill_state fill;
   int64_t y, c; /* where it starts, in bytes */
 } gap;
 
@@ -47,17 +47,18 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
     view.y += own->gap[i].y;
     if (view.c) view.c += own->gap[i].c;
     hk_cu_call c = hk_plan_cuda_call(part, &view);
-    s = hk_cu_direct_run(&own->gap[i].fill, &c, ((const hk_cu_weights *)part->packed->f)->slopes.data, NULL);
+    s = hk_cu_fill_run(&own->gap[i].fill, &c, ((const hk_cu_weights *)part->packed->f)->slopes.data, i > 0);
   }
   return s ? s : hk_polyphase_run_parts(plan, &own->phases, call);
 }
 
-/* Each part is a launch, which those of a chain hide but for a microsecond. */
+/* Each part is a launch, which those of a chain hide but for a microsecond. Outputs without taps take their bytes. */
 static double seconds(const hk_task *t, double inner_s) {
   hk_phases phases;
   hk_phases_make(&t->geom, &phases);
-  const double launches = phases.parts - 1;
-  return inner_s - 1.5e-6 * launches + (hk_phases_gaps(&phases) ? 2e-6 + t->geom.bytes / 3e12 : 0);
+  const double launches = phases.parts - 1, all = phases.count[0] * phases.count[1] * phases.count[2];
+  const double y = (double)(t->geom.gm * t->geom.k * t->geom.groups) * (double)hk_type_bytes(t->geom.y_type);
+  return inner_s - 1.5e-6 * launches + (hk_phases_gaps(&phases) ? 2e-6 + y * (1 - phases.parts / all) / 3.4e12 : 0);
 }
 
 const hk_rewrite hk_rewrite_cuda_polyphase = {.name = "polyphase",
