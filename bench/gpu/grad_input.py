@@ -4,9 +4,10 @@
 Random normal data, bf16, channels-last, inputs rotated over more than three times the L2, one CUDA graph of enough
 launches for 2 ms a side, the sides' replays alternating, the median of nine (bench.py). cuDNN runs through PyTorch,
 aten.convolution_backward with the mask of the input or conv_transpose2d, cudnn.benchmark, benchmark_limit = 0. Results
-must agree. hankel: weights packed at creation; with --late given at execute, and packed in the call.
+must agree. hankel: weights packed at creation; with --late given at execute, and packed in the call. --tiles times every
+decision that begins with polyphase or subpixel instead, best first, with the estimate before it and the distance from cuDNN's result.
 
-usage: grad_input.py [--library build/lib/libhankel.so] [--out FILE] [--only NAME,..] [--late] [--decision TEXT] [--no-cudnn]
+usage: grad_input.py [--library build/lib/libhankel.so] [--out FILE] [--only NAME,..] [--late] [--decision TEXT] [--no-cudnn] [--tiles]
 """
 import argparse
 import ctypes as C
@@ -100,6 +101,38 @@ def apart(case, plan):
     return worst
 
 
+def candidates(lib, case):
+    """The decisions by phases and what the planner expects of them, in us."""
+    abi, found = bench.abi, []
+
+    @abi.CandidateFn
+    def collect(_, c):
+        if not c.contents.refusal and c.contents.decision.startswith((b"polyphase", b"subpixel")):
+            found.append((c.contents.decision, c.contents.predicted_s * 1e6))
+    forward, problem, epilogue = abi.RawProblem(), abi.RawProblem(), abi.Epilogue()
+    options = abi.Options(device=abi.CUDA, rigor=2)
+    if lib.hk_problem_parse(C.byref(forward), case.text.encode()) or lib.hk_problem_grad_input(C.byref(forward), C.byref(problem)):
+        raise RuntimeError(f"no gradient of {case.text}")
+    lib.hk_plan_candidates(C.byref(problem), C.byref(epilogue), C.byref(options), collect, None)
+    return found
+
+
+def tiles(lib, name, case, late):
+    """One line per candidate: layer, us, estimate, distance, decision."""
+    times = []
+    for decision, guess in candidates(lib, case):
+        try:
+            plan = Gradient(lib, case, late, decision)
+        except RuntimeError as e:
+            print(f"# {name}: {decision.decode()}: {e}", flush=True)
+            continue
+        off = apart(case, plan)
+        side = bench.graph(lambda i, p=plan: p(case.source[i], case.y[i]), len(case.source), case.flops)
+        times.append((bench.contest({"one": side}, 5)["one"], guess, off, decision.decode()))
+        plan.close()
+    return [f"{name}\t{us:.1f}\t{guess:.1f}\t{off:.1e}\t{decision}" for us, guess, off, decision in sorted(times)]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--library", dest="shared_object", default=os.path.join(bench.ROOT, "build/lib/libhankel.so"))
@@ -108,6 +141,7 @@ def main():
     parser.add_argument("--late", action="store_true")
     parser.add_argument("--decision")
     parser.add_argument("--no-cudnn", action="store_true")
+    parser.add_argument("--tiles", action="store_true")
     a = parser.parse_args()
     lib = C.CDLL(a.shared_object)
     lib.hk_plan_destroy.argtypes = [C.c_void_p]
@@ -116,13 +150,17 @@ def main():
     lines = [f"# command: bench/gpu/grad_input.py {' '.join(sys.argv[1:])}",
              f"# gpu: {torch.cuda.get_device_name()}; cuDNN {torch.backends.cudnn.version()}, PyTorch {torch.__version__}",
              f"# commit: {commit or os.environ.get('HANKEL_COMMIT', 'unknown')}; {time.strftime('%Y-%m-%dT%H:%MZ', time.gmtime())}",
-             "layer\tus\tTFLOP/s\tcudnn_us\tspeedup\tapart\tdecision"]
+             "layer\tus\testimate\tapart\tdecision" if a.tiles else "layer\tus\tTFLOP/s\tcudnn_us\tspeedup\tapart\tdecision"]
     print("\n".join(lines), flush=True)
     gains = []
     for row in DX + TRANSPOSED:
         if a.only and row[0] not in a.only.split(","):
             continue
         case = Case(*row)
+        if a.tiles:
+            lines += tiles(lib, row[0], case, a.late)
+            print("\n".join(line for line in lines if line.startswith(f"{row[0]}\t")), flush=True)
+            continue
         try:
             plan = Gradient(lib, case, a.late, a.decision.encode() if a.decision else None)
         except RuntimeError as e:
