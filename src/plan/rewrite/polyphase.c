@@ -100,12 +100,13 @@ int hk_polyphase_inner(const hk_task *t, int part, hk_task *to) {
   return phases.parts;
 }
 
-int64_t hk_polyphase_filter_at(const hk_task *t, int part) {
+int64_t hk_polyphase_filter_at(const hk_task *t, int part, int64_t *first) {
   const hk_strides *f = &t->geom.f;
   hk_phases phases;
   hk_polyphase p[3];
   hk_phases_make(&t->geom, &phases);
   hk_phases_part(&phases, part, p);
+  *first = (p[0].tap * t->geom.win[1] + p[1].tap) * t->geom.win[2] + p[2].tap;
   return p[0].tap * f->at[0] + p[1].tap * f->at[1] + p[2].tap * f->at[2];
 }
 

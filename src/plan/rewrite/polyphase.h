@@ -23,7 +23,7 @@ int64_t hk_phases_place(const hk_strides *s, const hk_polyphase p[3]);
  * output lies, and outputs without taps that the epilogue of 0 cannot store. */
 bool hk_polyphase_takes(const hk_task *t, char *why);
 int hk_polyphase_inner(const hk_task *t, int part, hk_task *to);
-int64_t hk_polyphase_filter_at(const hk_task *t, int part);
+int64_t hk_polyphase_filter_at(const hk_task *t, int part, int64_t *first);
 /* How many parts have workspace of their own: all, whose filters are packed before any runs, where they come with the
  * call and an algorithm of the device may prepare them. */
 int64_t hk_polyphase_copies(const hk_task *t);

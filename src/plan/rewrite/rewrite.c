@@ -132,7 +132,7 @@ bool hk_decision_check(const hk_task *t, hk_decision *d, char *why) {
   return hk_path_make(&p, t, d, why) && hk_path_ask(&p, d, false, why);
 }
 
-/* Of parts with filters of their own: the packed weights of the one at `part`, or NULL. */
+/* Of parts with filters of their own: the packed weights of the one whose first tap is `part`, or NULL. */
 static hk_packed *packed_of(hk_packed *p, int64_t part) {
   while (p && p->part != part) p = p->next;
   return p;
@@ -148,22 +148,23 @@ static void packed_append(hk_packed *p, hk_packed *last) {
  * nothing to pack it shares scale and bias. */
 static hk_status build_part(hk_plan *plan, int i, hk_task *t, const hk_decision *path, const hk_weights *w) {
   const hk_rewrite *r = plan->decision.path[0];
-  const int64_t at = r->filter_at(&plan->task, i);
+  int64_t first;
+  const int64_t at = r->filter_at(&plan->task, i, &first);
   const bool now = plan->task.f_now, shares = hk_plan_shares(plan) || !now;
-  const hk_plan shared = {.packed = now ? packed_of(plan->packed, at) : plan->packed};
+  const hk_plan shared = {.packed = now ? packed_of(plan->packed, first) : plan->packed};
   hk_decision d = *path;
   char why[HK_REASON] = "";
   if (shares && !shared.packed)
     return hk_fail(HK_UNSUPPORTED,
-                   "%s: the plan that this one is made like has no part with the taps from element %lld on; "
+                   "%s: the plan that this one is made like has no part with the taps from %lld on; "
                    "hk_plan_create makes a plan of its own",
-                   r->name, (long long)at);
+                   r->name, (long long)first);
   if (i) part_knobs(r, &d);
   if (!hk_decision_check(t, &d, why)) return hk_fail(HK_UNSUPPORTED, "%s: %s", r->name, why);
   const char *f = w->f ? (const char *)w->f + at * (int64_t)hk_type_bytes(t->geom.f_type) : NULL;
   const hk_status s = hk_plan_build_at(&plan->inner[i], t, &d, w, shares ? NULL : f, shares ? &shared : NULL);
   if (s || shares) return s;
-  plan->inner[i]->packed->part = at;
+  plan->inner[i]->packed->part = first;
   if (i) packed_append(plan->inner[0]->packed, plan->inner[i]->packed);
   return HK_OK;
 }

@@ -21,8 +21,8 @@ struct hk_rewrite {
    * several parts is the last of its path. */
   int (*inner)(const hk_task *task, int part, hk_task *to);
   /* Where the part's filter lies in the task's, in elements from f[0]: its parts have filters of their own. NULL: they
-   * share one. */
-  int64_t (*filter_at)(const hk_task *task, int part);
+   * share one. Sets *first to its first tap, which no other part has. */
+  int64_t (*filter_at)(const hk_task *task, int part, int64_t *first);
   /* Workspace of its own pass, a multiple of HK_ALIGN, behind that of the inner plans. NULL: none. */
   size_t (*bytes)(const hk_task *task);
   /* How many calls of the inner plan run at once, each with the workspace of its own. NULL: one. */
