@@ -243,6 +243,12 @@ def test_check_without_channels(problem):
     assert ok("check", problem).splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
 
 
+def test_check_like_of_parts():
+    """Phases of different windows that begin at the same element of f: one stride of f is 0."""
+    problem = "1d_n2_c5_i13_k1_w4_p5:-2_l3_flip_f32_xs=0.2.150.4.10_fs=0.67.1.1.0_ys=0.0.37.37.1"
+    assert ok("check", problem, "--with", "like").splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
+
+
 def test_check_problem():
     out = ok("check", SMALL, "--epilogue", "bias+gelu+sum:0.5")
     assert out.splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
