@@ -30,4 +30,8 @@ check '1d_n1_c2_i41_k31_w4_p9:0_d3_flip_bf16:f16:f8e4m3_first' --seed 1166057303
 check '1d_n6_c11_i27_k24_w1_p2_b3_bf16_xs=0.594.297.1.11_fs=0.88.11.1.11_ys=0.0.372.1.12' \
   --epilogue 'scale1+gated:hardswish:prelu' --seed 16854287994848 --with late,alive --math fast
 check '1d_n2_c16_i228_k6_w3_p12:0_d6_g2_f32_first' --epilogue 'clip:-2:3' --seed 11154251052620 --with late,state
+# outputs without taps in three dimensions, in launches that overlap, with and without a residual
+check '2d_n2_c64_i29x31_k256_w1_p0:1_l2_bf16_last' --epilogue 'bias+silu'
+check '2d_n2_c64_i9x9_k64_w1_p0:2_l3_bf16_last' --epilogue 'bias+relu+sum:0.5'
+check '3d_n2_c32_i5x4x6_k72_w1x2x1_p0x1x0:1_l2_f16:f16:f32_last' --epilogue 'scale+presum:1'
 exit $failed
