@@ -22,22 +22,22 @@ static bool is_alike(const hk_causal_desc *d) {
   return d->f_type == d->x_type && d->y_type == d->x_type && (!d->state_length || d->state_type == d->x_type);
 }
 
-/* Whether every row (time: rows of tokens) of x and y is aligned to `width` elements as the first one is. */
-static bool even(const hk_cu_causal_call *c, int width, bool time) {
-  const int64_t x = time ? c->xs.channel : c->xs.time, y = time ? c->ys.channel : c->ys.time;
-  return x % width == 0 && y % width == 0 && c->xs.outer % width == 0 && c->ys.outer % width == 0;
+/* Whether every row of tokens of x lies to vectors of `width` elements as that of y does, if their first ones do. */
+static bool alike(const hk_cu_causal_call *c, int width) {
+  return (c->xs.channel - c->ys.channel) % width == 0 && (c->xs.outer - c->ys.outer) % width == 0;
 }
 
 static hk_cu_causal_kind choose(const hk_causal_desc *d, const hk_cu_causal_call *c) {
   const int64_t longest = d->packing == HK_CAUSAL_OFFSETS ? d->longest : d->length;
   const bool tiles = d->dilation == 1 && d->packing != HK_CAUSAL_IDS && longest > STEP_MOST;
-  if (d->window < 2 || d->window > 4 || d->dilation != 1) return tiles ? HK_CU_CAUSAL_WIDE : HK_CU_CAUSAL_GENERAL;
+  const int vector = 16 / (int)hk_type_bytes(d->x_type);
+  if (d->window < 2 || d->window > 8 || d->dilation != 1) return tiles ? HK_CU_CAUSAL_WIDE : HK_CU_CAUSAL_GENERAL;
   const bool last = c->xs.channel == 1 && c->ys.channel == 1 && (!d->has_pre || c->pres.channel == 1) &&
                     (!d->has_post || c->posts.channel == 1) && (!d->has_residual || c->residuals.channel == 1);
   const bool first = c->xs.time == 1 && c->ys.time == 1;
-  if (longest <= STEP_MOST && d->packing != HK_CAUSAL_IDS) return HK_CU_CAUSAL_STEP;
-  if (first && tiles && !even(c, 16 / (int)hk_type_bytes(d->x_type), true)) return HK_CU_CAUSAL_WIDE;
-  if (!first && last && tiles && (d->c % 2 || !even(c, 2, false))) return HK_CU_CAUSAL_WIDE;
+  if (longest <= STEP_MOST && d->packing != HK_CAUSAL_IDS)
+    return d->window <= 4 ? HK_CU_CAUSAL_STEP : HK_CU_CAUSAL_GENERAL;
+  if (first && tiles && !alike(c, vector)) return HK_CU_CAUSAL_WIDE;
   return first ? HK_CU_CAUSAL_FIRST : last ? HK_CU_CAUSAL_LAST : tiles ? HK_CU_CAUSAL_WIDE : HK_CU_CAUSAL_GENERAL;
 }
 
@@ -79,7 +79,7 @@ static hk_status check_sizes(const hk_causal_desc *d) {
 /* Vectors per lane of a segment of first.cuh. */
 static int vectors_of(const hk_causal_desc *d) {
   const int64_t longest = d->packing == HK_CAUSAL_OFFSETS ? d->longest : d->length;
-  return is_full(d) || longest * (int64_t)hk_type_bytes(d->x_type) < 4 * SEGMENT_BYTES ? 2 : 4;
+  return is_full(d) || d->window > 4 || longest * (int64_t)hk_type_bytes(d->x_type) < 4 * SEGMENT_BYTES ? 2 : 4;
 }
 
 hk_status hk_cu_causal_find(const char *family, hk_type type, const char *variant, int shared_bytes,
@@ -92,7 +92,7 @@ hk_status hk_cu_causal_find(const char *family, hk_type type, const char *varian
 }
 
 static hk_status find_all(hk_cu_causal *k, const hk_causal_desc *d) {
-  const int w = (int)d->window, most = d->x_type == HK_F32 ? 3 : 4;
+  const int w = (int)d->window, most = (d->x_type == HK_F32 ? 3 : 4) - (w > 4);
   const char *full = is_full(d) ? "_full" : "", *mixed = is_alike(d) ? "" : "_mixed";
   char variant[32];
   hk_status s = HK_OK;
@@ -199,7 +199,9 @@ static hk_status run_first(const hk_cu_causal *k, const hk_causal_desc *d, void 
   const int vector = 16 / (int)hk_type_bytes(d->x_type);
   const bool aligned = (uintptr_t)c->y % (hk_type_bytes(d->y_type) * (size_t)vector) == 0 &&
                        c->ys.outer % vector == 0 && c->ys.channel % vector == 0;
-  hk_cu_causal_set_units(c, c->chunk, c->length + (aligned ? 0 : vector - 1), 2);
+  /* The last segment of a row takes 32 vectors more. */
+  const int64_t tokens = c->length + (aligned ? 0 : vector - 1) - SEGMENT_BYTES / 16 * vector;
+  hk_cu_causal_set_units(c, c->chunk, hk_max64(tokens, 1), 2);
   c->by_groups = hk_cu_divisor_make(c->c);
   return launch(k, 0, (int64_t)c->units * c->c * 32, stream, c);
 }

@@ -1,15 +1,17 @@
-/* Causal Conv1D of w = 2 to 4 taps where time is contiguous (channels-first), dilation 1.
+/* Causal Conv1D of w = 2 to 8 taps where time is contiguous (channels-first), dilation 1.
  *
- * A warp computes one segment of r*32 vectors of one channel of a sequence; a vector is 16 bytes of x, CAUSAL_VEC
- * tokens. Segments begin where y is aligned to a vector, so the first vector of a row may be cut off on the left and
- * the last on the right. All r vectors and the w-1 tokens before each (8 or 16 bytes, which L1 holds) are loaded
- * before the first is used. A vector that is cut off, or all when x and y are aligned differently, is loaded element
- * by element. The warp with a sequence's first segment reads its history and writes its new state.
+ * A warp computes one segment of r*32 vectors of one channel of a sequence, the last of a row up to 32 vectors more; a
+ * vector is 16 bytes of x, CAUSAL_VEC tokens. Segments begin where y is aligned to a vector, so the first vector of a
+ * row may be cut off on the left and the last on the right. All vectors and the 4 or 8 tokens before each (which L1
+ * holds) are loaded before the first is used, those that are cut off token by token. When x and y are aligned
+ * differently all is loaded so. The warp with a sequence's first segment reads its history and writes its new state.
  *
  * full = 0: y has the type of x, the activation is none or SiLU, no gates, residual or ids. full = 1: everything. */
 #include "cuda/causal/common.cuh"
 
-enum { VEC = CAUSAL_VEC, R_MOST = 4, BACK = 4, BACK_BYTES = BACK * TYPE_BYTES, BACK_WORDS = BACK_BYTES / 4 };
+enum { VEC = CAUSAL_VEC, R_MOST = 5, W_MOST = 8, BACK_MOST = 8 };
+/* Tokens before a vector that are read with it. */
+HK_DEV constexpr int first_back(int w) { return w <= 5 ? 4 : 8; }
 
 /* One channel of a sequence. */
 typedef struct first_row {
@@ -80,7 +82,7 @@ HK_DEV void first_pre(const hk_cu_causal_call *P, const causal_unit *q, const fi
 HK_DEV void first_sums(const first_row *row, const int w, const int full, int t, int length, const float *f,
                        float bias, const float *u, float *y) {
   if (full && row->ids) {
-    int id[VEC + 3];
+    int id[VEC + W_MOST - 1];
 #pragma unroll
     for (int i = 0; i < w - 1 + VEC; ++i) {
       const int at = t - (w - 1) + i;
@@ -133,34 +135,69 @@ HK_DEV void first_store(const first_row *row, const int full, int t, int length,
   }
 }
 
+/* Tokens t to t+VEC-1 of a vector that is cut off, with zeros outside the sequence. */
+HK_DEV void first_cut(const char *x, int t, int length, hk_cu_u32 *raw) {
+#pragma unroll
+  for (int i = 0; i < VEC; ++i) {
+    const int real = (unsigned)(t + i) < (unsigned)length;
+    if (TYPE_BYTES == 4) raw[i] = real ? __ldg((const hk_cu_u32 *)x + t + i) : 0;
+    else {
+      const hk_cu_u32 v = real ? __ldg((const hk_cu_u16 *)x + t + i) : 0;
+      raw[i / 2] = i % 2 ? raw[i / 2] | v << 16 : v;
+    }
+  }
+}
+
+/* The w-1 tokens before t and tokens t to t+VEC-1 out of what has been loaded. */
+HK_DEV void first_values(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w, int t,
+                         const hk_cu_u32 *now, const hk_cu_u32 *back, float *u) {
+  float h[BACK_MOST];
+  causal_unpack(TYPE, VEC, now, u + w - 1);
+  if (t >= first_back(w)) {
+    causal_unpack(TYPE, first_back(w), back, h);
+#pragma unroll
+    for (int k = 0; k < w - 1; ++k) u[k] = h[first_back(w) - (w - 1) + k];
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < w - 1; ++k) {
+    const int at = t - (w - 1) + k;
+    u[k] = at >= 0 ? causal_get(row->x, TYPE, at) : 0.0f;
+  }
+  if (!q->old) return;
+#pragma unroll
+  for (int i = 0; i < w - 1 + VEC; ++i) {
+    const int at = t - (w - 1) + i;
+    if (at < 0 && at >= 1 - w) u[i] = causal_history(P, q, row->channel, at);
+  }
+}
+
 HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w,
                           const int r, const int full) {
-  const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC;
-  hk_cu_u32 now[R_MOST * 4], back[R_MOST * BACK_WORDS];
-  float f[4], bias;
+  const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC, words = first_back(w) * TYPE_BYTES / 4;
+  const int more = P->packing != HK_CU_OFFSETS && q->t0 + P->chunk == P->chunks * P->chunk;
+  const int end = more || start + P->chunk > q->length ? q->length : start + P->chunk;
+  hk_cu_u32 now[R_MOST * 4], back[R_MOST * BACK_MOST * TYPE_BYTES / 4];
+  float f[W_MOST], bias;
 #pragma unroll
-  for (int i = 0; i < r; ++i) {
+  for (int i = 0; i <= r; ++i) {
     const int t = start + i * 32 * VEC;
     const char *p = row->x + (hk_cu_i64)t * TYPE_BYTES;
-    if (!row->x_alike || t < 0 || t + VEC > q->length) continue;
-    causal_load_raw(p, 16, now + 4 * i);
-    if (t >= BACK) causal_load_raw(p - BACK_BYTES, BACK_BYTES, back + BACK_WORDS * i);
+    if (!row->x_alike || t <= -VEC || t >= end) continue;
+    if (t >= 0 && t + VEC <= q->length) causal_load_raw(p, 16, now + 4 * i);
+    else first_cut(row->x, t, q->length, now + 4 * i);
+    if (t >= first_back(w)) causal_load_raw(p - first_back(w) * TYPE_BYTES, words * 4, back + words * i);
   }
 #pragma unroll
   for (int k = 0; k < w; ++k) f[k] = causal_get(P->f, P->f_type, row->channel * P->f_channel + k * P->f_tap);
   bias = P->bias ? causal_get(P->bias, P->f_type, row->channel) : 0.0f;
 #pragma unroll
-  for (int i = 0; i < r; ++i) {
+  for (int i = 0; i <= r; ++i) {
     const int t = start + i * 32 * VEC;
-    float u[VEC + 3], y[VEC], h[BACK];
-    if (t <= -VEC || t >= q->length) continue;
-    if (row->x_alike && t >= 0 && t + VEC <= q->length && (t >= BACK || t == 0)) {
-      causal_unpack(TYPE, VEC, now + 4 * i, u + w - 1);
-      if (t) causal_unpack(TYPE, BACK, back + BACK_WORDS * i, h);
-#pragma unroll
-      for (int k = 0; k < w - 1; ++k)
-        u[k] = t ? h[BACK - (w - 1) + k] : causal_history(P, q, row->channel, k - (w - 1));
-    } else first_pieces(P, q, row, w, t, u);
+    float u[VEC + W_MOST - 1], y[VEC];
+    if (t <= -VEC || t >= end) continue;
+    if (row->x_alike) first_values(P, q, row, w, t, now + 4 * i, back + words * i, u);
+    else first_pieces(P, q, row, w, t, u);
     if (full && row->pre) first_pre(P, q, row, w, t, u);
     first_sums(row, w, full, t, q->length, f, bias, u, y);
     causal_act(P, full, VEC, y);

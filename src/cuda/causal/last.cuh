@@ -1,4 +1,4 @@
-/* Causal Conv1D of w = 2 to 4 taps where channels are contiguous (channels-last), dilation 1.
+/* Causal Conv1D of w = 2 to 8 taps where channels are contiguous (channels-last), dilation 1.
  *
  * A thread owns v channels (16 bytes or less) of one unit and walks along time with weights, bias and the last w-1
  * tokens in registers; the next STRIDE tokens are loaded while STRIDE tokens are computed. The thread with a
@@ -8,7 +8,7 @@
  * full = 0: y has the type of x, the activation is none or SiLU, no gates, residual or ids. full = 1: everything. */
 #include "cuda/causal/common.cuh"
 
-enum { STRIDE = 4, W_MOST = 4, V_MOST = 8 };
+enum { STRIDE = 4, W_MOST = 8, V_MOST = 8 };
 
 typedef struct last_place {
   const char *x, *pre, *post, *residual; /* this thread's channels at token 0 of the sequence */
