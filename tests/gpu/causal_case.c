@@ -89,6 +89,16 @@ static void make_sizes(causal_case *k, bool gradient) {
   if (!gradient) d->has_pre = often(k, 20), d->has_post = often(k, 20), d->has_residual = often(k, 20);
 }
 
+/* What the fastest kernels take. */
+static void make_plain(causal_case *k) {
+  hk_causal_desc *d = &k->d;
+  d->f_type = d->y_type = d->state_type = d->x_type;
+  d->window = pick(k, 2, d->gradient ? 4 : 8), d->dilation = 1;
+  if (d->packing == HK_CAUSAL_IDS) d->packing = HK_CAUSAL_BATCH;
+  if (d->act != HK_ACT_NONE) d->act = HK_ACT_SILU;
+  d->has_pre = d->has_post = d->has_residual = false;
+}
+
 static void make_offsets(causal_case *k) {
   k->offsets = k->tables[4];
   k->offsets[0] = (int32_t)(often(k, 80) ? 0 : pick(k, 0, k->d.length / 2));
@@ -162,6 +172,8 @@ void causal_case_make(causal_case *k, uint64_t seed, bool gradient) {
   k->seed = seed, k->next = seed * 2654435761u + 1;
   k->slots_in = k->slots_out = k->positions = k->accepted = k->offsets = k->ids = NULL, k->has_state = NULL;
   make_sizes(k, gradient);
+  k->plain = often(k, 30);
+  if (k->plain) make_plain(k);
   if (d->packing == HK_CAUSAL_OFFSETS) make_offsets(k);
   if (d->packing == HK_CAUSAL_IDS) {
     if (d->n * d->length > CAUSAL_TOKENS) d->length = CAUSAL_TOKENS / d->n;
@@ -171,6 +183,7 @@ void causal_case_make(causal_case *k, uint64_t seed, bool gradient) {
   make_tensor(k, &k->x, d->x_type, &d->x, way, 3);
   make_tensor(k, &k->y, d->y_type, &d->y, often(k, 50) ? way : way ^ (int)(pick(k, 0, 1) * 2), 0);
   if (other != way) make_tensor(k, &k->y, d->y_type, &d->y, other, 0);
+  if (k->plain) d->y = d->x, tensor_make(&k->y, d->y_type, k->x.count - 2 * GUARD - 16, k->x.first - GUARD);
   make_tensor(k, &k->pre, d->x_type, &d->pre, other, 2);
   make_tensor(k, &k->post, d->x_type, &d->post, way, 2);
   make_tensor(k, &k->residual, d->x_type, &d->residual, other, 3);
@@ -228,7 +241,7 @@ void causal_case_up(causal_case *k, hk_causal_args *a) {
 void causal_case_make_grads(causal_case *k) {
   hk_causal_desc *d = &k->d;
   const hk_causal_strides y = d->y;
-  const bool as_x = often(k, 60);
+  const bool as_x = often(k, 60) || k->plain;
   const int way = y.channel < y.time ? 1 : 0;
   /* dy lies as y, in memory of its own */
   tensor_make(&k->dy, d->y_type, k->y.count - 2 * GUARD - 16, k->y.first - GUARD);
@@ -240,7 +253,7 @@ void causal_case_make_grads(causal_case *k) {
   if (as_x) k->dx_at = d->x, tensor_make(&k->dx, d->x_type, k->x.count - 2 * GUARD - 16, k->x.first - GUARD);
   else make_tensor(k, &k->dx, d->x_type, &k->dx_at, way, 0);
   tensor_make(&k->df, HK_F32, d->c * d->window, 0), tensor_make(&k->dbias, HK_F32, d->c, 0);
-  k->has_dstate = d->state_length && often(k, 60);
+  k->has_dstate = d->state_length && !k->plain && often(k, 60);
   if (!d->state_length) return;
   const int64_t count = k->slots * d->state.outer;
   tensor_make(&k->dstate_in, d->state_type, count, 0), tensor_make(&k->dstate_out, d->state_type, count, 0);

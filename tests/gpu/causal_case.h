@@ -22,6 +22,7 @@ typedef struct causal_case {
   /* in, weights, results, states; dy, dx and so on of the gradient */
   causal_tensor x, f, bias, pre, post, residual, y, state_in, state_out, dy, dx, df, dbias, dstate_in, dstate_out;
   hk_causal_strides dx_at;
+  bool plain; /* x, y, dy and dx lie alike; no gates, no gradients of states */
   bool in_place_state, has_state_in, has_state_out, has_dstate;
   int64_t slots;
   int32_t *slots_in, *slots_out, *positions, *accepted, *offsets, *ids; /* NULL: not given */

@@ -14,14 +14,6 @@
 
 enum { ROWS = HK_CU_TILE_ROWS, EARLY = 16 };
 
-/* dy * act'(z) */
-HK_DEV float back_slope(const int act, float z, float dy) {
-  if (act == HK_CU_RELU) return z > 0.0f ? dy : 0.0f;
-  if (act != HK_CU_SILU) return dy;
-  const float g = rcp_approx(1.0f + exp2_approx(z * -1.4426950408889634f));
-  return dy * g * fmaf(z, 1.0f - g, 1.0f);
-}
-
 HK_DEV float back_get_state(const hk_cu_causal_call *P, const tile_block *b, int c, int e) {
   return tile_get((const char *)P->dstate_out, P->state_type,
                   b->q.s * P->states.outer + c * P->states.channel + e * P->states.time);
@@ -98,10 +90,16 @@ HK_DEV float back_bias(const hk_cu_causal_call *P, const tile_block *b) {
 
 /* ---- 2 to 4 taps */
 
-/* One tile: RUN tokens of this lane's channel from `row` on, which is token t. u and dy: this lane's channel, u's
- * first row that of dy's. */
-HK_DEV void back_pass(const hk_cu_causal_call *P, const tile_block *b, const int w, const float *u, const float *dy,
-                      const float *f, float bias, int t, float *early, float *df, float *dx) {
+/* RUN tokens of a lane's channel: u and dy at its first row, which is token t; early: where dz is kept, or NULL. */
+typedef struct back_run {
+  const float *u, *dy;
+  float *early, f[4], bias;
+  int t;
+} back_run;
+
+HK_DEV void back_pass(const hk_cu_causal_call *P, const tile_block *b, const int w, const back_run *run, float *df,
+                      float *dx) {
+  const float *u = run->u, *dy = run->dy, *f = run->f;
   float h[4], z, dz[4];
 #pragma unroll
   for (int k = 1; k < w; ++k) h[k - 1] = u[-k * PITCH]; /* newest first */
@@ -109,15 +107,15 @@ HK_DEV void back_pass(const hk_cu_causal_call *P, const tile_block *b, const int
   for (int i = 0; i < RUN + w - 1; ++i) {
 #pragma unroll
     for (int k = w - 1; k > 0; --k) h[k] = h[k - 1], dz[k] = dz[k - 1];
-    h[0] = u[i * PITCH], z = bias;
+    h[0] = u[i * PITCH], z = run->bias;
 #pragma unroll
     for (int k = 0; k < w; ++k) z = fmaf(f[k], h[k], z);
-    dz[0] = (unsigned)(t + i) < (unsigned)b->q.length ? back_slope(P->act, z, dy[i * PITCH]) : 0.0f;
+    dz[0] = (unsigned)(run->t + i) < (unsigned)b->q.length ? causal_slope(P->act, z, dy[i * PITCH]) : 0.0f;
     if (i < RUN) {
       df[w] += dz[0];
 #pragma unroll
       for (int k = 0; k < w; ++k) df[k] = fmaf(dz[0], h[k], df[k]);
-      if (early) early[i * PITCH] = dz[0];
+      if (run->early) run->early[i * PITCH] = dz[0];
     }
     if (i >= w - 1) {
       float sum = 0.0f;
@@ -131,16 +129,17 @@ HK_DEV void back_pass(const hk_cu_causal_call *P, const tile_block *b, const int
 HK_DEV void back_tile(const hk_cu_causal_call *P, const tile_block *b, const int w, float *room, int t0,
                       float *sums) {
   float *u = room, *dy = u + (P->halo + ROWS + P->after) * PITCH, *fs = dy + (ROWS + P->after) * PITCH;
-  float *early = fs + 4 * TILE_WIDE, f[4], df[5], dx[RUN];
+  float *early = fs + 4 * TILE_WIDE, df[5], dx[RUN];
   const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * RUN, t = t0 - tile_skew(b, lane) + row;
   const int keep = P->dstate_in && t0 == 0 && row == 0;
+  back_run run = {u + (P->halo + row) * PITCH + lane, dy + row * PITCH + lane, keep ? early + lane : 0};
+  run.t = t;
   back_fill(P, b, u, dy, t0);
   __syncthreads();
 #pragma unroll
-  for (int k = 0; k < w; ++k) f[k] = fs[k * TILE_WIDE + lane], df[k] = 0.0f;
-  df[w] = 0.0f;
-  back_pass(P, b, w, u + (P->halo + row) * PITCH + lane, dy + row * PITCH + lane, f, back_bias(P, b), t,
-            keep ? early + lane : 0, df, dx);
+  for (int k = 0; k < w; ++k) run.f[k] = fs[k * TILE_WIDE + lane], df[k] = 0.0f;
+  df[w] = 0.0f, run.bias = back_bias(P, b);
+  back_pass(P, b, w, &run, df, dx);
 #pragma unroll
   for (int k = 0; k <= w; ++k) sums[k * TILE_WARPS * TILE_WIDE] += df[k];
   __syncthreads();
@@ -175,7 +174,7 @@ HK_DEV void back_few(const hk_cu_causal_call *P, const int w) {
 /* ---- any window */
 
 /* dz of all rows, in the place of dy. */
-HK_DEV void back_slopes(const hk_cu_causal_call *P, const tile_block *b, const float *u, float *dy, const float *f) {
+HK_DEV void causal_slopes(const hk_cu_causal_call *P, const tile_block *b, const float *u, float *dy, const float *f) {
   const int lane = threadIdx.x % 32, t = b->q.t0 - tile_skew(b, lane);
   const float bias = back_bias(P, b);
 #pragma unroll 1
@@ -187,7 +186,7 @@ HK_DEV void back_slopes(const hk_cu_causal_call *P, const tile_block *b, const f
 #pragma unroll
     for (int i = 0; i < RUN; ++i) {
       float *at = dy + (row + i) * PITCH + lane;
-      *at = (unsigned)(t + row + i) < (unsigned)b->q.length ? back_slope(P->act, z[i], *at) : 0.0f;
+      *at = (unsigned)(t + row + i) < (unsigned)b->q.length ? causal_slope(P->act, z[i], *at) : 0.0f;
     }
   }
 }
@@ -251,7 +250,7 @@ HK_DEV void back_any(const hk_cu_causal_call *P) {
   tile_weights(P, &b, f);
   back_fill(P, &b, u, dz, b.q.t0);
   __syncthreads();
-  back_slopes(P, &b, u, dz, f);
+  causal_slopes(P, &b, u, dz, f);
   __syncthreads();
   if (P->dstate_in && b.q.t0 == 0) back_state(P, &b, f, dz);
   back_weights(P, &b, u, dz);
@@ -273,7 +272,7 @@ extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS)
   const float *at = P.partial + (hk_cu_i64)j * P.c + c;
   double sum = 0;
   if (j > P.window) return;
-#pragma unroll 8
+#pragma unroll 16
   for (int i = 0; i < P.units; ++i) sum += (double)__ldg(at + i * step);
   if (j < P.window && P.df) P.df[(hk_cu_i64)c * P.window + j] = (float)sum;
   if (j == P.window && P.dbias) P.dbias[c] = (float)sum;

@@ -22,6 +22,8 @@ typedef struct hk_cu_causal {
   int processors;
   hk_cu_kernel back, sum; /* of the gradient */
   int back_rows;          /* tokens of a block of `back` */
+  hk_cu_kernel grad[HK_CU_CAUSAL_WIDTHS]; /* in registers: 1, 2, 4 channels per thread, then time contiguous */
+  int grad_tokens;        /* of a thread of the former */
   char name[80];
   hk_cu_causal_call call; /* what does not change from call to call */
 } hk_cu_causal;

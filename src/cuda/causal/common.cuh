@@ -154,6 +154,14 @@ HK_DEV void causal_act(const hk_cu_causal_call *P, const int full, const int v, 
   } else if (full) act_run(v, P->act, P->a, P->b, y, y);
 }
 
+/* dy * act'(z) */
+HK_DEV float causal_slope(const int act, float z, float dy) {
+  if (act == HK_CU_RELU) return z > 0.0f ? dy : 0.0f;
+  if (act != HK_CU_SILU) return dy;
+  const float g = rcp_approx(1.0f + exp2_approx(z * -1.4426950408889634f));
+  return dy * g * fmaf(z, 1.0f - g, 1.0f);
+}
+
 /* One unit: its sequence, and its first token within the sequence. */
 typedef struct causal_unit {
   int s, t0, length;   /* sequence, first token of the unit, tokens of the sequence */
