@@ -93,7 +93,7 @@ static void make_sizes(causal_case *k, bool gradient) {
 static void make_plain(causal_case *k) {
   hk_causal_desc *d = &k->d;
   d->f_type = d->y_type = d->state_type = d->x_type;
-  d->window = pick(k, 2, d->gradient ? 4 : 8), d->dilation = 1;
+  d->window = pick(k, 2, 8), d->dilation = 1;
   if (d->packing == HK_CAUSAL_IDS) d->packing = HK_CAUSAL_BATCH;
   if (d->act != HK_ACT_NONE) d->act = HK_ACT_SILU;
   d->has_pre = d->has_post = d->has_residual = false;

@@ -1,4 +1,4 @@
-/* The gradient of the causal Conv1D of 2 to 4 taps in registers, where x, dy and dx lie alike, without gradients of
+/* The gradient of the causal Conv1D of 2 to 8 taps in registers, where x, dy and dx lie alike, without gradients of
  * states (back.cu has the meaning, and the other cases). Partial sums as there.
  * hk_causal_grad_<type>_<taps>first: a warp has a segment of 64 vectors of one channel of a sequence, the last of a
  * row up to 32 more, as in first.cuh; a lane computes dz of the w-1 tokens behind its vector again.
@@ -8,7 +8,8 @@
 
 #include "cuda/causal/common.cuh"
 
-enum { VEC = CAUSAL_VEC, TAPS = 4, SIDE = 4, SIDE_WORDS = SIDE * TYPE_BYTES / 4, ROUNDS = 2, STRIDE = 4, V_MOST = 4 };
+enum { VEC = CAUSAL_VEC, TAPS = 8, SIDE_MOST = 8, SIDE_WORDS = SIDE_MOST * TYPE_BYTES / 4, ROUNDS = 2 };
+enum { STRIDE = 4, V_MOST = 4 };
 
 HK_DEV char *grad_at(const void *p, const causal_unit *q, hk_cu_causal_view s, int channel) {
   return p ? (char *)causal_at(p, TYPE, causal_base(q, s) + channel * s.channel) : 0;
@@ -22,6 +23,8 @@ typedef struct grad_row {
   int channel, skew;
 } grad_row;
 
+/* Tokens that are read before and behind a vector. */
+HK_DEV constexpr int grad_side(int w) { return w <= 5 ? 4 : 8; }
 /* What a lane loads of one vector: the tokens before, of it and behind. */
 typedef struct grad_raw {
   hk_cu_u32 back[SIDE_WORDS], now[4], after[SIDE_WORDS], dy[4], dy_after[SIDE_WORDS];
@@ -47,16 +50,17 @@ HK_DEV void grad_load(const char *p, int t, int length, const int count, hk_cu_u
 /* The w-1 tokens before t, the vector, and the w-1 tokens behind it. */
 HK_DEV void grad_values(const hk_cu_causal_call *P, const causal_unit *q, const grad_row *row, const int w, int t,
                         const grad_raw *raw, float *u, float *dy) {
-  float h[SIDE];
-  causal_unpack(TYPE, SIDE, raw->back, h);
+  const int side = grad_side(w);
+  float h[SIDE_MOST];
+  causal_unpack(TYPE, side, raw->back, h);
 #pragma unroll
-  for (int k = 0; k < w - 1; ++k) u[k] = h[SIDE - (w - 1) + k];
+  for (int k = 0; k < w - 1; ++k) u[k] = h[side - (w - 1) + k];
   causal_unpack(TYPE, VEC, raw->now, u + w - 1);
   causal_unpack(TYPE, VEC, raw->dy, dy);
-  causal_unpack(TYPE, SIDE, raw->after, h);
+  causal_unpack(TYPE, side, raw->after, h);
 #pragma unroll
   for (int k = 0; k < w - 1; ++k) u[w - 1 + VEC + k] = h[k];
-  causal_unpack(TYPE, SIDE, raw->dy_after, h);
+  causal_unpack(TYPE, side, raw->dy_after, h);
 #pragma unroll
   for (int k = 0; k < w - 1; ++k) dy[VEC + k] = h[k];
   if (t >= w - 1 || !q->old) return;
@@ -101,7 +105,7 @@ HK_DEV void grad_vector(const hk_cu_causal_call *P, const grad_row *row, const i
 
 HK_DEV void grad_segment(const hk_cu_causal_call *P, const causal_unit *q, const grad_row *row, const int w,
                          float *sums) {
-  const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC, length = q->length;
+  const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC, length = q->length, side = grad_side(w);
   const int more = P->packing != HK_CU_OFFSETS && q->t0 + P->chunk == P->chunks * P->chunk;
   const int end = more || start + P->chunk > length ? length : start + P->chunk;
   grad_raw raw[ROUNDS + 1];
@@ -111,8 +115,8 @@ HK_DEV void grad_segment(const hk_cu_causal_call *P, const causal_unit *q, const
     const int t = start + i * 32 * VEC;
     if (t <= -VEC || t >= end) continue;
     grad_load(row->x, t, length, VEC, raw[i].now), grad_load(row->dy, t, length, VEC, raw[i].dy);
-    grad_load(row->x, t - SIDE, length, SIDE, raw[i].back), grad_load(row->x, t + VEC, length, SIDE, raw[i].after);
-    grad_load(row->dy, t + VEC, length, SIDE, raw[i].dy_after);
+    grad_load(row->x, t - side, length, side, raw[i].back), grad_load(row->x, t + VEC, length, side, raw[i].after);
+    grad_load(row->dy, t + VEC, length, side, raw[i].dy_after);
   }
 #pragma unroll
   for (int k = 0; k < w; ++k) f[k] = causal_get(P->f, P->f_type, row->channel * P->f_channel + k * P->f_tap);
@@ -262,14 +266,21 @@ HK_DEV void grad_last(const hk_cu_causal_call *P, const int w, const int v) {
 }
 
 #define GRAD(NAME, CALL)                                                                                      \
-  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS) NAME(const __grid_constant__ hk_cu_causal_call P) { \
+  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS)                                          \
+      NAME(const __grid_constant__ hk_cu_causal_call P) {                                                     \
     CALL;                                                                                                     \
   }
-#define EACH(W)                                                            \
-  INSTANCE(GRAD, NAMED(hk_causal_grad, W##first), grad_first(&P, W))      \
-  INSTANCE(GRAD, NAMED(hk_causal_grad, W##x1), grad_last(&P, W, 1))       \
-  INSTANCE(GRAD, NAMED(hk_causal_grad, W##x2), grad_last(&P, W, 2))       \
-  INSTANCE(GRAD, NAMED(hk_causal_grad, W##x4), grad_last(&P, W, 4))
+#define EACH(W)                                                       \
+  INSTANCE(GRAD, NAMED(hk_causal_grad, W##first), grad_first(&P, W)) \
+  INSTANCE(GRAD, NAMED(hk_causal_grad, W##x1), grad_last(&P, W, 1))  \
+  INSTANCE(GRAD, NAMED(hk_causal_grad, W##x2), grad_last(&P, W, 2))
 EACH(2)
 EACH(3)
 EACH(4)
+EACH(5)
+EACH(6)
+EACH(7)
+EACH(8)
+INSTANCE(GRAD, NAMED(hk_causal_grad, 2x4), grad_last(&P, 2, 4))
+INSTANCE(GRAD, NAMED(hk_causal_grad, 3x4), grad_last(&P, 3, 4))
+INSTANCE(GRAD, NAMED(hk_causal_grad, 4x4), grad_last(&P, 4, 4))

@@ -99,6 +99,9 @@ hk_status hk_cu_causal_run_wide(const hk_cu_causal *k, const hk_causal_desc *d, 
 /* ---- gradient */
 
 static bool is_few(const hk_causal_desc *d) { return d->window >= 2 && d->window <= 4; }
+/* Whether grad.cu may take it, and the binary logarithms of its channels per thread. */
+static bool has_grad(const hk_causal_desc *d) { return d->window >= 2 && d->window <= 8 && d->y_type == d->x_type; }
+static int grad_widths(const hk_causal_desc *d) { return d->window <= 4 ? 3 : 2; }
 static int back_halo(const hk_causal_desc *d) { return is_few(d) ? FEW_HALO : (int)hk_round_up(d->window, 16); }
 static int back_bytes(const hk_causal_desc *d) {
   const int halo = back_halo(d), tiles = (3 * halo + 2 * HK_CU_TILE_ROWS) * PITCH;
@@ -109,10 +112,11 @@ static int back_bytes(const hk_causal_desc *d) {
 /* Kernels in registers, and tokens of a thread that walks: as many as leave about two full waves of threads. */
 static hk_status find_grad(hk_cu_causal *k, const hk_causal_desc *d) {
   const int64_t runs = d->packing == HK_CAUSAL_OFFSETS ? 1 : d->n;
-  const int64_t threads = runs * d->length * hk_ceil_div(d->c, 4) / WALK_LEAST;
+  const int64_t threads = runs * d->length * hk_ceil_div(d->c, 1 << (grad_widths(d) - 1)) / WALK_LEAST;
   hk_status s = HK_OK;
   for (int i = 0; i <= GRAD_FIRST && !s; ++i) {
     char variant[32];
+    if (i >= grad_widths(d) && i < GRAD_FIRST) continue;
     if (i == GRAD_FIRST) snprintf(variant, sizeof variant, "%dfirst", (int)d->window);
     else snprintf(variant, sizeof variant, "%dx%d", (int)d->window, 1 << i);
     s = hk_cu_causal_find("grad", d->x_type, variant, 0, &k->grad[i]);
@@ -131,13 +135,13 @@ hk_status hk_cu_causal_find_back(hk_cu_causal *k, const hk_causal_desc *d) {
   snprintf(variant, sizeof variant, is_few(d) ? "%d" : "any", (int)d->window);
   hk_status s = hk_cu_causal_find("back", d->x_type, variant, back_bytes(d), &k->back);
   if (!s) s = hk_cu_causal_find("back", d->x_type, "sum", 0, &k->sum);
-  if (!s && is_few(d)) s = find_grad(k, d);
+  if (!s && has_grad(d)) s = find_grad(k, d);
   /* Tiles of a block: as many as leave about six rounds of three blocks per processor. */
   k->back_rows = HK_CU_TILE_ROWS;
   for (work /= 18 * (int64_t)k->processors; is_few(d) && work > 1 && k->back_rows < TILES_MOST * HK_CU_TILE_ROWS;
        work /= 2)
     k->back_rows *= 2;
-  snprintf(k->name + length, sizeof k->name - length, "; gradient: %s %s", is_few(d) ? "grad or back" : "back", variant);
+  snprintf(k->name + length, sizeof k->name - length, "; gradient: %s %s", has_grad(d) ? "grad or back" : "back", variant);
   return s;
 }
 
@@ -157,7 +161,7 @@ size_t hk_cu_causal_workspace(const hk_cu_causal *k, const hk_causal_desc *d) {
   if (!d->gradient || !d->c) return 0;
   hk_cu_causal_set_units(&c, k->back_rows, c.length + vector_of(d) - 1, 2);
   int64_t units = c.units;
-  if (is_few(d)) {
+  if (has_grad(d)) {
     set_grad_first(d, &c), units = hk_max64(units, c.units);
     set_grad_last(k, 0, &c), units = hk_max64(units, c.units);
   }
@@ -184,7 +188,7 @@ static bool fits_all(const hk_causal_desc *d, const hk_cu_causal_call *c, int wi
 
 /* In registers where all lie alike, in tiles else. */
 static hk_status run_grad(const hk_cu_causal *k, const hk_causal_desc *d, void *stream, hk_cu_causal_call *c) {
-  const bool plain = is_few(d) && d->y_type == d->x_type && !c->dstate_in && !c->dstate_out;
+  const bool plain = has_grad(d) && !c->dstate_in && !c->dstate_out;
   place(d, k->back_rows, c);
   if (plain && c->x_way == HK_CU_TIME_VECTORS && c->y_way == c->x_way && (!c->dx || c->dx_way == c->x_way)) {
     set_grad_first(d, c);
@@ -192,7 +196,7 @@ static hk_status run_grad(const hk_cu_causal *k, const hk_causal_desc *d, void *
   }
   if (plain && c->xs.channel == 1 && c->ys.channel == 1 && (!c->dx || c->dxs.channel == 1)) {
     int width = 0;
-    while (width + 1 < GRAD_FIRST && fits_all(d, c, 2 << width)) ++width;
+    while (width + 1 < grad_widths(d) && fits_all(d, c, 2 << width)) ++width;
     set_grad_last(k, width, c);
     c->f_access = HK_CU_SCALAR;
     return launch_threads(k->grad[width], (int64_t)c->units * c->groups, stream, c);
