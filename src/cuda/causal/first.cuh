@@ -185,8 +185,13 @@ HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, cons
     const char *p = row->x + (hk_cu_i64)t * TYPE_BYTES;
     if (!row->x_alike || t <= -VEC || t >= end) continue;
     if (t >= 0 && t + VEC <= q->length) causal_load_raw(p, 16, now + 4 * i);
-    else first_cut(row->x, t, q->length, now + 4 * i);
     if (t >= first_back(w)) causal_load_raw(p - first_back(w) * TYPE_BYTES, words * 4, back + words * i);
+  }
+#pragma unroll
+  for (int i = 0; i <= r; ++i) { /* after all whole ones, since putting tokens together waits for them */
+    const int t = start + i * 32 * VEC;
+    if (row->x_alike && t > -VEC && t < end && (t < 0 || t + VEC > q->length))
+      first_cut(row->x, t, q->length, now + 4 * i);
   }
 #pragma unroll
   for (int k = 0; k < w; ++k) f[k] = causal_get(P->f, P->f_type, row->channel * P->f_channel + k * P->f_tap);

@@ -30,12 +30,11 @@ typedef struct grad_raw {
   hk_cu_u32 back[SIDE_WORDS], now[4], after[SIDE_WORDS], dy[4], dy_after[SIDE_WORDS];
 } grad_raw;
 
-/* `count` tokens from t on; zeros outside the sequence. */
-HK_DEV void grad_load(const char *p, int t, int length, const int count, hk_cu_u32 *raw) {
-  if (t >= 0 && t + count <= length) {
-    causal_load_raw(p + (hk_cu_i64)t * TYPE_BYTES, count * TYPE_BYTES, raw);
-    return;
-  }
+/* `count` tokens from t on when they are whole, or with `cut` when some lie outside the sequence: these are zeros. */
+HK_DEV void grad_load(const char *p, int t, int length, const int count, const int cut, hk_cu_u32 *raw) {
+  const int whole = t >= 0 && t + count <= length;
+  if (!cut && whole) causal_load_raw(p + (hk_cu_i64)t * TYPE_BYTES, count * TYPE_BYTES, raw);
+  if (!cut || whole) return;
 #pragma unroll
   for (int i = 0; i < count; ++i) {
     const int real = (unsigned)(t + i) < (unsigned)length;
@@ -111,12 +110,13 @@ HK_DEV void grad_segment(const hk_cu_causal_call *P, const causal_unit *q, const
   grad_raw raw[ROUNDS + 1];
   float f[TAPS + 1];
 #pragma unroll
-  for (int i = 0; i <= ROUNDS; ++i) {
-    const int t = start + i * 32 * VEC;
+  for (int i = 0; i < 2 * (ROUNDS + 1); ++i) { /* whole ones first: putting tokens together waits for them */
+    const int cut = i > ROUNDS, t = start + (i - cut * (ROUNDS + 1)) * 32 * VEC;
+    grad_raw *to = raw + i - cut * (ROUNDS + 1);
     if (t <= -VEC || t >= end) continue;
-    grad_load(row->x, t, length, VEC, raw[i].now), grad_load(row->dy, t, length, VEC, raw[i].dy);
-    grad_load(row->x, t - side, length, side, raw[i].back), grad_load(row->x, t + VEC, length, side, raw[i].after);
-    grad_load(row->dy, t + VEC, length, side, raw[i].dy_after);
+    grad_load(row->x, t, length, VEC, cut, to->now), grad_load(row->dy, t, length, VEC, cut, to->dy);
+    grad_load(row->x, t - side, length, side, cut, to->back), grad_load(row->x, t + VEC, length, side, cut, to->after);
+    grad_load(row->dy, t + VEC, length, side, cut, to->dy_after);
   }
 #pragma unroll
   for (int k = 0; k < w; ++k) f[k] = causal_get(P->f, P->f_type, row->channel * P->f_channel + k * P->f_tap);
