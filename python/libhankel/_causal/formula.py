@@ -1,5 +1,5 @@
-"""Gradients of the causal Conv1D by torch's own operators, one tap at a time: for devices on which the library refuses
-hk_causal_gradient (CUDA today). Right and the same bits every time, at two passes over memory per tap."""
+"""Gradients of the causal Conv1D by torch's own operators, one tap at a time: for what hk_causal_gradient
+refuses (on CUDA dilation, packing by ids, and activations but none, relu and silu). Right and the same bits every time, at two passes over memory per tap."""
 from __future__ import annotations
 
 import warnings

@@ -7,8 +7,8 @@
 typedef enum hk_cu_causal_kind {
   HK_CU_CAUSAL_GENERAL, /* any dilation, packing by ids, and few tokens of more than 4 taps */
   HK_CU_CAUSAL_WIDE,    /* dilation 1: any window and strides */
-  HK_CU_CAUSAL_LAST,    /* 2 to 4 taps, channels contiguous */
-  HK_CU_CAUSAL_FIRST,   /* 2 to 4 taps, time contiguous */
+  HK_CU_CAUSAL_LAST,    /* 2 to 8 taps, channels contiguous */
+  HK_CU_CAUSAL_FIRST,   /* 2 to 8 taps, time contiguous */
   HK_CU_CAUSAL_STEP     /* 2 to 4 taps, a few tokens per sequence */
 } hk_cu_causal_kind;
 
@@ -20,10 +20,10 @@ typedef struct hk_cu_causal {
   hk_cu_kernel kernel[HK_CU_CAUSAL_WIDTHS]; /* by log2 of the channels per thread; FIRST: by segment length */
   int widths;                               /* how many of them there are */
   int processors;
-  hk_cu_kernel back, sum; /* of the gradient */
-  int back_rows;          /* tokens of a block of `back` */
+  hk_cu_kernel back, sum;                 /* of the gradient */
+  int back_rows;                          /* tokens of a block of `back` */
   hk_cu_kernel grad[HK_CU_CAUSAL_WIDTHS]; /* in registers: 1, 2, 4 channels per thread, then time contiguous */
-  int grad_tokens;        /* of a thread of the former */
+  int grad_tokens;                        /* of a thread of the former */
   char name[80];
   hk_cu_causal_call call; /* what does not change from call to call */
 } hk_cu_causal;

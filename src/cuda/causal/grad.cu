@@ -20,7 +20,8 @@ HK_DEV char *grad_at(const void *p, const causal_unit *q, hk_cu_causal_view s, i
 typedef struct grad_row {
   const char *x, *dy; /* token 0 */
   char *dx;
-  int channel, skew;
+  int channel, skew, length;
+  float f[TAPS + 1]; /* the taps, then the bias */
 } grad_row;
 
 /* Tokens that are read before and behind a vector. */
@@ -70,25 +71,26 @@ HK_DEV void grad_values(const hk_cu_causal_call *P, const causal_unit *q, const 
   }
 }
 
-HK_DEV void grad_store(const grad_row *row, int t, int length, const float *dx) {
-  if (t >= 0 && t + VEC <= length) causal_store_as(row->dx + (hk_cu_i64)t * TYPE_BYTES, TYPE, VEC, dx);
+HK_DEV void grad_store(const grad_row *row, int t, const float *dx) {
+  if (t >= 0 && t + VEC <= row->length) causal_store_as(row->dx + (hk_cu_i64)t * TYPE_BYTES, TYPE, VEC, dx);
   else {
 #pragma unroll
     for (int i = 0; i < VEC; ++i)
-      if ((unsigned)(t + i) < (unsigned)length) causal_put(row->dx, TYPE, t + i, dx[i]);
+      if ((unsigned)(t + i) < (unsigned)row->length) causal_put(row->dx, TYPE, t + i, dx[i]);
   }
 }
 
 /* dz and dx of the vector from t on; sums: of the taps, then the bias. */
-HK_DEV void grad_vector(const hk_cu_causal_call *P, const grad_row *row, const int w, int t, int length,
-                        const float *f, const float *u, float *dz, float *sums) {
+HK_DEV void grad_vector(const hk_cu_causal_call *P, const grad_row *row, const int w, int t, const float *u, float *dz,
+                        float *sums) {
+  const float *f = row->f;
   float dx[VEC];
 #pragma unroll
   for (int i = 0; i < VEC + w - 1; ++i) {
     float z = f[w];
 #pragma unroll
     for (int k = 0; k < w; ++k) z = fmaf(f[k], u[i + k], z);
-    dz[i] = (unsigned)(t + i) < (unsigned)length ? causal_slope(P->act, z, dz[i]) : 0.0f;
+    dz[i] = (unsigned)(t + i) < (unsigned)row->length ? causal_slope(P->act, z, dz[i]) : 0.0f;
   }
 #pragma unroll
   for (int i = 0; i < VEC; ++i) {
@@ -99,16 +101,14 @@ HK_DEV void grad_vector(const hk_cu_causal_call *P, const grad_row *row, const i
       sums[k] = fmaf(dz[i], u[i + k], sums[k]);
     }
   }
-  if (row->dx) grad_store(row, t, length, dx);
+  if (row->dx) grad_store(row, t, dx);
 }
 
-HK_DEV void grad_segment(const hk_cu_causal_call *P, const causal_unit *q, const grad_row *row, const int w,
-                         float *sums) {
+HK_DEV void grad_segment(const hk_cu_causal_call *P, const causal_unit *q, grad_row *row, const int w, float *sums) {
   const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC, length = q->length, side = grad_side(w);
   const int more = P->packing != HK_CU_OFFSETS && q->t0 + P->chunk == P->chunks * P->chunk;
   const int end = more || start + P->chunk > length ? length : start + P->chunk;
   grad_raw raw[ROUNDS + 1];
-  float f[TAPS + 1];
 #pragma unroll
   for (int i = 0; i < 2 * (ROUNDS + 1); ++i) { /* whole ones first: putting tokens together waits for them */
     const int cut = i > ROUNDS, t = start + (i - cut * (ROUNDS + 1)) * 32 * VEC;
@@ -119,15 +119,15 @@ HK_DEV void grad_segment(const hk_cu_causal_call *P, const causal_unit *q, const
     grad_load(row->dy, t + VEC, length, side, cut, to->dy_after);
   }
 #pragma unroll
-  for (int k = 0; k < w; ++k) f[k] = causal_get(P->f, P->f_type, row->channel * P->f_channel + k * P->f_tap);
-  f[w] = P->bias ? causal_get(P->bias, P->f_type, row->channel) : 0.0f;
+  for (int k = 0; k < w; ++k) row->f[k] = causal_get(P->f, P->f_type, row->channel * P->f_channel + k * P->f_tap);
+  row->f[w] = P->bias ? causal_get(P->bias, P->f_type, row->channel) : 0.0f;
 #pragma unroll
   for (int i = 0; i <= ROUNDS; ++i) {
     const int t = start + i * 32 * VEC;
     float u[VEC + 2 * (TAPS - 1)], dz[VEC + TAPS - 1];
     if (t <= -VEC || t >= end) continue;
     grad_values(P, q, row, w, t, raw + i, u, dz);
-    grad_vector(P, row, w, t, length, f, u, dz, sums);
+    grad_vector(P, row, w, t, u, dz, sums);
   }
 }
 
@@ -146,9 +146,9 @@ HK_DEV void grad_first(const hk_cu_causal_call *P, const int w) {
 #pragma unroll
   for (int k = 0; k <= w; ++k) sums[k] = 0.0f;
   if (causal_find(P, unit, &q)) {
-    const grad_row row = {grad_at(P->x, &q, P->xs, channel), grad_at(P->dy, &q, P->ys, channel),
-                          grad_at(P->dx, &q, P->dxs, channel), channel,
-                          (int)((hk_cu_u64)grad_at(P->x, &q, P->xs, channel) / TYPE_BYTES) & (VEC - 1)};
+    grad_row row = {grad_at(P->x, &q, P->xs, channel), grad_at(P->dy, &q, P->ys, channel),
+                    grad_at(P->dx, &q, P->dxs, channel)};
+    row.channel = channel, row.length = q.length, row.skew = (int)((hk_cu_u64)row.x / TYPE_BYTES) & (VEC - 1);
     grad_segment(P, &q, &row, w, sums);
   }
 #pragma unroll

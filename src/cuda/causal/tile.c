@@ -141,7 +141,8 @@ hk_status hk_cu_causal_find_back(hk_cu_causal *k, const hk_causal_desc *d) {
   for (work /= 18 * (int64_t)k->processors; is_few(d) && work > 1 && k->back_rows < TILES_MOST * HK_CU_TILE_ROWS;
        work /= 2)
     k->back_rows *= 2;
-  snprintf(k->name + length, sizeof k->name - length, "; gradient: %s %s", has_grad(d) ? "grad or back" : "back", variant);
+  snprintf(k->name + length, sizeof k->name - length, "; gradient: %s %s", has_grad(d) ? "grad or back" : "back",
+           variant);
   return s;
 }
 
