@@ -53,15 +53,16 @@ HK_DEV void first_gate(const char *p, int alike, hk_cu_i64 step, int t, int leng
   }
 }
 
-/* The w-1 tokens before t, and tokens t to t+VEC-1, element by element; zeros behind the end. */
+/* The w-1 tokens before t, and tokens t to t+VEC-1, element by element; zeros behind the end. early: t
+ * may be less than w-1. */
 HK_DEV void first_pieces(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w, int t,
-                         float *u) {
+                         const int early, float *u) {
 #pragma unroll
   for (int i = 0; i < w - 1 + VEC; ++i) {
     const int at = t - (w - 1) + i;
     u[i] = 0.0f;
     if ((unsigned)at < (unsigned)q->length) u[i] = causal_get(row->x, TYPE, at);
-    else if (at < 0 && at >= 1 - w) u[i] = causal_history(P, q, row->channel, at);
+    else if (early && at < 0 && at >= 1 - w) u[i] = causal_history(P, q, row->channel, at);
   }
 }
 
@@ -148,17 +149,23 @@ HK_DEV void first_cut(const char *x, int t, int length, hk_cu_u32 *raw) {
   }
 }
 
-/* The w-1 tokens before t and tokens t to t+VEC-1 out of what has been loaded. */
-HK_DEV void first_values(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w, int t,
-                         const hk_cu_u32 *now, const hk_cu_u32 *back, float *u) {
+/* What a lane loads of one vector. */
+typedef struct first_raw {
+  hk_cu_u32 now[4], back[BACK_MOST * TYPE_BYTES / 4];
+} first_raw;
+
+/* The w-1 tokens before a vector and its own. */
+HK_DEV void first_values(const int w, const first_raw *raw, float *u) {
   float h[BACK_MOST];
-  causal_unpack(TYPE, VEC, now, u + w - 1);
-  if (t >= first_back(w)) {
-    causal_unpack(TYPE, first_back(w), back, h);
+  causal_unpack(TYPE, VEC, raw->now, u + w - 1);
+  causal_unpack(TYPE, first_back(w), raw->back, h);
 #pragma unroll
-    for (int k = 0; k < w - 1; ++k) u[k] = h[first_back(w) - (w - 1) + k];
-    return;
-  }
+  for (int k = 0; k < w - 1; ++k) u[k] = h[first_back(w) - (w - 1) + k];
+}
+
+/* Puts the tokens before t, of which there are less than first_back(w), and the history into u. */
+HK_DEV void first_early(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w, int t,
+                        float *u) {
 #pragma unroll
   for (int k = 0; k < w - 1; ++k) {
     const int at = t - (w - 1) + k;
@@ -166,32 +173,34 @@ HK_DEV void first_values(const hk_cu_causal_call *P, const causal_unit *q, const
   }
   if (!q->old) return;
 #pragma unroll
-  for (int i = 0; i < w - 1 + VEC; ++i) {
-    const int at = t - (w - 1) + i;
-    if (at < 0 && at >= 1 - w) u[i] = causal_history(P, q, row->channel, at);
+  for (int m = 1; m < w; ++m) {
+    const float h = causal_history(P, q, row->channel, -m);
+#pragma unroll
+    for (int i = 0; i < w - 1 + VEC; ++i)
+      if (t - (w - 1) + i == -m) u[i] = h;
   }
 }
 
 HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w,
                           const int r, const int full) {
-  const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC, words = first_back(w) * TYPE_BYTES / 4;
+  const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC;
   const int more = P->packing != HK_CU_OFFSETS && q->t0 + P->chunk == P->chunks * P->chunk;
   const int end = more || start + P->chunk > q->length ? q->length : start + P->chunk;
-  hk_cu_u32 now[R_MOST * 4], back[R_MOST * BACK_MOST * TYPE_BYTES / 4];
+  first_raw raw[R_MOST];
   float f[W_MOST], bias;
 #pragma unroll
   for (int i = 0; i <= r; ++i) {
     const int t = start + i * 32 * VEC;
     const char *p = row->x + (hk_cu_i64)t * TYPE_BYTES;
     if (!row->x_alike || t <= -VEC || t >= end) continue;
-    if (t >= 0 && t + VEC <= q->length) causal_load_raw(p, 16, now + 4 * i);
-    if (t >= first_back(w)) causal_load_raw(p - first_back(w) * TYPE_BYTES, words * 4, back + words * i);
+    if (t >= 0 && t + VEC <= q->length) causal_load_raw(p, 16, raw[i].now);
+    if (t >= first_back(w)) causal_load_raw(p - first_back(w) * TYPE_BYTES, first_back(w) * TYPE_BYTES, raw[i].back);
   }
 #pragma unroll
   for (int i = 0; i <= r; ++i) { /* after all whole ones, since putting tokens together waits for them */
     const int t = start + i * 32 * VEC;
     if (row->x_alike && t > -VEC && t < end && (t < 0 || t + VEC > q->length))
-      first_cut(row->x, t, q->length, now + 4 * i);
+      first_cut(row->x, t, q->length, raw[i].now);
   }
 #pragma unroll
   for (int k = 0; k < w; ++k) f[k] = causal_get(P->f, P->f_type, row->channel * P->f_channel + k * P->f_tap);
@@ -201,8 +210,10 @@ HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, cons
     const int t = start + i * 32 * VEC;
     float u[VEC + W_MOST - 1], y[VEC];
     if (t <= -VEC || t >= end) continue;
-    if (row->x_alike) first_values(P, q, row, w, t, now + 4 * i, back + words * i, u);
-    else first_pieces(P, q, row, w, t, u);
+    if (row->x_alike) {
+      first_values(w, raw + i, u);
+      if (i == 0 && t < first_back(w)) first_early(P, q, row, w, t, u);
+    } else first_pieces(P, q, row, w, t, i == 0, u);
     if (full && row->pre) first_pre(P, q, row, w, t, u);
     first_sums(row, w, full, t, q->length, f, bias, u, y);
     causal_act(P, full, VEC, y);

@@ -48,8 +48,7 @@ HK_DEV void grad_load(const char *p, int t, int length, const int count, const i
 }
 
 /* The w-1 tokens before t, the vector, and the w-1 tokens behind it. */
-HK_DEV void grad_values(const hk_cu_causal_call *P, const causal_unit *q, const grad_row *row, const int w, int t,
-                        const grad_raw *raw, float *u, float *dy) {
+HK_DEV void grad_values(const int w, const grad_raw *raw, float *u, float *dy) {
   const int side = grad_side(w);
   float h[SIDE_MOST];
   causal_unpack(TYPE, side, raw->back, h);
@@ -63,11 +62,17 @@ HK_DEV void grad_values(const hk_cu_causal_call *P, const causal_unit *q, const 
   causal_unpack(TYPE, side, raw->dy_after, h);
 #pragma unroll
   for (int k = 0; k < w - 1; ++k) dy[VEC + k] = h[k];
-  if (t >= w - 1 || !q->old) return;
+}
+
+/* Puts the history into u. */
+HK_DEV void grad_early(const hk_cu_causal_call *P, const causal_unit *q, const grad_row *row, const int w, int t,
+                       float *u) {
 #pragma unroll
-  for (int i = 0; i < VEC + 2 * (w - 1); ++i) {
-    const int at = t - (w - 1) + i;
-    if (at < 0 && at >= 1 - w) u[i] = causal_history(P, q, row->channel, at);
+  for (int m = 1; m < w; ++m) {
+    const float h = causal_history(P, q, row->channel, -m);
+#pragma unroll
+    for (int i = 0; i < VEC + 2 * (w - 1); ++i)
+      if (t - (w - 1) + i == -m) u[i] = h;
   }
 }
 
@@ -126,7 +131,8 @@ HK_DEV void grad_segment(const hk_cu_causal_call *P, const causal_unit *q, grad_
     const int t = start + i * 32 * VEC;
     float u[VEC + 2 * (TAPS - 1)], dz[VEC + TAPS - 1];
     if (t <= -VEC || t >= end) continue;
-    grad_values(P, q, row, w, t, raw + i, u, dz);
+    grad_values(w, raw + i, u, dz);
+    if (i == 0 && t < w - 1 && q->old) grad_early(P, q, row, w, t, u);
     grad_vector(P, row, w, t, u, dz, sums);
   }
 }
