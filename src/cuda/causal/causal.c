@@ -76,8 +76,11 @@ static hk_status check_sizes(const hk_causal_desc *d) {
   return HK_OK;
 }
 
-/* Vectors per lane of a segment of first.cuh. */
-static int vectors_of(const hk_causal_desc *d) {
+/* Vectors per lane of a segment of first.cuh. Where rows of y are not aligned alike, 2: the ends that stick out of the
+ * last whole segment go to it. */
+static int vectors_of(const hk_cu_causal *k, const hk_causal_desc *d) {
+  const int vector = 16 / (int)hk_type_bytes(d->x_type);
+  if (k->call.ys.channel % vector || k->call.ys.outer % vector) return 2;
   const int64_t longest = d->packing == HK_CAUSAL_OFFSETS ? d->longest : d->length;
   return is_full(d) || d->window > 4 || longest * (int64_t)hk_type_bytes(d->x_type) < 4 * SEGMENT_BYTES ? 2 : 4;
 }
@@ -102,7 +105,7 @@ static hk_status find_all(hk_cu_causal *k, const hk_causal_desc *d) {
   for (int i = 0; i < k->widths && !s; ++i) {
     if (k->kind == HK_CU_CAUSAL_LAST) snprintf(variant, sizeof variant, "%dx%d%s", w, 1 << i, full);
     else if (k->kind == HK_CU_CAUSAL_STEP) snprintf(variant, sizeof variant, "%dx%d%s", w, 1 << i, mixed);
-    else snprintf(variant, sizeof variant, "%dx%d%s", w, vectors_of(d), full);
+    else snprintf(variant, sizeof variant, "%dx%d%s", w, vectors_of(k, d), full);
     s = hk_cu_causal_find(k->kind == HK_CU_CAUSAL_LAST   ? "last"
                           : k->kind == HK_CU_CAUSAL_STEP ? "step"
                                                          : "first",
@@ -123,7 +126,7 @@ hk_status hk_cu_causal_make(hk_cu_causal *k, const hk_causal_desc *d) {
   k->processors = here.processors;
   fill(&k->call, d);
   k->kind = choose(d, &k->call);
-  if (k->kind == HK_CU_CAUSAL_FIRST) k->call.chunk = SEGMENT_BYTES / (int)hk_type_bytes(d->x_type) * vectors_of(d);
+  if (k->kind == HK_CU_CAUSAL_FIRST) k->call.chunk = SEGMENT_BYTES / (int)hk_type_bytes(d->x_type) * vectors_of(k, d);
   snprintf(k->name, sizeof k->name, "cuda %s w%d", names[k->kind], (int)d->window);
   s = find_all(k, d);
   return s || !d->gradient ? s : hk_cu_causal_find_back(k, d);
@@ -199,8 +202,9 @@ static hk_status run_first(const hk_cu_causal *k, const hk_causal_desc *d, void 
   const int vector = 16 / (int)hk_type_bytes(d->x_type);
   const bool aligned = (uintptr_t)c->y % (hk_type_bytes(d->y_type) * (size_t)vector) == 0 &&
                        c->ys.outer % vector == 0 && c->ys.channel % vector == 0;
-  /* The last segment of a row takes 32 vectors more. */
-  const int64_t tokens = c->length + (aligned ? 0 : vector - 1) - SEGMENT_BYTES / 16 * vector;
+  const int round = SEGMENT_BYTES / 16 * vector;
+  /* With 2 vectors per lane the last segment of a row takes 32 vectors more. */
+  const int64_t tokens = c->length + (aligned ? 0 : vector - 1) - (c->chunk == 2 * round ? round : 0);
   hk_cu_causal_set_units(c, c->chunk, hk_max64(tokens, 1), 2);
   c->by_groups = hk_cu_divisor_make(c->c);
   return launch(k, 0, (int64_t)c->units * c->c * 32, stream, c);

@@ -1,7 +1,7 @@
 /* Causal Conv1D of w = 2 to 8 taps where time is contiguous (channels-first), dilation 1.
  *
- * A warp computes one segment of r*32 vectors of one channel of a sequence, the last of a row up to 32 vectors more; a
- * vector is 16 bytes of x, CAUSAL_VEC tokens. Segments begin where y is aligned to a vector, so the first vector of a
+ * A warp computes one segment of r*32 vectors of one channel of a sequence, with r = 2 the last of a row up to 32
+ * vectors more; a vector is 16 bytes of x, CAUSAL_VEC tokens. Segments begin where y is aligned to a vector, so the first vector of a
  * row may be cut off on the left and the last on the right. All vectors and the 4 or 8 tokens before each (which L1
  * holds) are loaded before the first is used, those that are cut off token by token. When x and y are aligned
  * differently all is loaded so. The warp with a sequence's first segment reads its history and writes its new state.
@@ -9,7 +9,7 @@
  * full = 0: y has the type of x, the activation is none or SiLU, no gates, residual or ids. full = 1: everything. */
 #include "cuda/causal/common.cuh"
 
-enum { VEC = CAUSAL_VEC, R_MOST = 5, W_MOST = 8, BACK_MOST = 8 };
+enum { VEC = CAUSAL_VEC, R_MOST = 4, W_MOST = 8, BACK_MOST = 8 };
 /* Tokens before a vector that are read with it. */
 HK_DEV constexpr int first_back(int w) { return w <= 5 ? 4 : 8; }
 
@@ -53,30 +53,28 @@ HK_DEV void first_gate(const char *p, int alike, hk_cu_i64 step, int t, int leng
   }
 }
 
-/* The w-1 tokens before t, and tokens t to t+VEC-1, element by element; zeros behind the end. early: t
- * may be less than w-1. */
+/* The w-1 tokens before t, and tokens t to t+VEC-1, element by element; zeros behind the end. */
 HK_DEV void first_pieces(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w, int t,
-                         const int early, float *u) {
+                         float *u) {
 #pragma unroll
   for (int i = 0; i < w - 1 + VEC; ++i) {
     const int at = t - (w - 1) + i;
     u[i] = 0.0f;
     if ((unsigned)at < (unsigned)q->length) u[i] = causal_get(row->x, TYPE, at);
-    else if (early && at < 0 && at >= 1 - w) u[i] = causal_history(P, q, row->channel, at);
+    else if (at < 0 && at >= 1 - w) u[i] = causal_history(P, q, row->channel, at);
   }
 }
 
-HK_DEV void first_pre(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w, int t,
-                      float *u) {
+HK_DEV void first_pre(const hk_cu_causal_call *P, const first_row *row, const int w, int t, int length, float *u) {
   float g[VEC];
-  first_gate(row->pre, row->pre_alike, P->pres.time, t, q->length, g);
+  first_gate(row->pre, row->pre_alike, P->pres.time, t, length, g);
 #pragma unroll
   for (int i = 0; i < VEC; ++i)
     if (t + i >= 0) u[w - 1 + i] *= g[i];
 #pragma unroll
   for (int i = 0; i < w - 1; ++i) {
     const int at = t - (w - 1) + i;
-    if ((unsigned)at < (unsigned)q->length) u[i] *= causal_get(row->pre, TYPE, at * P->pres.time);
+    if ((unsigned)at < (unsigned)length) u[i] *= causal_get(row->pre, TYPE, at * P->pres.time);
   }
 }
 
@@ -181,15 +179,27 @@ HK_DEV void first_early(const hk_cu_causal_call *P, const causal_unit *q, const 
   }
 }
 
+/* Computes and stores the vector from t on; f: the taps, then the bias. */
+HK_DEV void first_output(const hk_cu_causal_call *P, const first_row *row, const int w, const int full, int t,
+                         int length, const float *f, float *u) {
+  float y[VEC];
+  if (full && row->pre) first_pre(P, row, w, t, length, u);
+  first_sums(row, w, full, t, length, f, f[w], u, y);
+  causal_act(P, full, VEC, y);
+  if (full) first_finish(P, row, t, length, y);
+  first_store(row, full, t, length, y);
+}
+
 HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w,
                           const int r, const int full) {
   const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC;
-  const int more = P->packing != HK_CU_OFFSETS && q->t0 + P->chunk == P->chunks * P->chunk;
+  const int rounds = r == 2 ? 3 : r;
+  const int more = r == 2 && P->packing != HK_CU_OFFSETS && q->t0 + P->chunk == P->chunks * P->chunk;
   const int end = more || start + P->chunk > q->length ? q->length : start + P->chunk;
   first_raw raw[R_MOST];
-  float f[W_MOST], bias;
+  float f[W_MOST + 1];
 #pragma unroll
-  for (int i = 0; i <= r; ++i) {
+  for (int i = 0; i < rounds; ++i) {
     const int t = start + i * 32 * VEC;
     const char *p = row->x + (hk_cu_i64)t * TYPE_BYTES;
     if (!row->x_alike || t <= -VEC || t >= end) continue;
@@ -197,28 +207,32 @@ HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, cons
     if (t >= first_back(w)) causal_load_raw(p - first_back(w) * TYPE_BYTES, first_back(w) * TYPE_BYTES, raw[i].back);
   }
 #pragma unroll
-  for (int i = 0; i <= r; ++i) { /* after all whole ones, since putting tokens together waits for them */
+  for (int i = 0; i < rounds; ++i) { /* after all whole ones, since putting tokens together waits for them */
     const int t = start + i * 32 * VEC;
     if (row->x_alike && t > -VEC && t < end && (t < 0 || t + VEC > q->length))
       first_cut(row->x, t, q->length, raw[i].now);
   }
 #pragma unroll
   for (int k = 0; k < w; ++k) f[k] = causal_get(P->f, P->f_type, row->channel * P->f_channel + k * P->f_tap);
-  bias = P->bias ? causal_get(P->bias, P->f_type, row->channel) : 0.0f;
+  f[w] = P->bias ? causal_get(P->bias, P->f_type, row->channel) : 0.0f;
+  if (!row->x_alike) {
+#pragma unroll 1
+    for (int t = start; t < end; t += 32 * VEC) {
+      float u[VEC + W_MOST - 1];
+      if (t <= -VEC) continue;
+      first_pieces(P, q, row, w, t, u);
+      first_output(P, row, w, full, t, q->length, f, u);
+    }
+    return;
+  }
 #pragma unroll
-  for (int i = 0; i <= r; ++i) {
+  for (int i = 0; i < rounds; ++i) {
     const int t = start + i * 32 * VEC;
-    float u[VEC + W_MOST - 1], y[VEC];
+    float u[VEC + W_MOST - 1];
     if (t <= -VEC || t >= end) continue;
-    if (row->x_alike) {
-      first_values(w, raw + i, u);
-      if (i == 0 && t < first_back(w)) first_early(P, q, row, w, t, u);
-    } else first_pieces(P, q, row, w, t, i == 0, u);
-    if (full && row->pre) first_pre(P, q, row, w, t, u);
-    first_sums(row, w, full, t, q->length, f, bias, u, y);
-    causal_act(P, full, VEC, y);
-    if (full) first_finish(P, row, t, q->length, y);
-    first_store(row, full, t, q->length, y);
+    first_values(w, raw + i, u);
+    if (i == 0 && t < first_back(w)) first_early(P, q, row, w, t, u);
+    first_output(P, row, w, full, t, q->length, f, u);
   }
 }
 
