@@ -286,8 +286,9 @@ HK_DEV void first_body(const hk_cu_causal_call *P, const int w, const int r, con
   } else if (writes) first_state(P, &q, channel);
 }
 
-#define FIRST(NAME, W, R, FULL)                                                                     \
-  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS)                                \
-      NAME(const __grid_constant__ hk_cu_causal_call P) {                                           \
-    first_body(&P, W, R, FULL);                                                                     \
+/* At least 7 blocks per processor where that spills nothing. */
+#define FIRST(NAME, W, R, FULL)                                                                             \
+  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS, TYPE_BYTES == 2 && R == 4 ? 7 : 1)     \
+      NAME(const __grid_constant__ hk_cu_causal_call P) {                                                   \
+    first_body(&P, W, R, FULL);                                                                             \
   }
