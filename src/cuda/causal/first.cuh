@@ -1,10 +1,11 @@
 /* Causal Conv1D of w = 2 to 8 taps where time is contiguous (channels-first), dilation 1.
  *
  * A warp computes one segment of r*32 vectors of one channel of a sequence, with r = 2 the last of a row up to 32
- * vectors more; a vector is 16 bytes of x, CAUSAL_VEC tokens. Segments begin where y is aligned to a vector, so the first vector of a
- * row may be cut off on the left and the last on the right. All vectors and the 4 or 8 tokens before each (which L1
- * holds) are loaded before the first is used, those that are cut off token by token. When x and y are aligned
- * differently all is loaded so. The warp with a sequence's first segment reads its history and writes its new state.
+ * vectors more; a vector is 16 bytes of x, CAUSAL_VEC tokens. Segments begin where y is aligned to a vector, so the
+ * first vector of a row may be cut off on the left and the last on the right. All vectors and the 4 or 8 tokens before
+ * each (which L1 holds) are loaded before the first is used, those that are cut off token by token. When x and y are
+ * aligned differently all is loaded so. The warp with a sequence's first segment reads its history and writes its new
+ * state.
  *
  * full = 0: y has the type of x, the activation is none or SiLU, no gates, residual or ids. full = 1: everything. */
 #include "cuda/causal/common.cuh"
