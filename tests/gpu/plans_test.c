@@ -60,8 +60,8 @@ static const row rows[] = {
     /* gradients of filters: depthwise, few channels */
     {"2d_n24_c2_i12x10_k24_w12x10_p1_b24_bf16_xs=0.1.0.2880.240.24_fs=0.1.0.2880.240.24_ys=0.9.0.9.3.1", "none", 0, 0,
      1},
-    {"2d_n3_c2_i30x20_k16_w15x10_p2:1_d2_bf16_xs=0.0.1.1800.60.3_fs=0.0.1.2400.160.16_ys=0.0.1.75.15.3", "bias", 0,
-     0, 0},
+    {"2d_n3_c2_i30x20_k16_w15x10_p2:1_d2_bf16_xs=0.0.1.1800.60.3_fs=0.0.1.2400.160.16_ys=0.0.1.75.15.3", "bias", 0, 0,
+     0},
     /* a gate makes one thread need two channels: finish / ... */
     {"2d_n2_c64_i12x10_k128_w3_p1_bf16_last", "gated:tanh:sigmoid", 0, 0, 0},
     {"2d_n2_c64_i12x10_k128_w3_p1_bf16_first", "gated:tanh:sigmoid", 0, 0, 0},

@@ -82,7 +82,11 @@ static int run_random(int count, uint64_t seed) {
              groups * (1 + v[9] % (v[9] % 7 ? 40 : 300)), h, w, groups * (1 + v[10] % 150), down, across, sd, sa,
              v[11] % 4, v[12] % 4, v[13] % 5, v[13] / 5 % 5, dd, da, input, groups, types[v[14] % 8],
              v[14] / 8 % 2 ? "last" : "first");
-    const gpu_case c = {text, v[15] % 3 ? "none" : v[14] % 8 == 5 ? "bias" : "bias+relu", FILL_INTEGERS, 0, v[15] / 3 % 2};
+    const gpu_case c = {text,
+                        v[15] % 3        ? "none"
+                        : v[14] % 8 == 5 ? "bias"
+                                         : "bias+relu",
+                        FILL_INTEGERS, 0, v[15] / 3 % 2};
     ran += gpu_case_run(&c, NULL, (uint64_t)i);
   }
   return ran;

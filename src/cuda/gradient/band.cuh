@@ -1,9 +1,9 @@
-/* hk_tapsum_band_<type>_<rt>: depthwise, channels-last, on the tensor cores. A row of dy is cut into runs of 8 positions
- * 8*j + b, and so is what a row of x offers them, 8*j + u with u < 16: the sum over runs j of dy[b] x[u] is a matrix
- * product of 8 by 16 whose diagonals u - b = s are the taps of a row. Eight runs, of one image or several, are the inner
- * dimension; a warp walks down their rows with the last RT rows of dy in registers, so that each row of x meets all of
- * them, and has two channels. A block has 16: it copies bands of rows, pixel by pixel, and transposes them in shared
- * memory, where a run of a channel is a row of a matrix. */
+/* hk_tapsum_band_<type>_<rt>: depthwise, channels-last, on the tensor cores. A row of dy is cut into runs of 8
+ * positions 8*j + b, and so is what a row of x offers them, 8*j + u with u < 16: the sum over runs j of dy[b] x[u] is
+ * a matrix product of 8 by 16 whose diagonals u - b = s are the taps of a row. Eight runs, of one image or several,
+ * are the inner dimension; a warp walks down their rows with the last RT rows of dy in registers, so that each row of
+ * x meets all of them, and has two channels. A block has 16: it copies bands of rows, pixel by pixel, and transposes
+ * them in shared memory, where a run of a channel is a row of a matrix. */
 #ifndef HK_TAPSUM_BAND
 #define HK_TAPSUM_BAND
 enum { BAND_CHANNELS = 16, BAND_PIXEL = 32, BAND_RUNS = 8 };

@@ -1,7 +1,7 @@
 /* hk_tapsum_lane_<type>_<v>_<kt>_<st>_<dil>: neighbouring threads are neighbouring channels of x, over all groups. A
- * thread keeps the sums of V channels of x, KT channels of dy and ST taps along the last dimension while it walks along
- * rows of dy; U positions at a time share what they load of x. DIL: the window's dilation where taps of y are neighbours
- * in x; 0: any. Threads do not wait for each other. */
+ * thread keeps the sums of V channels of x, KT channels of dy and ST taps along the last dimension while it walks
+ * along rows of dy; U positions at a time share what they load of x. DIL: the window's dilation where taps of y are
+ * neighbours in x; 0: any. Threads do not wait for each other. */
 #define XS ((U - 1) * DIL + ST)
 
 HK_DEV void LANE(load)(const ELEMENT *from, int in, float *v) {

@@ -190,8 +190,8 @@ typedef struct outer_cursor {
 
 /* Multiplies the blocks of a unit, one wgmma group in flight while the next is issued. f0, x0: the consumer's boxes in
  * the first stage. */
-HK_DEV void outer_multiply(const hk_cu_outer *P, int type, outer_tile t, int blocks, hk_cu_u32 f0, hk_cu_u32 x0, hk_cu_u32 full,
-                           hk_cu_u32 empty, outer_cursor *at, int lane, float (*acc)[128]) {
+HK_DEV void outer_multiply(const hk_cu_outer *P, int type, outer_tile t, int blocks, hk_cu_u32 f0, hk_cu_u32 x0,
+                           hk_cu_u32 full, hk_cu_u32 empty, outer_cursor *at, int lane, float (*acc)[128]) {
   const int box = HK_OUTER_BOX(t.px), apart = t.strip ? P->dil[2] * 128 : box;
   int last = 0, step[4];
 #pragma unroll

@@ -1,6 +1,6 @@
-/* hk_fill: stores the epilogue of 0 to runs of 8 adjacent channels, 16-byte aligned, of f32 or 16-bit values, counted by
- * by_k and by_kg in runs. A thread keeps its run of channels and walks over pixels, so that without a residual what it
- * stores is made once. The kernels of a chain may start early: what they store is disjoint. */
+/* hk_fill: stores the epilogue of 0 to runs of 8 adjacent channels, 16-byte aligned, of f32 or 16-bit values, counted
+ * by by_k and by_kg in runs. A thread keeps its run of channels and walks over pixels, so that without a residual what
+ * it stores is made once. The kernels of a chain may start early: what they store is disjoint. */
 #include "cuda/epilogue.cuh"
 #include "cuda/ptx.cuh"
 

@@ -1,6 +1,6 @@
-/* What the general kernels do with a sum, for one accumulator type: scale, bias, activation, gate, residual, store, for any
- * y. Expects REAL, SUM, PARAM (of scale and slopes), LOAD_REAL, STORE, NAME, IS_INT as direct.tmpl.cuh does, and leaves
- * them defined. With STAGED scale and bias have been applied already. */
+/* What the general kernels do with a sum, for one accumulator type: scale, bias, activation, gate, residual, store,
+ * for any y. Expects REAL, SUM, PARAM (of scale and slopes), LOAD_REAL, STORE, NAME, IS_INT as direct.tmpl.cuh does,
+ * and leaves them defined. With STAGED scale and bias have been applied already. */
 
 #ifndef STAGED
 /* acc * scale + bias; for s32 sums (acc + bias) * scale. */

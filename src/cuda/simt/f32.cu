@@ -1,4 +1,5 @@
-/* SIMT kernels with f32 sums: hk_simt_f32_* for f32 operands, hk_simt_mixed_* for any other floats. See simt.tmpl.cuh. */
+/* SIMT kernels with f32 sums: hk_simt_f32_* for f32 operands, hk_simt_mixed_* for any other floats. See
+ * simt.tmpl.cuh. */
 #include "cuda/simt/simt.cuh"
 
 #define SUM float

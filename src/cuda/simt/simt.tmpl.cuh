@@ -1,16 +1,16 @@
-/* Implicit GEMM on the scalar units with tiles of 16 TM x 16 TN outputs: any strides, any dilation of either side, both
- * kinds of groups. Rows are output positions of all images, columns the output channels of a group, products the taps
- * and channels of a window. Expects what finish.tmpl.cuh expects, and OPERAND (loads one value), VECTORS (0 or 1: it is
- * f32 in memory), TM, TN, TILE (names) and RESIDENT (blocks per SM); undefines these six.
+/* Implicit GEMM on the scalar units with tiles of 16 TM x 16 TN outputs: any strides, any dilation of either side,
+ * both kinds of groups. Rows are output positions of all images, columns the output channels of a group, products the
+ * taps and channels of a window. Expects what finish.tmpl.cuh expects, and OPERAND (loads one value), VECTORS (0 or 1:
+ * it is f32 in memory), TM, TN, TILE (names) and RESIDENT (blocks per SM); undefines these six.
  *
  * Thread (tx, ty) owns rows ty * 4 + {0..3} (+ 64) and columns tx * 4 + {0..3} (+ 64), fewer where TM or TN is less
  * than 8. A step is HK_SIMT_STEP products: while a block multiplies one step from shared memory, the operands of the
  * next are on their way into registers, and 8 threads decode the products of the one after that. The sum of an output
  * runs through its products in order, so tiles do not change its bits; slices do.
  *
- * The loads of a step are spread over threads in one of three ways: neighbouring threads take neighbouring products of a
- * row or column, or neighbouring rows or columns, or, where VECTORS is 1 and channels are contiguous and aligned, each
- * several neighbouring products by one access. */
+ * The loads of a step are spread over threads in one of three ways: neighbouring threads take neighbouring products of
+ * a row or column, or neighbouring rows or columns, or, where VECTORS is 1 and channels are contiguous and aligned,
+ * each several neighbouring products by one access. */
 
 #define BM (16 * TM)
 #define BN (16 * TN)
@@ -78,7 +78,8 @@ HK_DEV void TILE(prepare_f)(const hk_cu_simt *P, int n0, int group, TILE(loads) 
 }
 
 /* Where value i of x comes from; returns whether it lies inside x. */
-HK_DEV int TILE(locate)(const hk_cu_simt *P, const TILE(loads) *l, int i, const hk_cu_simt_product *q, hk_cu_i64 *from) {
+HK_DEV int TILE(locate)(const hk_cu_simt *P, const TILE(loads) *l, int i, const hk_cu_simt_product *q,
+                        hk_cu_i64 *from) {
   const hk_cu_geom *g = &P->d.g;
   int at[3] = {l->at[i][0] + q->at[0], l->at[i][1] + q->at[1], l->at[i][2] + q->at[2]}, live = !q->ends;
   *from = l->x[i] + q->x;

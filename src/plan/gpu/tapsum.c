@@ -67,25 +67,17 @@ static bool vary(const hk_task *t, const hk_decision *base, int index, hk_decisi
 }
 
 static hk_status build(hk_plan *plan) {
-  const hk_task *t = &plan->task;
   char why[HK_REASON];
-  hk_cu_weights *w;
   hk_cu_tapsum_state *own = plan->own = hk_alloc_zero(sizeof *own);
   if (!own) return hk_fail(HK_NO_MEMORY, "no memory for a plan");
-  if (!tile(t, &plan->decision, &own->tiling, why)) return hk_fail(HK_UNSUPPORTED, "cuda_tapsum: %s", why);
-  hk_status s = hk_cu_tapsum_build(own);
-  if (!s) s = hk_plan_cuda_weights(plan, &w);
-  if (!s && t->f_now && !hk_plan_shares(plan)) {
-    s = hk_cu_filters_make(&w->f, &t->geom, plan->raw_f, &w->f_shift);
-    plan->packed->f_bytes = w->f.bytes;
-  }
-  return s;
+  if (!tile(&plan->task, &plan->decision, &own->tiling, why)) return hk_fail(HK_UNSUPPORTED, "cuda_tapsum: %s", why);
+  const hk_status s = hk_cu_tapsum_build(own);
+  return s ? s : hk_plan_cuda_raw(plan);
 }
 
 static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_cu_weights *w = plan->packed->f;
-  hk_cu_call c = hk_plan_cuda_call(plan, call);
-  if (plan->task.f_now) c.f = (const char *)w->f.data + w->f_shift * (int64_t)hk_type_bytes(plan->task.geom.f_type);
+  const hk_cu_call c = hk_plan_cuda_raw_call(plan, call);
   return hk_cu_tapsum_run(plan->own, &c, w->slopes.data);
 }
 
