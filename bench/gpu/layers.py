@@ -50,9 +50,8 @@ def layers_of(name):
         return collections.Counter(WRITTEN[name])
     import torchvision
     found = collections.Counter()
-    with torch.device("meta"):
-        extra = {"aux_logits": True, "init_weights": False} if name in ("googlenet", "inception_v3") else {}
-        net = getattr(torchvision.models, name)(weights=None, **extra).eval()
+    extra = {"aux_logits": True, "init_weights": False} if name in ("googlenet", "inception_v3") else {}
+    net = getattr(torchvision.models, name)(weights=None, **extra).eval().to("meta")
 
     def note(m, args):
         _, c, h, w = args[0].shape

@@ -129,6 +129,8 @@ typedef struct hk_cu_filters {
 /* Fills the packing of filters for tiles of row->bn filters, without half blocks. */
 void hk_cu_pack_make(hk_cu_images *to, const hk_cu_row *row, const hk_geom *g, const hk_epi *e,
                      const hk_cu_filters *filters);
+/* Finds the kernel that packs filters so. */
+hk_status hk_cu_pack_find(const hk_cu_images *images, hk_cu_kernel *kernel);
 /* How a tile becomes y (finish.cuh, finish_wide.cuh). */
 typedef enum hk_cu_finish {
   HK_FINISH_ANY = 0,        /* element by element: any y */

@@ -80,7 +80,7 @@ hk_status hk_cu_first_build(hk_cu_first_state *s, const hk_geom *g, const hk_epi
   hk_status status = hk_cu_here(&here);
   if (!status) s->blocks = hk_min64(here.processors, (int64_t)m->tiles_m * m->tiles_n);
   if (!status) status = hk_cu_kernel_find(row->image, row->name, shared_bytes, &s->kernel);
-  return status ? status : hk_cu_kernel_find("pack", "hk_pack_filters", 0, &s->filters.pack);
+  return status ? status : hk_cu_pack_find(&s->filters.packing, &s->filters.pack);
 }
 
 hk_status hk_cu_first_bind(hk_cu_igemm *m, const hk_cu_call *call, const void *slopes) {

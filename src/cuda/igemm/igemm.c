@@ -56,8 +56,9 @@ static bool rows_pair(const hk_geom *g, const hk_strides *s, int bytes) {
   if (s->at[2] != 1) return false;
   for (int i = 0; i < HK_COUNT(at) && bytes == 2; ++i)
     if (at[i] % 2) return false;
-  return bytes == 4 || g->out[2] % 2 == 0 || (g->pixels % 2 == 0 && (g->out[1] == 1 || s->at[1] == g->out[2]) &&
-                                              (g->out[0] == 1 || s->at[0] == g->out[1] * g->out[2]));
+  return bytes == 4 || g->out[2] % 2 == 0 ||
+         (g->pixels % 2 == 0 && (g->out[1] == 1 || s->at[1] == g->out[2]) &&
+          (g->out[0] == 1 || s->at[0] == g->out[1] * g->out[2]));
 }
 
 /* Whether pixel m is at m times a stride that TMA accepts. */
@@ -109,7 +110,8 @@ static void wide_make(hk_cu_igemm *p, const hk_cu_row *row, const hk_geom *g, co
   if (p->strip && g->k >= 8) p->strip = 2; /* by 16-byte pieces, for an aligned y */
   p->slim = !p->slab && !p->transposed && !p->strip && !last && !e->e.residual && g->y.channel == 1;
   p->tall = p->slab || p->transposed || p->strip || p->slim || last || e->e.residual || g->y.at[2] != 1 ? 0
-            : rows_pair(g, &g->y, (int)hk_type_bytes(g->y_type)) ? 2 : 1;
+            : rows_pair(g, &g->y, (int)hk_type_bytes(g->y_type))                                        ? 2
+                                                                                                        : 1;
   p->late = clamp && e->e.residual == HK_RESIDUAL_BEFORE;
   p->late_lo = act == HK_ACT_RELU ? 0 : p->e.a;
   p->late_hi = act == HK_ACT_RELU ? INFINITY : p->e.b;
@@ -203,7 +205,7 @@ hk_status hk_cu_igemm_build(hk_cu_igemm_state *s, const hk_cu_row *row, const hk
   const bool user = e->e.cuda_user || e->e.cuda_user2 || e->e.cuda_store;
   status = user ? hk_cu_user_kernel(row->name, &e->e, hk_cu_row_shared(row), &s->lib, &s->kernel)
                 : hk_cu_kernel_find(row->image, row->name, hk_cu_row_shared(row), &s->kernel);
-  if (!status) status = hk_cu_kernel_find("pack", "hk_pack_filters", 0, &s->pack);
+  if (!status) status = hk_cu_pack_find(&s->packing, &s->pack);
   if (!status) status = hk_cu_map_encode(&map, s->params.step / row->cn, false, &p->xmap);
   if (!status && s->packing.halves < p->k_blocks)
     status = hk_cu_map_encode(&map, s->params.step, true, &s->params.xhalf);
@@ -219,11 +221,24 @@ void hk_cu_igemm_free(hk_cu_igemm_state *s) {
   s->lib = NULL;
 }
 
+/* Whether hk_pack_pieces packs them: 16 bits as they are, in rows of taps and channels. */
+static bool by_pieces(const hk_cu_images *p) {
+  const hk_cu_pack *k = &p->pack;
+  return (k->to_type == HK_CU_BF16 || k->to_type == HK_CU_F16) && k->f_type == k->to_type && k->parts == 1 &&
+         !k->gate && !k->fold && !k->join_k && p->apart <= 1 && k->blocks < INT32_MAX / 16;
+}
+
+hk_status hk_cu_pack_find(const hk_cu_images *p, hk_cu_kernel *kernel) {
+  return hk_cu_kernel_find("pack", by_pieces(p) ? "hk_pack_pieces" : "hk_pack_filters", 0, kernel);
+}
+
 hk_status hk_cu_igemm_pack(const hk_cu_igemm_state *s, const void *f, void *to, void *stream) {
   hk_cu_images p = s->packing;
   p.pack.f = f;
   p.pack.out = to;
-  return hk_cu_kernel_run(s->pack, hk_min64(hk_ceil_div(p.pack.blocks * 32, 256), 132 * 16), 256, 1, 0, stream, &p);
+  const int64_t blocks =
+      by_pieces(&p) ? hk_ceil_div(p.pack.blocks * 8, 256) : hk_min64(hk_ceil_div(p.pack.blocks * 32, 256), 132 * 16);
+  return hk_cu_kernel_run(s->pack, blocks, 256, 1, 0, stream, &p);
 }
 
 hk_status hk_cu_igemm_run(const hk_cu_igemm_state *s, const hk_cu_call *call, const void *slopes) {

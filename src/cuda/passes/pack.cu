@@ -63,6 +63,38 @@ extern "C" __global__ void __launch_bounds__(256) hk_pack_filters(const __grid_c
   }
 }
 
+/* The same for 16-bit filters that are neither gated, joined, folded nor reordered, one thread per 16-byte piece:
+ * weights that come at execute are packed in every call. Neighbouring threads take neighbouring rows where those are
+ * contiguous. */
+extern "C" __global__ void __launch_bounds__(256) hk_pack_pieces(const __grid_constant__ hk_cu_images images) {
+  const hk_cu_pack &P = images.pack;
+  const hk_cu_u32 i = blockIdx.x * 256 + threadIdx.x, bn = P.bn;
+  if (i >= (hk_cu_u32)P.blocks * 8) return;
+  const hk_cu_u32 up = P.view.outer == 1 ? i / bn : i / 8, row = P.view.outer == 1 ? i - up * bn : up % bn;
+  const hk_cu_u32 piece = P.view.outer == 1 ? up % 8 : i % 8, block = P.view.outer == 1 ? up / 8 : up / bn;
+  const hk_cu_u32 tile = block / P.k_blocks, kb = block - tile * P.k_blocks, group = tile / P.group_tiles_n;
+  const hk_cu_u32 taps = (hk_cu_u32)(P.win[0] * P.win[1] * P.win[2]), chunk = kb / taps, tap = kb - chunk * taps;
+  const hk_cu_u32 line = tap / (hk_cu_u32)P.win[2], t = line / (hk_cu_u32)P.win[1];
+  const int half = (int)kb >= images.halves, c = (int)(chunk * 64 + piece * 8), left = (int)P.cg - c;
+  const int k = (int)((tile - group * P.group_tiles_n) * bn + row);
+  if (half && piece >= 4) return;
+  const hk_cu_u16 *from = (const hk_cu_u16 *)P.f + P.view.offset + P.view.group * group + P.view.outer * k +
+                          P.view.channel * c + P.view.at[0] * t + P.view.at[1] * (line - t * (hk_cu_u32)P.win[1]) +
+                          P.view.at[2] * (tap - line * (hk_cu_u32)P.win[2]);
+  uint4 v = make_uint4(0, 0, 0, 0);
+  if (k < (int)P.kg && left >= 8 && P.view.channel == 1 && (hk_cu_u64)from % 16 == 0) {
+    v = *(const uint4 *)from;
+  } else if (k < (int)P.kg) {
+    hk_cu_u32 w[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) w[j] = j < left ? from[P.view.channel * j] : 0;
+    v = make_uint4(w[0] | w[1] << 16, w[2] | w[3] << 16, w[4] | w[5] << 16, w[6] | w[7] << 16);
+  }
+  const hk_cu_i64 to =
+      (hk_cu_i64)block * bn * 8 + (half ? row * 4 + (piece ^ (row >> 1 & 3)) : row * 8 + (piece ^ (row & 7)));
+  ((uint4 *)P.out)[to] = v;
+}
+
 /* Any x whose channels are not contiguous: a block transposes tiles of 64 pixels x 64 channels through shared
  * memory, read along x's last dimension, written along channels. */
 #define TRANSPOSE(T, PAIR, NAME)                                                                                       \

@@ -14,11 +14,11 @@
 #define TILE(image, type, name, mixed, bm, bn, rate)                                                                   \
   { "simt_" #image, "hk_simt_" #name "_" #bm "x" #bn, "hk_simt_slices_" #image, HK_##type, mixed, bm, bn, rate }
 const hk_cu_simt_tile hk_cu_simt_tiles[] = {
-    TILE(f32, F32, f32, false, 128, 128, 53),  TILE(f32, F32, f32, false, 128, 64, 45),
+    TILE(f32, F32, f32, false, 128, 128, 70),  TILE(f32, F32, f32, false, 128, 64, 45),
     TILE(f32, F32, f32, false, 64, 64, 42),    TILE(f32, F32, f32, false, 128, 16, 24),
-    TILE(f32, F32, mixed, true, 128, 128, 42), TILE(f32, F32, mixed, true, 64, 64, 34),
+    TILE(f32, F32, mixed, true, 128, 128, 56), TILE(f32, F32, mixed, true, 64, 64, 34),
     TILE(f32, F32, mixed, true, 128, 16, 18),  TILE(f64, F64, f64, true, 64, 64, 25),
-    TILE(f64, F64, f64, true, 64, 16, 14),     TILE(s32, S32, s32, true, 128, 128, 30),
+    TILE(f64, F64, f64, true, 64, 16, 14),     TILE(s32, S32, s32, true, 128, 128, 40),
     TILE(s32, S32, s32, true, 64, 64, 26),     TILE(s32, S32, s32, true, 128, 16, 16)};
 const int hk_cu_simt_tile_count = HK_COUNT(hk_cu_simt_tiles);
 
