@@ -80,10 +80,10 @@ static void fill(const hk_task *t, const sight *s, const hk_cu_row *r, int proce
    * over y */
   d->predicted_s = hk_cu_row_seconds(r, &s->g, &t->epi, processors) +
                    (s->relaid ? 2e-6 + 2 * (double)s->x_bytes / (s->gathered ? 1.5e12 : 4.5e12) : 0);
-  /* filters given at execute are packed each time: 185 us in all for 6.4 MB whose channels are far apart, where tiles
+  /* filters given at execute are packed each time: 185 us in all for 6.4 MB whose values are far apart, where tiles
    * take 50 */
-  if (!t->f_now)
-    d->predicted_s += 2e-6 + (double)hk_cu_igemm_filter_bytes(r, &s->g) / (s->from.f.channel == 1 ? 1e12 : 5e10);
+  const bool runs = s->from.f.channel == 1 || s->from.f.outer == 1;
+  if (!t->f_now) d->predicted_s += 2e-6 + (double)hk_cu_igemm_filter_bytes(r, &s->g) / (runs ? 1e12 : 5e10);
   if (s->joined)
     d->predicted_s += 4e-6 + (double)(t->geom.gm * t->geom.y_channels) * (double)hk_type_bytes(t->geom.y_type) / 3e12;
   d->workspace_bytes = s->x_bytes + (t->f_now ? 0 : hk_cu_igemm_filter_bytes(r, &s->g));
