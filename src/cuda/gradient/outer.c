@@ -78,6 +78,32 @@ static bool runs_of(const hk_geom *g, int64_t count) {
   return true;
 }
 
+/* What the padding takes is not loaded. */
+static double inside_share(const hk_geom *to) {
+  double share = 1;
+  for (int d = 0; d < 3; ++d) {
+    int64_t inside = 0;
+    for (int64_t tap = 0; tap < to->win[d]; ++tap) {
+      const int64_t at = tap * to->dil[d] - to->lo[d], left = to->in[d] - at;
+      const int64_t from = at < 0 ? hk_ceil_div(-at, to->stride[d]) : 0;
+      const int64_t end = left > 0 ? hk_min64(to->out[d], hk_ceil_div(left, to->stride[d])) : 0;
+      inside += hk_max64(0, end - from);
+    }
+    share *= (double)inside / ((double)to->out[d] * (double)to->win[d]);
+  }
+  return share;
+}
+
+/* Bytes of x that windows shorter than their stride skip. */
+static double skipped_bytes(const hk_geom *to) {
+  double all = (double)to->n * (double)to->c * (double)hk_type_bytes(to->x_type), read = 1;
+  for (int d = 0; d < 3; ++d) {
+    all *= (double)to->in[d];
+    if (to->win[d] < to->stride[d]) read *= (double)to->win[d] / (double)to->stride[d];
+  }
+  return all * (1 - read);
+}
+
 bool hk_cu_outer_shape_make(const hk_geom *g, const hk_epi *e, hk_cu_outer_shape *s, char *why) {
   char reason[HK_CU_REASON];
   hk_cu_map map;
@@ -97,7 +123,8 @@ bool hk_cu_outer_shape_make(const hk_geom *g, const hk_epi *e, hk_cu_outer_shape
   s->pixels = s->x.gm;
   s->plain = !e->e.act;
   for (int d = 0; d < 3; ++d) s->leaves |= hk_geom_leaves(g, d);
-  s->bytes = g->bytes;
+  s->bytes = g->bytes - skipped_bytes(&s->x);
+  s->inside = inside_share(&s->x);
   s->bare = s->plain && !e->e.scale && !e->e.bias && !e->e.residual && g->n >= 32 && runs_of(g, 4);
   return true;
 }

@@ -12,8 +12,9 @@ typedef struct hk_cu_outer_shape {
   int64_t rows, chunks, columns, pixels; /* of a joined group; pixels of all images */
   bool plain;                            /* no activation: a single slice needs no second kernel */
   bool leaves;                           /* some tap lies in the padding */
-  double bytes;
-  bool bare; /* whole runs of channels are stored in y as they are */
+  double bytes;                          /* that must move */
+  double inside;                         /* share of the window's places, over all pixels, that are in x */
+  bool bare;                             /* whole runs of channels are stored in y as they are */
 } hk_cu_outer_shape;
 bool hk_cu_outer_shape_make(const hk_geom *g, const hk_epi *e, hk_cu_outer_shape *s, char *why);
 

@@ -94,24 +94,40 @@ static double block_clocks(const hk_cu_outer_row *r, const hk_cu_outer_shape *s)
   const double m = hk_cu_outer_row_m(r), n = hk_cu_outer_row_n(r), part = r->px / 64.0;
   const hk_cu_outer_strip strip = hk_cu_outer_strip_make(r, s);
   const double x_rows = r->strip ? (double)(r->wn * strip.lines * strip.x_wide) : n;
+  const double copies = r->strip ? (double)strip.lines * (r->mi * r->wm + r->wn) : m / 64 / r->cn + n / 64 / r->cm;
   const double tensor = m * n / 32;
-  const double shared = 0.86 * (r->wm * r->wn * r->mi * (64.0 + r->bn) + m + x_rows);
-  const double filled =
-      r->strip ? 140.0 * (double)strip.lines * (r->mi * r->wm + r->wn) : 222 * (m / 64 / r->cn + n / 64 / r->cm);
-  return fmax(part * fmax(tensor, shared), filled) * (hk_cu_outer_row_cluster(r) > 1 ? 1.31 : 1);
+  const double shared = 0.92 * (r->wm * r->wn * r->mi * (64.0 + r->bn) + m + x_rows);
+  return fmax(part * fmax(tensor, shared), 95 * copies) * (hk_cu_outer_row_cluster(r) > 1 ? 1.02 : 1);
 }
 
-/* The constants are fitted to all tiles of five layers (bench/results, grad-h200). */
+/* Clocks of a unit whose sums are stored in y, beside its blocks of pixels: the ring fills, and nothing is multiplied
+ * while sums are stored. A thread with 192 of them stores them slowly. */
+static double ends_clocks(const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
+  const double sums = (double)hk_cu_outer_row_m(r) * hk_cu_outer_row_n(r);
+  return 6300 + sums * (!s->bare ? 1 : r->mi * r->bn > 256 ? 0.45 : 0);
+}
+
+/* Bytes that all tiles together load, mostly from the L2. */
+static double loaded_bytes(const hk_cu_outer_row *r, const hk_cu_outer_shape *s) {
+  const hk_cu_outer_strip strip = hk_cu_outer_strip_make(r, s);
+  const double down = (double)hk_ceil_div(s->rows, hk_cu_outer_row_m(r)) / r->cm;
+  const double across = (double)hk_ceil_div(s->columns, hk_cu_outer_row_n(r)) / r->cn;
+  const int64_t dy = hk_ceil_div(s->rows, 64) * r->px;
+  const int64_t x = r->strip ? s->columns / r->bn * strip.lines * strip.x_wide : s->columns / 64 * r->px;
+  return 128.0 * (double)(s->groups * hk_cu_outer_blocks(r, s)) * (across * (double)dy + down * s->inside * (double)x);
+}
+
+/* The constants are fitted to the tiles of five layers and the choices of five more (bench/results, grad-h200). */
 double hk_cu_outer_seconds(const hk_cu_outer_row *r, const hk_cu_outer_shape *s, int64_t slices, int processors) {
   const int64_t slots = hk_max64(1, processors / hk_cu_outer_row_cluster(r));
   const double waves = (double)hk_ceil_div(hk_cu_outer_units(r, s) * slices, slots);
-  const double sums = (double)hk_cu_outer_row_m(r) * hk_cu_outer_row_n(r);
   const double bytes = (double)hk_cu_outer_bytes(s, slices);
-  const double stored = bytes > 0 ? 0 : sums * (s->bare ? 0.3 : 1); /* in y at once */
-  const double unit = (double)hk_ceil_div(hk_cu_outer_blocks(r, s), slices) * block_clocks(r, s) + stored;
+  const double blocks = (double)hk_ceil_div(hk_cu_outer_blocks(r, s), slices);
+  const double unit = blocks * block_clocks(r, s) + (bytes > 0 ? 0 : ends_clocks(r, s));
   /* sums are written and read once, and each result is finished */
-  const double added = bytes > 0 ? bytes / 1.6e12 + (double)(s->groups * s->rows * s->columns) * 2.1e-12 : 0;
-  return hk_cu_seconds_of(waves * unit / 1.655e9, s->bytes / 3.4e12) + added;
+  const double added = bytes > 0 ? bytes / 1.25e12 + (double)(s->groups * s->rows * s->columns) * 3.1e-12 : 0;
+  const double busy = fmax(waves * unit / 1.655e9, loaded_bytes(r, s) / 9.5e12);
+  return hk_cu_seconds_of(busy, s->bytes / 3.4e12) + added;
 }
 
 int64_t hk_cu_outer_slices(const hk_cu_outer_row *r, const hk_cu_outer_shape *s, size_t most) {
