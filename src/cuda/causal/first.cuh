@@ -162,21 +162,45 @@ HK_DEV void first_values(const int w, const first_raw *raw, float *u) {
   for (int k = 0; k < w - 1; ++k) u[k] = h[first_back(w) - (w - 1) + k];
 }
 
-/* Puts the tokens before t, of which there are less than first_back(w), and the history into u. */
+/* A value whose bits have been asked for; nothing waits for them before first_float. */
+typedef struct first_bits {
+  hk_cu_u32 low, high;
+} first_bits;
+HK_DEV first_bits first_read(const void *p, int type) {
+  first_bits b = {};
+  if (p) b.low = *(const hk_cu_u16 *)p;
+  if (p && type == HK_CU_F32) b.high = ((const hk_cu_u16 *)p)[1];
+  return b;
+}
+HK_DEV float first_float(first_bits b, int type) {
+  return type == HK_CU_F16 ? f32_from_f16((hk_cu_u16)b.low)
+                           : __uint_as_float(type == HK_CU_F32 ? b.low | b.high << 16 : b.low << 16);
+}
+
+/* Entry e of the old state of one channel; zero where e < 0. */
+HK_DEV first_bits first_old(const hk_cu_causal_call *P, const causal_unit *q, int channel, int e) {
+  const hk_cu_i64 at = q->slot_in * P->states.outer + channel * P->states.channel + e * P->states.time;
+  return first_read(e < 0 ? 0 : causal_at(P->state_in, P->state_type, at), P->state_type);
+}
+
+/* Puts the tokens before t, where they are less than first_back(w), and the history into u. Lane i has token i-(w-1)
+ * of the history; all lanes come here. */
 HK_DEV void first_early(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w, int t,
-                        float *u) {
+                        first_bits history, float *u) {
+  if (t < first_back(w)) {
 #pragma unroll
-  for (int k = 0; k < w - 1; ++k) {
-    const int at = t - (w - 1) + k;
-    u[k] = at >= 0 ? causal_get(row->x, TYPE, at) : 0.0f;
+    for (int k = 0; k < w - 1; ++k) {
+      const int at = t - (w - 1) + k;
+      u[k] = (unsigned)at < (unsigned)q->length ? causal_get(row->x, TYPE, at) : 0.0f;
+    }
   }
   if (!q->old) return;
+  const float h = first_float(history, P->state_type);
 #pragma unroll
-  for (int m = 1; m < w; ++m) {
-    const float h = causal_history(P, q, row->channel, -m);
-#pragma unroll
-    for (int i = 0; i < w - 1 + VEC; ++i)
-      if (t - (w - 1) + i == -m) u[i] = h;
+  for (int i = 0; i < w - 1 + VEC; ++i) {
+    if (i >= w - 1 && !row->skew) break;
+    const float v = __shfl_sync(0xffffffffu, h, (t + i) & 31);
+    if ((unsigned)(t + i) < (unsigned)(w - 1)) u[i] = v;
   }
 }
 
@@ -191,8 +215,17 @@ HK_DEV void first_output(const hk_cu_causal_call *P, const first_row *row, const
   first_store(row, full, t, length, y);
 }
 
+/* Lane k asks for tap k, lane w for the bias. */
+HK_DEV first_bits first_tap(const hk_cu_causal_call *P, const int w, int channel) {
+  const int k = threadIdx.x % 32;
+  const char *p = 0;
+  if (k < w) p = causal_at(P->f, P->f_type, channel * P->f_channel + k * P->f_tap);
+  else if (k == w && P->bias) p = causal_at(P->bias, P->f_type, channel);
+  return first_read(p, P->f_type);
+}
+
 HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w,
-                          const int r, const int full) {
+                          const int r, const int full, first_bits history) {
   const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC;
   const int rounds = r == 2 ? 3 : r;
   const int more = r == 2 && P->packing != HK_CU_OFFSETS && q->t0 + P->chunk == P->chunks * P->chunk;
@@ -207,15 +240,16 @@ HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, cons
     if (t >= 0 && t + VEC <= q->length) causal_load_raw(p, 16, raw[i].now);
     if (t >= first_back(w)) causal_load_raw(p - first_back(w) * TYPE_BYTES, first_back(w) * TYPE_BYTES, raw[i].back);
   }
+  const first_bits tap = first_tap(P, w, row->channel);
 #pragma unroll
   for (int i = 0; i < rounds; ++i) { /* after all whole ones, since putting tokens together waits for them */
     const int t = start + i * 32 * VEC;
     if (row->x_alike && t > -VEC && t < end && (t < 0 || t + VEC > q->length))
       first_cut(row->x, t, q->length, raw[i].now);
   }
+  const float mine = first_float(tap, P->f_type);
 #pragma unroll
-  for (int k = 0; k < w; ++k) f[k] = causal_get(P->f, P->f_type, row->channel * P->f_channel + k * P->f_tap);
-  f[w] = P->bias ? causal_get(P->bias, P->f_type, row->channel) : 0.0f;
+  for (int k = 0; k <= w; ++k) f[k] = __shfl_sync(0xffffffffu, mine, k);
   if (!row->x_alike) {
 #pragma unroll 1
     for (int t = start; t < end; t += 32 * VEC) {
@@ -230,36 +264,42 @@ HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, cons
   for (int i = 0; i < rounds; ++i) {
     const int t = start + i * 32 * VEC;
     float u[VEC + W_MOST - 1];
-    if (t <= -VEC || t >= end) continue;
     first_values(w, raw + i, u);
-    if (i == 0 && t < first_back(w)) first_early(P, q, row, w, t, u);
+    if (i == 0 && q->t0 == 0) first_early(P, q, row, w, t, history, u);
+    if (t <= -VEC || t >= end) continue;
     first_output(P, row, w, full, t, q->length, f, u);
   }
 }
 
-/* Entry i of the new state of one channel. */
-HK_DEV float first_entry(const hk_cu_causal_call *P, const causal_unit *q, int channel, int i) {
+/* An entry of the new state: token t of this call where t >= 0, else a value of the old state. */
+typedef struct first_entry {
+  first_bits bits;
   int t;
-  const int e = causal_source(P, q, i, &t);
-  if (t >= 0) return causal_token(P, q, channel, t);
-  return e < 0 ? 0.0f
-               : causal_get(P->state_in, P->state_type,
-                            q->slot_in * P->states.outer + channel * P->states.channel + e * P->states.time);
+} first_entry;
+
+HK_DEV first_entry first_entry_of(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, int i) {
+  first_entry n;
+  const int e = causal_source(P, q, i, &n.t);
+  n.bits = n.t < 0 ? first_old(P, q, row->channel, e) : first_read(row->x + (hk_cu_i64)n.t * TYPE_BYTES, TYPE);
+  return n;
 }
-HK_DEV void first_keep(const hk_cu_causal_call *P, const causal_unit *q, int channel, int i, float v) {
+HK_DEV void first_keep(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, int i, first_entry n) {
+  float v = first_float(n.bits, n.t < 0 ? P->state_type : TYPE);
+  if (row->pre && n.t >= 0) v *= causal_get(row->pre, TYPE, n.t * P->pres.time);
   causal_put(P->state_out, P->state_type,
-             q->slot_out * P->states.outer + channel * P->states.channel + i * P->states.time, v);
+             q->slot_out * P->states.outer + row->channel * P->states.channel + i * P->states.time, v);
 }
 
 /* The new state of one channel, by a warp: every round reads 32 entries before it writes them, in ascending order. */
-HK_DEV void first_state(const hk_cu_causal_call *P, const causal_unit *q, int channel) {
+HK_DEV void first_state(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row) {
   __syncwarp();
 #pragma unroll 1
   for (int i0 = 0; i0 < P->state_length; i0 += 32) {
     const int i = i0 + threadIdx.x % 32;
-    const float v = i < P->state_length ? first_entry(P, q, channel, i) : 0.0f;
+    first_entry n = {};
+    if (i < P->state_length) n = first_entry_of(P, q, row, i);
     __syncwarp();
-    if (i < P->state_length) first_keep(P, q, channel, i, v);
+    if (i < P->state_length) first_keep(P, q, row, i, n);
     __syncwarp();
   }
 }
@@ -277,19 +317,23 @@ HK_DEV void first_body(const hk_cu_causal_call *P, const int w, const int r, con
   if (unit >= P->units || channel >= P->c || !causal_find(P, unit, &q)) return;
   const first_row row = first_at(P, &q, channel, full);
   const int writes = q.t0 == 0 && causal_writes_state(P, &q), lane = threadIdx.x % 32;
-  /* A state of one round is read now, so that it arrives with the segment. */
   const int round = writes && P->state_length <= 32, mine = round && lane < P->state_length;
-  const float entry = mine ? first_entry(P, &q, channel, lane) : 0.0f;
-  first_segment(P, &q, &row, w, r, full);
+  first_bits history = {};
+  first_entry entry = {};
+  /* The old state, and a new one of one round, are asked for now and arrive with the segment. */
+  if (q.t0 == 0 && q.old && lane < w - 1) history = first_old(P, &q, channel, causal_entry(P, &q, lane - (w - 1)));
+  if (mine) entry = first_entry_of(P, &q, &row, lane);
+  first_segment(P, &q, &row, w, r, full, history);
   if (round) {
     __syncwarp();
-    if (mine) first_keep(P, &q, channel, lane, entry);
-  } else if (writes) first_state(P, &q, channel);
+    if (mine) first_keep(P, &q, &row, lane, entry);
+  } else if (writes) first_state(P, &q, &row);
 }
 
-/* At least 7 blocks per processor where that spills nothing. */
-#define FIRST(NAME, W, R, FULL)                                                                             \
-  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS, TYPE_BYTES == 2 && R == 4 ? 7 : 1)     \
-      NAME(const __grid_constant__ hk_cu_causal_call P) {                                                   \
-    first_body(&P, W, R, FULL);                                                                             \
+/* At least 7 or 6 blocks per processor where that spills nothing. */
+#define FIRST_BLOCKS(R, FULL) (TYPE_BYTES != 2 || FULL ? 1 : R == 4 ? 7 : 6)
+#define FIRST(NAME, W, R, FULL)                                                              \
+  extern "C" __global__ void __launch_bounds__(HK_CU_CAUSAL_THREADS, FIRST_BLOCKS(R, FULL)) \
+      NAME(const __grid_constant__ hk_cu_causal_call P) {                                    \
+    first_body(&P, W, R, FULL);                                                              \
   }
