@@ -91,6 +91,30 @@ HK_DEV void causal_put(void *p, int type, hk_cu_i64 i, float v) {
   else ((hk_cu_u16 *)p)[i] = type == HK_CU_F16 ? f16_from_f32(v) : bf16_from_f32(v);
 }
 
+/* A value whose bits have been asked for; nothing waits for them before causal_float. */
+typedef struct causal_raw {
+  hk_cu_u32 low, high;
+} causal_raw;
+HK_DEV causal_raw causal_ask(const void *p, int type) {
+  causal_raw b = {};
+  if (p) b.low = *(const hk_cu_u16 *)p;
+  if (p && type == HK_CU_F32) b.high = ((const hk_cu_u16 *)p)[1];
+  return b;
+}
+HK_DEV float causal_float(causal_raw b, int type) {
+  return type == HK_CU_F16 ? f32_from_f16((hk_cu_u16)b.low)
+                           : __uint_as_float(type == HK_CU_F32 ? b.low | b.high << 16 : b.low << 16);
+}
+
+/* Lane k of a warp asks for tap k of a channel, lane w for the bias. */
+HK_DEV causal_raw causal_tap(const hk_cu_causal_call *P, const int w, int channel) {
+  const int k = threadIdx.x % 32;
+  const char *p = 0;
+  if (k < w) p = causal_at(P->f, P->f_type, channel * P->f_channel + k * P->f_tap);
+  else if (k == w && P->bias) p = causal_at(P->bias, P->f_type, channel);
+  return causal_ask(p, P->f_type);
+}
+
 /* Loads `entries` values of each of v channels from p on. RUN: entries of a channel are together, channels follow. */
 HK_DEV void causal_load_tile(const char *p, int type, int access, const int entries, const int v, hk_cu_i64 channel,
                              hk_cu_i64 step, float *to) {

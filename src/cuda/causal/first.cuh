@@ -162,31 +162,16 @@ HK_DEV void first_values(const int w, const first_raw *raw, float *u) {
   for (int k = 0; k < w - 1; ++k) u[k] = h[first_back(w) - (w - 1) + k];
 }
 
-/* A value whose bits have been asked for; nothing waits for them before first_float. */
-typedef struct first_bits {
-  hk_cu_u32 low, high;
-} first_bits;
-HK_DEV first_bits first_read(const void *p, int type) {
-  first_bits b = {};
-  if (p) b.low = *(const hk_cu_u16 *)p;
-  if (p && type == HK_CU_F32) b.high = ((const hk_cu_u16 *)p)[1];
-  return b;
-}
-HK_DEV float first_float(first_bits b, int type) {
-  return type == HK_CU_F16 ? f32_from_f16((hk_cu_u16)b.low)
-                           : __uint_as_float(type == HK_CU_F32 ? b.low | b.high << 16 : b.low << 16);
-}
-
 /* Entry e of the old state of one channel; zero where e < 0. */
-HK_DEV first_bits first_old(const hk_cu_causal_call *P, const causal_unit *q, int channel, int e) {
+HK_DEV causal_raw first_old(const hk_cu_causal_call *P, const causal_unit *q, int channel, int e) {
   const hk_cu_i64 at = q->slot_in * P->states.outer + channel * P->states.channel + e * P->states.time;
-  return first_read(e < 0 ? 0 : causal_at(P->state_in, P->state_type, at), P->state_type);
+  return causal_ask(e < 0 ? 0 : causal_at(P->state_in, P->state_type, at), P->state_type);
 }
 
 /* Puts the tokens before t, where they are less than first_back(w), and the history into u. Lane i has token i-(w-1)
  * of the history; all lanes come here. */
 HK_DEV void first_early(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w, int t,
-                        first_bits history, float *u) {
+                        causal_raw history, float *u) {
   if (t < first_back(w)) {
 #pragma unroll
     for (int k = 0; k < w - 1; ++k) {
@@ -195,7 +180,7 @@ HK_DEV void first_early(const hk_cu_causal_call *P, const causal_unit *q, const 
     }
   }
   if (!q->old) return;
-  const float h = first_float(history, P->state_type);
+  const float h = causal_float(history, P->state_type);
 #pragma unroll
   for (int i = 0; i < w - 1 + VEC; ++i) {
     if (i >= w - 1 && !row->skew) break;
@@ -215,17 +200,8 @@ HK_DEV void first_output(const hk_cu_causal_call *P, const first_row *row, const
   first_store(row, full, t, length, y);
 }
 
-/* Lane k asks for tap k, lane w for the bias. */
-HK_DEV first_bits first_tap(const hk_cu_causal_call *P, const int w, int channel) {
-  const int k = threadIdx.x % 32;
-  const char *p = 0;
-  if (k < w) p = causal_at(P->f, P->f_type, channel * P->f_channel + k * P->f_tap);
-  else if (k == w && P->bias) p = causal_at(P->bias, P->f_type, channel);
-  return first_read(p, P->f_type);
-}
-
 HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, const int w,
-                          const int r, const int full, first_bits history) {
+                          const int r, const int full, causal_raw history) {
   const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC;
   const int rounds = r == 2 ? 3 : r;
   const int more = r == 2 && P->packing != HK_CU_OFFSETS && q->t0 + P->chunk == P->chunks * P->chunk;
@@ -240,14 +216,14 @@ HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, cons
     if (t >= 0 && t + VEC <= q->length) causal_load_raw(p, 16, raw[i].now);
     if (t >= first_back(w)) causal_load_raw(p - first_back(w) * TYPE_BYTES, first_back(w) * TYPE_BYTES, raw[i].back);
   }
-  const first_bits tap = first_tap(P, w, row->channel);
+  const causal_raw tap = causal_tap(P, w, row->channel);
 #pragma unroll
   for (int i = 0; i < rounds; ++i) { /* after all whole ones, since putting tokens together waits for them */
     const int t = start + i * 32 * VEC;
     if (row->x_alike && t > -VEC && t < end && (t < 0 || t + VEC > q->length))
       first_cut(row->x, t, q->length, raw[i].now);
   }
-  const float mine = first_float(tap, P->f_type);
+  const float mine = causal_float(tap, P->f_type);
 #pragma unroll
   for (int k = 0; k <= w; ++k) f[k] = __shfl_sync(0xffffffffu, mine, k);
   if (!row->x_alike) {
@@ -273,18 +249,18 @@ HK_DEV void first_segment(const hk_cu_causal_call *P, const causal_unit *q, cons
 
 /* An entry of the new state: token t of this call where t >= 0, else a value of the old state. */
 typedef struct first_entry {
-  first_bits bits;
+  causal_raw bits;
   int t;
 } first_entry;
 
 HK_DEV first_entry first_entry_of(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, int i) {
   first_entry n;
   const int e = causal_source(P, q, i, &n.t);
-  n.bits = n.t < 0 ? first_old(P, q, row->channel, e) : first_read(row->x + (hk_cu_i64)n.t * TYPE_BYTES, TYPE);
+  n.bits = n.t < 0 ? first_old(P, q, row->channel, e) : causal_ask(row->x + (hk_cu_i64)n.t * TYPE_BYTES, TYPE);
   return n;
 }
 HK_DEV void first_keep(const hk_cu_causal_call *P, const causal_unit *q, const first_row *row, int i, first_entry n) {
-  float v = first_float(n.bits, n.t < 0 ? P->state_type : TYPE);
+  float v = causal_float(n.bits, n.t < 0 ? P->state_type : TYPE);
   if (row->pre && n.t >= 0) v *= causal_get(row->pre, TYPE, n.t * P->pres.time);
   causal_put(P->state_out, P->state_type,
              q->slot_out * P->states.outer + row->channel * P->states.channel + i * P->states.time, v);
@@ -318,7 +294,7 @@ HK_DEV void first_body(const hk_cu_causal_call *P, const int w, const int r, con
   const first_row row = first_at(P, &q, channel, full);
   const int writes = q.t0 == 0 && causal_writes_state(P, &q), lane = threadIdx.x % 32;
   const int round = writes && P->state_length <= 32, mine = round && lane < P->state_length;
-  first_bits history = {};
+  causal_raw history = {};
   first_entry entry = {};
   /* The old state, and a new one of one round, are asked for now and arrive with the segment. */
   if (q.t0 == 0 && q.old && lane < w - 1) history = first_old(P, &q, channel, causal_entry(P, &q, lane - (w - 1)));

@@ -113,6 +113,7 @@ HK_DEV void grad_segment(const hk_cu_causal_call *P, const causal_unit *q, grad_
   const int start = q->t0 - row->skew + threadIdx.x % 32 * VEC, length = q->length, side = grad_side(w);
   const int more = P->packing != HK_CU_OFFSETS && q->t0 + P->chunk == P->chunks * P->chunk;
   const int end = more || start + P->chunk > length ? length : start + P->chunk;
+  const causal_raw tap = causal_tap(P, w, row->channel);
   grad_raw raw[ROUNDS + 1];
 #pragma unroll
   for (int i = 0; i < 2 * (ROUNDS + 1); ++i) { /* whole ones first: putting tokens together waits for them */
@@ -123,9 +124,9 @@ HK_DEV void grad_segment(const hk_cu_causal_call *P, const causal_unit *q, grad_
     grad_load(row->x, t - side, length, side, cut, to->back), grad_load(row->x, t + VEC, length, side, cut, to->after);
     grad_load(row->dy, t + VEC, length, side, cut, to->dy_after);
   }
+  const float mine = causal_float(tap, P->f_type);
 #pragma unroll
-  for (int k = 0; k < w; ++k) row->f[k] = causal_get(P->f, P->f_type, row->channel * P->f_channel + k * P->f_tap);
-  row->f[w] = P->bias ? causal_get(P->bias, P->f_type, row->channel) : 0.0f;
+  for (int k = 0; k <= w; ++k) row->f[k] = __shfl_sync(0xffffffffu, mine, k);
 #pragma unroll
   for (int i = 0; i <= ROUNDS; ++i) {
     const int t = start + i * 32 * VEC;
