@@ -81,6 +81,21 @@ static int run_shapes(bool few) {
   return ran;
 }
 
+/* Filters given at creation whose first element lies anywhere in them, since they are reversed. */
+static int run_reversed(void) {
+  static const char *const texts[] = {
+      "2d_n2_c3_i4x5_k53_w2x2_flip1x0_f32_first", "2d_n2_c3_i10x10_k5_w6x6_flip1x0_bf16_first",
+      "2d_n2_c6_i7x6_k6_w5x3_g6_flip1x0_f16_first", "2d_n2_c2_i4x5_k2_w2x3_g2_flip0x1_bf16_last"};
+  int ran = 0;
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    hk_problem p = {.size = sizeof p};
+    const gpu_case c = {texts[i], "scale+bias+clip:-2:3", FILL_INTEGERS, 0, false};
+    CHECK(!hk_problem_parse(&p, texts[i]), "%s: %s", texts[i], hk_last_error());
+    ran += gpu_case_run(&c, &p, i);
+  }
+  return ran;
+}
+
 static int pick(uint64_t *seed, int lo, int hi) {
   return lo + (hk_test_integer(seed, 1 << 20) + (1 << 20)) % (hi - lo + 1);
 }
@@ -185,6 +200,7 @@ int main(int argc, char **argv) {
   gpu_few_tiles = true;
   gpu_only = "cuda_tapsum";
   int ran = run_shapes(few);
+  ran += run_reversed();
   if (!few) ran += run_random(120, 5);
   run_again("2d_n4_c96_i28x28_k96_w7_p3_g96_f32_last");
   run_again("2d_n4_c3_i64x64_k64_w7_s2_p3_bf16:bf16:f32_last");

@@ -100,7 +100,7 @@ bool hk_cu_tapsum_tile(const hk_geom *g, const hk_epi *e, bool unaligned, hk_cu_
     if (knobs.slices || t->sums_bytes <= room) break;
     slices = room < HK_ALIGN ? 1 : hk_max64(1, (int64_t)((room - HK_ALIGN) / each));
   }
-  if ((t->x_aligned || t->f_aligned) && unaligned) return refuse(why, "options.unaligned must be 0");
+  if ((t->x_align || t->f_align) && unaligned) return refuse(why, "options.unaligned must be 0");
   if (slices > t->params.units) return refuse(why, "slices exceeds the pieces of the reduction");
   if (t->blocks > INT32_MAX) return refuse(why, "the launch has more than 2^31 blocks");
   t->seconds = predict(t);
@@ -112,10 +112,19 @@ hk_status hk_cu_tapsum_build(hk_cu_tapsum_state *s) {
   return st || !s->tiling.sums_bytes ? st : hk_cu_kernel_find("tapsum", "hk_tapsum_join", 0, &s->join);
 }
 
+static bool lies_at(const void *p, int align) { return !align || (uintptr_t)p % (uintptr_t)align == 0; }
+
+/* The widest load of at most `most` bytes (0: none) from p: filters that are reversed begin at any element. */
+static int vector_at(const void *p, int most) {
+  while (most > 1 && !lies_at(p, most)) most /= 2;
+  return most;
+}
+
 hk_status hk_cu_tapsum_run(const hk_cu_tapsum_state *s, const hk_cu_call *call, const void *slopes) {
   hk_cu_tapsum p = s->tiling.params;
-  if (s->tiling.x_aligned && hk_cu_misaligned(call->x)) return hk_cu_unaligned("x", call->x);
-  if (s->tiling.f_aligned && hk_cu_misaligned(call->f)) return hk_cu_unaligned("f", call->f);
+  if (!lies_at(call->x, s->tiling.x_align)) return hk_cu_unaligned("x", call->x);
+  if (!lies_at(call->f, s->tiling.f_align)) return hk_cu_unaligned("f", call->f);
+  p.x_vector = vector_at(call->x, p.x_vector), p.f_vector = vector_at(call->f, p.f_vector);
   p.d.x = call->x, p.d.f = call->f;
   p.d.e.y = call->y, p.d.e.c = call->c, p.d.e.slopes = slopes, p.d.e.user = call->user;
   p.d.e.scale = call->scale, p.d.e.bias = call->bias;

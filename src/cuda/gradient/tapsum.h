@@ -21,12 +21,12 @@ typedef struct hk_cu_tapsum_tiling {
   hk_cu_tapsum params; /* execute fills in the pointers */
   int64_t blocks;
   int threads, shared_bytes;
-  bool unaligned;            /* given: x and f may lie at any element */
-  bool x_aligned, f_aligned; /* the kernel needs multiples of 16 bytes */
-  size_t sums_bytes;         /* of all slices; 0: the only slice is stored at once */
-  int fit;                   /* blocks that an SM holds */
-  double busy, moved;        /* seconds of arithmetic on all SMs, and of memory */
-  double seconds;            /* predicted on an H200 */
+  bool unaligned;       /* given: x and f may lie at any element */
+  int x_align, f_align; /* bytes that addresses must be multiples of; 0: any element */
+  size_t sums_bytes;    /* of all slices; 0: the only slice is stored at once */
+  int fit;              /* blocks that an SM holds */
+  double busy, moved;   /* seconds of arithmetic on all SMs, and of memory */
+  double seconds;       /* predicted on an H200 */
 } hk_cu_tapsum_tiling;
 
 /* slices 0: as many as keep the device busy, by the shape alone; but no more than `room` bytes of partial sums hold. */

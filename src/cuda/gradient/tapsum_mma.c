@@ -68,7 +68,7 @@ bool hk_cu_tapsum_tile_mma(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tilin
   p->slices = (int)*slices;
   t->image = g->x_type == HK_F16 ? "tapsum_f16" : "tapsum_bf16";
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_mma_%s", hk_cu_tapsum_type(g));
-  t->blocks = across * *slices, t->threads = 256, t->x_aligned = t->f_aligned = true;
+  t->blocks = across * *slices, t->threads = 256, t->x_align = t->f_align = 16;
   const double matrices = (double)(across * p->width / 16 + across) * MMA_TAPS * 4 * (double)(g->c * g->taps) / 16;
   t->fit = (int)hk_max64(1, fit), t->busy = matrices * 6 / 132 / 1.6e9, t->moved = g->bytes * 1.3 / 3e12;
   return true;
@@ -115,7 +115,7 @@ bool hk_cu_tapsum_tile_stem(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   p->slices = (int)*slices;
   t->image = g->x_type == HK_F16 ? "tapsum_f16" : "tapsum_bf16";
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_stem_%s_%d", hk_cu_tapsum_type(g), nt);
-  t->blocks = p->chunks * *slices, t->threads = 256, t->f_aligned = true, t->x_aligned = p->raw_bytes > 0;
+  t->blocks = p->chunks * *slices, t->threads = 256, t->f_align = 16, t->x_align = p->raw_bytes > 0 ? 16 : 0;
   const double matrices = (double)p->chunks * 4 * nt * 8 * (double)p->rows * p->quads / 16;
   t->fit = (int)hk_max64(1, fit), t->busy = matrices * 4 / 132 / 1.6e9, t->moved = g->bytes / 3e12;
   return true;
@@ -149,7 +149,7 @@ bool hk_cu_tapsum_tile_band(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   const int rows = g->out[1] <= 3 ? 3 : g->out[1] <= 5 ? 5 : 7;
   t->image = g->x_type == HK_F16 ? "tapsum_f16" : "tapsum_bf16";
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_band_%s_%d", hk_cu_tapsum_type(g), rows);
-  t->blocks = p->chunks * *slices, t->threads = 256, t->x_aligned = t->f_aligned = true;
+  t->blocks = p->chunks * *slices, t->threads = 256, t->x_align = t->f_align = 16;
   const double each = (double)p->units / (double)*slices, steps = each + rows * (1 + each / (double)g->in[1]);
   t->fit = 1, t->busy = (double)t->blocks * steps * 450 / SMS / 1.6e9;
   t->moved = g->bytes * steps / each / 3.5e12;

@@ -94,7 +94,7 @@ bool hk_cu_tapsum_tile_lane(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   t->image = images[g->x_type == HK_F32 ? 0 : g->x_type == HK_F16 ? 1 : 2];
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_lane_%s_%d_%d_%d_%d", type, a.v, a.kt, a.st, a.dil);
   t->blocks = across * hk_ceil_div(*slices, p->subs);
-  t->x_aligned = t->f_aligned = a.v == 2;
+  t->x_align = t->f_align = a.v == 2 ? 4 : 0;
   const double products_of_u = (double)a.u * a.kt * a.st;
   const double loads = (double)a.u * a.kt + (a.dil ? (double)(a.u - 1) * a.dil + a.st : (double)a.u * a.st);
   const double rate = 1.75e12 * products_of_u / loads * (a.v == 2 ? 1.0 : 0.8);
@@ -163,11 +163,9 @@ static bool walks(const hk_geom *g) {
 static void tile_walk(const hk_geom *g, int rt, int st, int64_t *slices, hk_cu_tapsum_tiling *t) {
   hk_cu_tapsum *p = &t->params;
   const int64_t warps = (int64_t)p->pairs * p->jobs;
-  const int one = (int)hk_type_bytes(g->x_type);
-  p->x_vector = t->unaligned ? one : vector_of(g, &g->x, g->in, g->n);
-  p->f_vector = t->unaligned ? one : vector_of(g, &g->f, g->win, g->k);
-  t->x_aligned = p->x_vector > one, t->f_aligned = p->f_vector > one;
-  t->fit = rt == 7 ? 3 : rt == 5 ? 4 : 5;
+  p->x_vector = vector_of(g, &g->x, g->in, g->n);
+  p->f_vector = vector_of(g, &g->f, g->win, g->k);
+  t->fit = rt == 7 ? 3 : 4;
   walk_units(g, rt, SMS * 4 * t->fit, warps, p, slices);
   p->slices = (int)*slices;
   t->blocks = hk_ceil_div(warps * *slices, 4);
