@@ -105,4 +105,9 @@ extern "C" __global__ void __launch_bounds__(128) LINE(hk_tapsum_line)(const __g
   LINE(emit)(&P, a, acc);
 }
 #undef XS
+#if RT >= 5
 #include "cuda/gradient/walk.cuh"
+#endif
+#undef RT
+#undef ST
+#undef LINE

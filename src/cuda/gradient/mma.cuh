@@ -134,13 +134,17 @@ extern "C" __global__ void __launch_bounds__(256, 2) TYPED(hk_tapsum_mma)(const 
     mma_load(&P, mma_band_at(&P, unit + 1), channel, x, f);
   }
   mma_join(&P, (float *)shared, tiles, part, acc);
+  __syncthreads();
   if (part) return;
+  /* not from registers: 72 copies of the store would be 100 KB of code, each block's to fetch */
+  float *sums = (float *)shared + tile * MMA_TAPS * 8 * 32 + lane;
 #pragma unroll
-  for (int t = 0; t < MMA_TAPS; ++t)
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int to = channel + m + lane / 4 + i / 2 % 2 * 8, from = channel + n + i / 4 * 8 + lane % 4 * 2 + i % 2;
-      if (tap0 + t < P.taps && to / width == from / width && to < (int)(g->groups * g->n))
-        tapsum_emit(&P, slice, (to * P.taps + tap0 + t) * width + from % width, acc[t][i / 4][i % 4]);
-    }
+  for (int i = 0; i < MMA_TAPS * 8; ++i) sums[i * 32] = acc[i / 8][i / 4 % 2][i % 4];
+#pragma unroll 1
+  for (int i = 0; i < MMA_TAPS * 8; ++i) {
+    const int tap = tap0 + i / 8, to = channel + m + lane / 4 + i / 2 % 2 * 8;
+    const int from = channel + n + i / 4 % 2 * 8 + lane % 4 * 2 + i % 2;
+    if (tap < P.taps && (to ^ from) < width && to < (int)(g->groups * g->n)) /* width: a power of two */
+      tapsum_emit(&P, slice, (to * P.taps + tap) * width + (from & width - 1), sums[i * 32]);
+  }
 }

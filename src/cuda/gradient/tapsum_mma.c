@@ -58,7 +58,7 @@ bool hk_cu_tapsum_tile_mma(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tilin
   p->by_columns = hk_cu_divisor_make(columns);
   p->buffer_bytes = p->x_bytes + p->f_bytes;
   p->buffers = PIXEL + 2 * p->buffer_bytes <= ROOM ? 2 : 1;
-  const int room = p->parity > 1 ? 4 * MMA_TAPS * 8 * 32 * 4 : 0, bytes = PIXEL + p->buffers * p->buffer_bytes;
+  const int room = 8 / p->parity * MMA_TAPS * 8 * 32 * 4, bytes = PIXEL + p->buffers * p->buffer_bytes;
   t->shared_bytes = bytes > room ? bytes : room;
   const int64_t across = (int64_t)p->chunks * p->job_blocks, fit = hk_min64(2, 220 * 1024 / t->shared_bytes);
   if (!*slices) {
@@ -70,7 +70,9 @@ bool hk_cu_tapsum_tile_mma(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tilin
   snprintf(t->kernel, sizeof t->kernel, "hk_tapsum_mma_%s", hk_cu_tapsum_type(g));
   t->blocks = across * *slices, t->threads = 256, t->x_align = t->f_align = 16;
   const double matrices = (double)(across * p->width / 16 + across) * MMA_TAPS * 4 * (double)(g->c * g->taps) / 16;
-  t->fit = (int)hk_max64(1, fit), t->busy = matrices * 6 / 132 / 1.6e9, t->moved = g->bytes * 1.3 / 3e12;
+  t->fit = (int)hk_max64(1, fit);
+  const double ends = (double)t->blocks / (SMS * t->fit) * 20e-6; /* of a block: its first band, its sums */
+  t->busy = matrices * 6 / SMS / 1.6e9 + ends, t->moved = g->bytes * 1.3 / 3e12;
   return true;
 }
 

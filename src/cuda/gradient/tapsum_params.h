@@ -20,7 +20,7 @@ typedef struct hk_cu_tapsum {
   int lanes, subs, chunks;        /* lane: threads along channels, slices per block, blocks along channels */
   int pairs;                      /* line: channels of x by channels of y, over all groups */
   int strips, x_vector, f_vector; /* walk: strips of `band` rows of x in an image; bytes that are loaded at once */
-  int steps, advance; /* walk: rows of x; of a lone row the steps along it, and positions per step, else 0 */
+  int steps;                      /* walk: rows of x */
   hk_cu_divisor by_strips;
   /* mma, stem: shared memory */
   int band;                          /* mma, band: rows of dy per band */

@@ -101,7 +101,7 @@ bool hk_cu_tapsum_tile_lane(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   const double padded = (double)(jobs * a.kt * a.st) / (double)(g->pixels * g->k);
   const bool adjacent = channel_step(g->groups, g->x.group, g->n, g->x.outer) == 1;
   t->fit = (int)hk_max64(1, 768 / t->threads);
-  t->busy = products(g) * padded / rate * (adjacent ? 1 : a.kt > 1 ? 1.2 : 14), t->moved = moved(g);
+  t->busy = products(g) * padded / rate * (adjacent || a.kt > 1 ? 1 : 5), t->moved = moved(g);
   return true;
 }
 
@@ -119,15 +119,6 @@ static int vector_of(const hk_geom *g, const hk_strides *s, const int64_t *size,
   return (int)((all & -all) * bytes);
 }
 
-/* Of a lone row: a warp has 32 neighbouring runs, then those after all warps of the row. */
-static void walk_along(const hk_geom *g, int64_t room, int64_t warps, hk_cu_tapsum *p) {
-  const int64_t runs = hk_ceil_div(g->win[2], 8), most = hk_max64(1, runs / 128);
-  const int64_t wide = hk_min64(most, hk_ceil_div(2 * room, warps * g->c * g->win[0]));
-  p->segments = (int)(32 * wide);
-  p->band = p->steps = (int)hk_ceil_div(runs, p->segments);
-  p->advance = p->segments * 8;
-}
-
 /* Down rows: strips so that few warps have more to do than others. */
 static void walk_down(const hk_geom *g, int rt, int64_t room, int64_t warps, hk_cu_tapsum *p) {
   double best = 0;
@@ -143,9 +134,7 @@ static void walk_down(const hk_geom *g, int rt, int64_t room, int64_t warps, hk_
 
 /* What a lane walks; then slices of 32 units or more. */
 static void walk_units(const hk_geom *g, int rt, int64_t room, int64_t warps, hk_cu_tapsum *p, int64_t *slices) {
-  const bool lone = g->in[1] == 1 && g->win[1] == 1 && g->out[1] == 1 && g->lo[1] == 0;
-  if (lone && g->win[2] >= 256) walk_along(g, room, warps, p);
-  else walk_down(g, rt, room, warps, p);
+  walk_down(g, rt, room, warps, p);
   p->by_segments = hk_cu_divisor_make(p->segments);
   p->strips = (int)hk_ceil_div(p->steps, p->band);
   p->by_strips = hk_cu_divisor_make(p->strips);
@@ -154,9 +143,10 @@ static void walk_units(const hk_geom *g, int rt, int64_t room, int64_t warps, hk
   if (!*slices) *slices = hk_cu_tapsum_slices(g, hk_ceil_div(p->units, 32 * each), p->units);
 }
 
+/* Windows of fewer rows take longer by it than by line.cuh. */
 static bool walks(const hk_geom *g) {
-  return g->stride[1] * g->stride[2] * g->dil[1] * g->dil[2] == 1 && g->x.at[2] == 1 && g->f.at[2] == 1 &&
-         g->c * g->win[0] * (g->win[2] / 8 + 1) * g->in[1] < INT32_MAX / 2;
+  return g->out[1] >= 5 && g->stride[1] * g->stride[2] * g->dil[1] * g->dil[2] == 1 && g->x.at[2] == 1 &&
+         g->f.at[2] == 1 && g->c * g->win[0] * (g->win[2] / 8 + 1) * g->in[1] < INT32_MAX / 2;
 }
 
 /* walk.cuh: the rest of a tiling of line. */
@@ -171,7 +161,7 @@ static void tile_walk(const hk_geom *g, int rt, int st, int64_t *slices, hk_cu_t
   t->blocks = hk_ceil_div(warps * *slices, 4);
   const double loads = (double)(16 / p->x_vector + 16 / p->f_vector);
   const double rows = (double)p->units * p->band * (double)warps / 32;
-  const double each = 8.0 * rt * st + 6.0 * rt + 14 * st + 30 + 12 * loads + 16.0 * (rt + 4) / p->band;
+  const double each = 8.0 * rt * st + 6.0 * rt + 14 * st + 1250 + 80 * loads + 16.0 * (rt + 4) / p->band;
   t->busy = rows * each * 1.15 / (SMS * 4) / 1.7e9, t->moved = moved(g) * (g->n > 1 || g->k > 1 ? 2 : 1);
 }
 
@@ -199,7 +189,8 @@ bool hk_cu_tapsum_tile_line(const hk_geom *g, int64_t *slices, hk_cu_tapsum_tili
   t->blocks = hk_ceil_div(pairs * jobs * *slices, 4);
   const bool slides = g->stride[2] == 1 && g->dil[2] == 1;
   const double padded = (double)(jobs * rt * st) / (double)g->pixels;
-  const double rate = (slides ? 2e12 : 0.85e12) / (g->x.at[2] == 1 && g->f.at[2] == 1 ? 1.0 : 6.0);
-  t->fit = 4, t->busy = products(g) * padded / rate, t->moved = moved(g);
+  const double loads = (double)(4 + rt * (slides ? 3 + st : 4 * st)) / (double)(4 * rt * st);
+  const double each = (0.28 + 0.75 * loads) * 1e-12 * (g->x.at[2] == 1 && g->f.at[2] == 1 ? 1 : 3);
+  t->fit = 4, t->busy = products(g) * padded * each, t->moved = moved(g);
   return true;
 }

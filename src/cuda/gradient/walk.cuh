@@ -1,7 +1,6 @@
 /* hk_tapsum_walk_<type>_<rt>_<st>: as line.cuh, where rows are contiguous and their strides and dilations 1. A lane has
  * a run of 8 positions of dy's rows and walks down rows of x with the last RT rows of dy in registers: each row of x is
- * loaded once, by vectors, while the one before meets them. A lone row is walked along instead, `advance` positions at
- * a time. */
+ * loaded once, by vectors, while the one before meets them. For windows of 5 rows and more. */
 #ifndef HK_TAPSUM_WALK
 #define HK_TAPSUM_WALK
 enum { WALK_RUN = 8, WALK_WORDS = WALK_RUN * TYPE_BYTES / 4, WALK_PER = 4 / TYPE_BYTES };
@@ -121,8 +120,7 @@ HK_DEV void LINE(walk)(const hk_cu_tapsum *P, LINE(strip) s, float (*acc)[ST]) {
       window[0][u] = walk_value(f, u);
     }
     if (row < s.rows) {
-      if (P->advance) s.x_at += P->advance, s.f_at += P->advance;
-      else s.row += 1, s.x += P->d.g.x.at[1], s.f += P->d.g.f.at[1];
+      s.row += 1, s.x += P->d.g.x.at[1], s.f += P->d.g.f.at[1];
       LINE(load_f)(P, &s, 0, f);
       LINE(load_x)(P, &s, x);
     }
@@ -135,9 +133,7 @@ HK_DEV void LINE(walk)(const hk_cu_tapsum *P, LINE(strip) s, float (*acc)[ST]) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(128, RT == 7   ? 3
-                                                  : RT == 5 ? 4
-                                                            : 5)
+extern "C" __global__ void __launch_bounds__(128, RT == 7 ? 3 : 4)
     LINE(hk_tapsum_walk)(const __grid_constant__ hk_cu_tapsum P) {
   const LINE(part) a = LINE(part_of)(&P);
   if (a.pair >= P.pairs) return;
@@ -150,6 +146,3 @@ extern "C" __global__ void __launch_bounds__(128, RT == 7   ? 3
   }
   LINE(emit)(&P, a, acc);
 }
-#undef RT
-#undef ST
-#undef LINE
