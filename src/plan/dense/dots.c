@@ -101,14 +101,16 @@ static hk_work vector_work(const hk_task *t, const hk_decision *d, const hk_dots
 }
 
 /* A product of tiles takes a cycle per row of x, however few groups a step has. Tiles whose pixels are not at one
- * distance are copied, as are steps beyond the last channel. */
+ * distance are copied, as are steps beyond the last channel: 45 cycles per row, 170 where a group is not full (Emerald
+ * Rapids: int8 of 96 channels, a 7x7 stem). */
 static hk_work tile_work(const hk_task *t, const hk_dots_layout *l) {
   const hk_geom *g = &t->geom;
   const double pixels = (double)(g->groups * g->gm), pairs = (double)hk_ceil_div(l->panels.vectors, 2);
   const double steps = (double)l->segments * (double)hk_ceil_div(l->panels.c, 16);
   const double copied = g->taps > 1 ? fmin(1, 32.0 / (double)g->out[2]) : 0;
   hk_work w = {.products = pixels * (double)l->panels.vectors * steps / hk_cost_clock()};
-  w.cycles = pixels * pairs * ((double)l->segments * 0.5 + steps * copied) + 400 * pixels / 128;
+  const double rest = l->channels % l->each ? 170 : l->panels.c % 16 ? 45 : 0.5;
+  w.cycles = pixels * pairs * ((double)l->segments * rest + steps * copied) + 400 * pixels / 128;
   return w;
 }
 
@@ -217,7 +219,7 @@ static hk_status build(hk_plan *plan) {
   o->store = hk_dots_choose_store(t);
   o->fuse = hk_dots_fuse(t);
   o->finish = hk_kernel_best(is_bf16(kernel) ? HK_FAMILY_FINISH : HK_FAMILY_REQUANT, kernel->isa);
-  o->transpose = hk_kernel_best(transposes(o->store, g->y_type), plan->decision.isa);
+  o->transpose = hk_kernel_best(transposes(o->store, g->y_type), plan->task.isa);
   o->bytes = (int64_t)hk_type_bytes(g->x_type);
   o->bm = k[HK_DOTS_BM], o->bn = k[HK_DOTS_BN];
   o->splits = hk_ceil_div(o->layout.panels.count, o->bn);

@@ -220,7 +220,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   const hk_geom *g = &plan->task.geom;
   const hk_geom *in = &plan->inner[0]->task.geom;
   float *x = (float *)(void *)hk_rewrite_workspace(plan, call), *y = x + rounded(x_values(g)) / sizeof *x;
-  job j = {plan, call, hk_kernel_best(HK_FAMILY_UNPACK8, plan->decision.isa), in->x, x};
+  job j = {plan, call, hk_kernel_best(HK_FAMILY_UNPACK8, plan->task.isa), in->x, x};
   const bool x_last = is_last(&g->x, g->groups, g->c), y_last = is_last(&g->y, g->groups, g->k);
   hk_plan_parallel(plan, g->n * g->in[0] * (x_last ? g->in[1] : g->groups * g->c), x_last ? unpack_line : unpack_plane,
                    &j);
@@ -234,7 +234,7 @@ static hk_status run(const hk_plan *plan, const hk_call *call) {
   }
   const hk_status s = hk_rewrite_run_inner(plan, 0, &c);
   if (s) return s;
-  j = (job){plan, call, hk_kernel_best(HK_FAMILY_REQUANT, plan->decision.isa), in->y, y};
+  j = (job){plan, call, hk_kernel_best(HK_FAMILY_REQUANT, plan->task.isa), in->y, y};
   hk_plan_parallel(plan, g->n * g->out[0] * (y_last ? g->out[1] : g->groups * g->k),
                    y_last ? requantise_line : requantise_plane, &j);
   return HK_OK;

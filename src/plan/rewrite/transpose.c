@@ -234,7 +234,7 @@ static void transpose_narrow_piece(void *context, int64_t i) {
 static void transpose_narrow(const hk_plan *plan, const hk_call *call, char *to) {
   const hk_geom *g = &plan->task.geom;
   const int64_t pixels = g->in[0] * g->in[1] * g->in[2], chunks = hk_ceil_div(pixels, CHUNK);
-  narrow_job j = {narrow_kernel(g, plan->decision.isa), g, call->x, to, chunks, pixels};
+  narrow_job j = {narrow_kernel(g, plan->task.isa), g, call->x, to, chunks, pixels};
   hk_plan_parallel(plan, chunks * g->groups * g->n, transpose_narrow_piece, &j);
 }
 

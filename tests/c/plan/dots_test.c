@@ -87,6 +87,24 @@ static void compare(const trial_text *text) {
   trial_free(&t);
 }
 
+/* Scalar kernels behind passes that have rows of AVX2 and above only. */
+static void scalar_inside(void) {
+  static const char *const decisions[] = {"transpose_x / qgemm kernel=hk_qgemm_s16_2x4_scalar",
+                                          "integers / igemm kernel=hk_igemm_f32_2x4_scalar bm=4 bn=1"};
+  trial t;
+  trial_make(&t, "1d_n1_c5_i47_k25_w2_p1_d2_s8:s8:s8_first", "bias", 1);
+  char *want = malloc(trial_y_bytes(&t)), *y = malloc(trial_y_bytes(&t));
+  if (!want || !y) exit(1);
+  run(&t, &(hk_options){.size = sizeof(hk_options), .threads = 1, .decision = "ref"}, want);
+  for (int i = 0; i < HK_COUNT(decisions) && hk_cpu_has(HK_ISA_AVX2); i++) {
+    run(&t, &(hk_options){.size = sizeof(hk_options), .threads = 1, .decision = decisions[i]}, y);
+    CHECK(!memcmp(want, y, trial_y_bytes(&t)), "%s: other bits than ref", decisions[i]);
+  }
+  free(want);
+  free(y);
+  trial_free(&t);
+}
+
 /* The whole plan with AMX's packed weights and zero points, on any machine with AVX-512: the kernel is the template of
  * AMX over emulated tiles. */
 void tiles_bf16(const void *args);
@@ -152,5 +170,6 @@ int main(void) {
   for (int i = 0; i < HK_COUNT(texts); i++) compare(&texts[i]);
   for (int i = 0; i < HK_COUNT(texts) && hk_cpu_has(HK_ISA_AVX512); i++) emulate(&texts[i]);
   check_denormals();
+  scalar_inside();
   return hk_test_end();
 }
