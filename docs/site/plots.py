@@ -13,15 +13,22 @@ def rows_of(path):
     return list(csv.DictReader(lines, delimiter="\t" if path.suffix == ".tsv" else ","))
 
 
+def group_of(row):
+    """Rows of a type and layout, of a batch size, or of names that begin alike."""
+    of = " ".join(row[c] for c in ("type", "layout") if row.get(c))
+    if of: return of
+    if row.get("batch"): return "batch " + row["batch"]
+    return (row.get("name") or row["layer"]).split("_")[0]
+
+
 def groups(path):
     """{group: ratios} of a table, {} where it has none."""
     if path.suffix not in (".csv", ".tsv") or any(word in path.name for word in PEERS): return {}
     found = {}
     for row in rows_of(path):
         column = next((c for c in COLUMNS if row.get(c)), None)
-        if column is None: continue
-        key = " ".join(row[c] for c in ("type", "layout") if row.get(c)) if "type" in row else row["name"].split("_")[0]
-        found.setdefault(key, []).append(float(row[column]))
+        if column is None or row[column] == "-": continue
+        found.setdefault(group_of(row), []).append(float(row[column]))
     return found
 
 

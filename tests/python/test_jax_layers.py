@@ -11,7 +11,7 @@ jnp, lax = jax.numpy, jax.lax
 from pathlib import Path  # noqa: E402
 
 import libhankel as hk  # noqa: E402
-from test_jax_long import draw_problem  # noqa: E402
+from conformance.test_jax_long import draw_problem  # noqa: E402
 
 if not Path(hk.library_path).with_name("libhankel-jax.so").exists():
     pytest.skip("jax suite: libhankel-jax was not built", allow_module_level=True)
