@@ -90,7 +90,7 @@ static void compare(const trial_text *text) {
 /* Scalar kernels behind passes that have rows of AVX2 and above only. */
 static void scalar_inside(void) {
   static const char *const decisions[] = {"transpose_x / qgemm kernel=hk_qgemm_s16_2x4_scalar",
-                                          "integers / igemm kernel=hk_igemm_f32_2x4_scalar bm=4 bn=1"};
+                                          "integers / planes kernel=hk_pgemm_f32_4x2_scalar bm=25 bs=1 wide=128"};
   trial t;
   trial_make(&t, "1d_n1_c5_i47_k25_w2_p1_d2_s8:s8:s8_first", "bias", 1);
   char *want = malloc(trial_y_bytes(&t)), *y = malloc(trial_y_bytes(&t));
