@@ -42,6 +42,9 @@ static hk_dots_int integers_of(const hk_task *t, const hk_kernel *kernel, const 
   return q;
 }
 
+/* The family that stores sums. */
+static hk_family finishes(const hk_kernel *k) { return is_bf16(k) ? HK_FAMILY_FINISH : HK_FAMILY_REQUANT; }
+
 static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   const hk_geom *g = &t->geom;
   const char *no = NULL;
@@ -50,6 +53,7 @@ static bool applies(const hk_task *t, const hk_kernel *k, char *why) {
   else if (!is_bf16(k) && g->acc_type != HK_S32) no = "x and f must be int8";
   else if (is_bf16(k) && t->options.denormals == HK_DENORMALS_EXACT)
     no = "bf16 dot products count denormals as zero, and options.denormals is exact";
+  else if (!hk_kernel_best(finishes(k), k->isa)) no = "this build has no kernel that finishes its sums";
   else if (g->x.channel != 1 && g->c > 1) no = "the channels of x must be adjacent";
   else if (t->epi.e.gate) no = "a gate needs both halves of a channel pair in one tile";
   else if (t->options.stateful) no = "options.stateful must be 0";
@@ -218,7 +222,7 @@ static hk_status build(hk_plan *plan) {
   o->q = integers_of(t, kernel, plan->packed->f_zero);
   o->store = hk_dots_choose_store(t);
   o->fuse = hk_dots_fuse(t);
-  o->finish = hk_kernel_best(is_bf16(kernel) ? HK_FAMILY_FINISH : HK_FAMILY_REQUANT, kernel->isa);
+  o->finish = hk_kernel_best(finishes(kernel), kernel->isa);
   o->transpose = hk_kernel_best(transposes(o->store, g->y_type), plan->task.isa);
   o->bytes = (int64_t)hk_type_bytes(g->x_type);
   o->bm = k[HK_DOTS_BM], o->bn = k[HK_DOTS_BN];

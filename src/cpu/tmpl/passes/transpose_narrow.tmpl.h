@@ -32,7 +32,7 @@ static inline void square(const char *from, int64_t from_step, char *to, int64_t
   HK_UNROLL for (int i = 0; i < 2; i++) PAIRS(32, v[2 * i], v[2 * i + 1], u[2 * i], u[2 * i + 1]);
   HK_UNROLL for (int i = 0; i < 4; i++) {
     _mm_storel_epi64((__m128i *)(void *)(to + 2 * i * to_step), u[i]);
-    _mm_storeh_pd((double *)(void *)(to + (2 * i + 1) * to_step), _mm_castsi128_pd(u[i]));
+    _mm_storel_epi64((__m128i *)(void *)(to + (2 * i + 1) * to_step), _mm_unpackhi_epi64(u[i], u[i]));
   }
 #endif
 }
