@@ -151,8 +151,8 @@ static void check_denormals(void) {
   CHECK(y[0] == 0x1p-104f, "exact: 64 * 2^-130 * 2^20 gives %g", (double)y[0]);
   hk_plan *plan = NULL;
   o.decision = "dots kernel=hk_dots_bf16_6x64_avx512";
-  CHECK(hk_plan_create(&plan, &t.problem, &t.epilogue, &o, &t.weights) == HK_UNSUPPORTED, "exact allows dots");
   if (runs(HK_BF16)) {
+    CHECK(hk_plan_create(&plan, &t.problem, &t.epilogue, &o, &t.weights) == HK_UNSUPPORTED, "exact allows dots");
     CHECK(strstr(hk_last_error(), "denormals"), "refused for another reason: %s", hk_last_error());
     o.denormals = HK_DENORMALS_KEEP;
     run(&t, &o, (char *)y);
