@@ -128,14 +128,14 @@ def main():
     import torch
     import torch.nn.functional as F
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--library", default=str(ROOT / "build/lib/libhankel.so"))
+    p.add_argument("--library", dest="shared_object", default=str(ROOT / "build/lib/libhankel.so"))
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--seconds", type=float, default=1.0)
     p.add_argument("--match", default="")
     p.add_argument("--csv")
     a = p.parse_args()
     torch.set_num_threads(a.threads)
-    lib, abi, structs = load(a.library)
+    lib, abi, structs = load(a.shared_object)
     rows, ratios = [], {"f32": [], "bf16": []}
     print(f"threads {a.threads}, PyTorch {torch.__version__}; microseconds: median [best]")
     for row in ROWS:

@@ -43,7 +43,7 @@ class Gradient(torch_cpu.Hankel):
 
     def __init__(self, options, text, which, x, f, y):
         from libhankel import _abi as abi
-        self.lib = C.CDLL(options.library)
+        self.lib = C.CDLL(options.shared_object)
         for name, (result, arguments) in abi.PROTOTYPES.items():
             function = getattr(self.lib, name)
             function.restype, function.argtypes = C.c_int if result is None else result, arguments
@@ -94,7 +94,7 @@ def bench(torch, options, s, layout, which):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--library", default=str(ROOT / "build/lib/libhankel.so"))
+    parser.add_argument("--library", dest="shared_object", default=str(ROOT / "build/lib/libhankel.so"))
     parser.add_argument("--grad", default="filter,input")
     parser.add_argument("--layout", default="last,first")
     parser.add_argument("--only", default="")
@@ -102,8 +102,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.4)
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
-    options.library = str(Path(options.library).absolute())
-    os.environ.setdefault("LIBHANKEL", options.library)
+    options.shared_object = str(Path(options.shared_object).absolute())
+    os.environ.setdefault("LIBHANKEL", options.shared_object)
     import torch
     torch.set_num_threads(1)
     print(f"PyTorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, {time.strftime('%Y-%m-%d')}\n")

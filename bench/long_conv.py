@@ -32,7 +32,7 @@ ROWS = [(1, 256, 4096, 1024, 0, "first", 0), (1, 256, 2048, 4096, 0, "first", 0)
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library")
+    parser.add_argument("--library", dest="shared_object")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--type", default="f32", choices=("f32", "bf16"))
     parser.add_argument("--threads", type=int, default=1)
@@ -122,8 +122,8 @@ def run_row(torch, long_conv, options, row, write):
 def main():
     options = arguments()
     os.environ["HANKEL_NUM_THREADS"] = str(options.threads)
-    if options.library:
-        os.environ["LIBHANKEL"] = os.path.abspath(options.library)
+    if options.shared_object:
+        os.environ["LIBHANKEL"] = os.path.abspath(options.shared_object)
     import torch
     from libhankel.causal_conv1d import long_conv
     torch.set_num_threads(options.threads)

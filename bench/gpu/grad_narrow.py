@@ -177,14 +177,14 @@ def measure(lib, a, name, kind, emit):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--library", default=os.path.join(bench.ROOT, "build/lib/libhankel.so"))
+    parser.add_argument("--library", dest="shared_object", default=os.path.join(bench.ROOT, "build/lib/libhankel.so"))
     parser.add_argument("--out")
     parser.add_argument("--only", default=",".join(LAYERS))
     parser.add_argument("--types", default="bf16")
     parser.add_argument("--no-cudnn", action="store_true")
     parser.add_argument("--ways", action="store_true")
     a = parser.parse_args()
-    lib = C.CDLL(a.library)
+    lib = C.CDLL(a.shared_object)
     lib.hk_plan_destroy.argtypes = [C.c_void_p]
     torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit = True, 0
     torch.backends.cudnn.allow_tf32 = False
